@@ -1,0 +1,53 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-long setup lint types bench wheel clean
+
+demo: $(STAMP)
+	@echo "== demo: learning from pairs of scikit-learn's digits"
+	@$(BIN)/pairlearn demo --out demo.png
+	@echo "== demo: done, the figure is in demo.png"
+
+test: lint types $(STAMP)
+	@echo "== test: unit tests, property tests and doctests"
+	@$(BIN)/python -m pytest -m "not long"
+	@echo "== test: all checks passed"
+
+test-long: $(STAMP)
+	@echo "== test-long: soaks and sweeps at full size"
+	@$(BIN)/python -m pytest -m long
+	@echo "== test-long: all checks passed"
+
+lint: $(STAMP)
+	@echo "== lint: ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	@echo "== types: mypy --strict"
+	@$(BIN)/mypy
+
+setup: $(STAMP)
+	@echo "== setup: $(VENV) is ready"
+
+# The stamp is newer than what it was made from, so a second run installs nothing.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "== setup: creating $(VENV) and installing pairlearn with its tools"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "setup needs the venv module: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt torch==2.13.0 --editable ".[dev]"
+	@touch $@
+
+bench: $(STAMP)
+	@$(BIN)/python benchmarks/risk_overhead.py
+
+wheel: $(STAMP)
+	@$(BIN)/python -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) dist demo.png .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,114 @@
+"""Margin losses ℓ(z, y) of a logit z and a class y ∈ {−1, +1}.
+
+A loss is two curves, ℓ(z, +1) and ℓ(z, −1), computed together because every risk
+needs both, and two constants that the error bounds need: its Lipschitz constant
+and its largest value for |z| ≤ radius (infinite where none exists).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ["LOSSES", "Loss", "make_loss"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A margin loss.
+
+    Attributes
+    ----------
+    name : str
+        Key in `LOSSES`.
+    both : callable
+        Maps logits (..., n) to (..., 2, n): ℓ(z, +1) and ℓ(z, −1).
+    lipschitz, bound : callable
+        Lipschitz constant and supremum on |z| ≤ radius, as functions of the radius.
+
+    Examples
+    --------
+    >>> hinge = make_loss("hinge")
+    >>> hinge(torch.tensor([0.0, 3.0]), torch.tensor([1, -1]))
+    tensor([1., 4.])
+    >>> hinge.lipschitz(math.inf), hinge.bound(2.0)
+    (1.0, 3.0)
+    """
+
+    name: str
+    both: Callable[[Tensor], Tensor]
+    lipschitz: Callable[[float], float]
+    bound: Callable[[float], float]
+
+    def __call__(self, logits: Tensor, y: Tensor) -> Tensor:
+        """ℓ(z, y) element by element; a positive y is class +1."""
+        positive, negative = self.both(in_full_precision(logits)).unbind(-2)
+        return torch.where(y > 0, positive, negative)
+
+
+def in_full_precision(logits: Tensor) -> Tensor:
+    """Half-precision logits as float32: losses of large margins would overflow."""
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def _margins(z: Tensor) -> Tensor:
+    return torch.stack([z, -z], -2)
+
+
+def _logistic(z: Tensor) -> Tensor:
+    # By default softplus turns linear at 20, which float64 would notice.
+    return F.softplus(_margins(-z), threshold=40)
+
+
+def _sigmoid(z: Tensor) -> Tensor:
+    return torch.sigmoid(-_margins(z))
+
+
+def _squared(z: Tensor) -> Tensor:
+    return (1 - _margins(z)).square()
+
+
+def _hinge(z: Tensor) -> Tensor:
+    return F.relu(1 - _margins(z))
+
+
+def _squared_hinge(z: Tensor) -> Tensor:
+    return F.relu(1 - _margins(z)).square()
+
+
+def _zero_one(z: Tensor) -> Tensor:
+    # z = 0 is predicted negative, so that the two curves always add up to one.
+    error = (z > 0).to(z.dtype)
+    return torch.stack([1 - error, error], -2)
+
+
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (
+        Loss("logistic", _logistic, lambda r: 1.0, lambda r: r + math.log1p(math.exp(-r))),
+        Loss("sigmoid", _sigmoid, lambda r: 0.25, lambda r: 1 / (1 + math.exp(-r))),
+        Loss("squared", _squared, lambda r: 2 * (1 + r), lambda r: (1 + r) ** 2),
+        Loss("hinge", _hinge, lambda r: 1.0, lambda r: 1 + r),
+        Loss("squared_hinge", _squared_hinge, lambda r: 2 * (1 + r), lambda r: (1 + r) ** 2),
+        Loss("zero_one", _zero_one, lambda r: math.inf, lambda r: 1.0),
+    )
+}
+
+
+def make_loss(name: str) -> Loss:
+    """The loss of that name.
+
+    Examples
+    --------
+    >>> make_loss("logistic").bound(0.0)
+    0.6931471805599453
+    """
+    try:
+        return LOSSES[name]
+    except KeyError:
+        raise ValueError(f"loss {name!r} is unknown; choose one of {', '.join(LOSSES)}") from None

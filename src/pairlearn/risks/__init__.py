@@ -1,0 +1,39 @@
+"""Risk estimators: what a classifier costs, seen through judged pairs only."""
+
+from pairlearn.risks.affine import (
+    AffineRisk,
+    ConfDiff,
+    Convex,
+    NonNegative,
+    Sconf,
+    SconfConfDiff,
+    affine_table,
+)
+from pairlearn.risks.base import BASIS, TERMS, Risk, contract, pair_moments
+from pairlearn.risks.catalogue import RISKS, make_risk
+from pairlearn.risks.corrections import CORRECTIONS, correct, correction_slope
+from pairlearn.risks.likelihood import PairLikelihood
+from pairlearn.risks.supervised import Mixed, Supervised
+
+__all__ = [
+    "BASIS",
+    "CORRECTIONS",
+    "RISKS",
+    "TERMS",
+    "AffineRisk",
+    "ConfDiff",
+    "Convex",
+    "Mixed",
+    "NonNegative",
+    "PairLikelihood",
+    "Risk",
+    "Sconf",
+    "SconfConfDiff",
+    "Supervised",
+    "affine_table",
+    "contract",
+    "correct",
+    "correction_slope",
+    "make_risk",
+    "pair_moments",
+]

@@ -1,0 +1,251 @@
+"""The affine family: every unbiased estimator that is linear in the judgements.
+
+Write π₊, π₋ for the class priors, δ = π₊ − π₋ and
+
+    T = s + δ c − (π₊² + π₋²) = 2 (r − π₋)(r' − π₊),     E[T | x] = 0.
+
+Because T vanishes on average whatever the classifier does at x, the weight of
+ℓ(g(x), +1) may be (π₊ − c) + β₊ T for any β₊; exchanging x with x' or the classes
+gives the other three weights:
+
+    ℓ(g(x),  +1): (π₊ − c) + β₊ T        ℓ(g(x'), +1): (π₊ + c) + β₊ T'
+    ℓ(g(x),  −1): (π₋ + c) + β₋ T        ℓ(g(x'), −1): (π₋ − c) + β₋ T'
+
+with T' = T at −c, each halved because x and x' both estimate the risk. The members
+of the paper, and one more, differ in β alone (and in which weights they correct
+together):
+
+    ConfDiff        β₊ = 0               β₋ = 0
+    Sconf           β₊ = 1/δ             β₋ = −1/δ
+    Convex(γ)       β₊ = γ/δ             β₋ = −γ/δ
+    SconfConfDiff   β₊ = −1              β₋ = −1
+    NonNegative     β₊ = −1/(2π₋)        β₋ = −1/(2π₊)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pairlearn.risks.base import BASIS, TERMS, Risk, check_unit
+
+__all__ = [
+    "AffineRisk",
+    "ConfDiff",
+    "Convex",
+    "NonNegative",
+    "Sconf",
+    "SconfConfDiff",
+    "affine_table",
+]
+
+
+def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
+    """Coefficients (4, 5, 3) of the member (β₊, β₋), one partial risk for each weight.
+
+    Parameters
+    ----------
+    prior : float
+        π₊ in (0, 1).
+    beta_plus, beta_minus : float
+        Multiples of T on the + and on the − terms.
+    lam : float
+        Share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images; λ = ½
+        has the least variance (paper, theorem on minimum variance).
+
+    Examples
+    --------
+    >>> affine_table(0.5, 0.0, 0.0)[0, 0]  # ConfDiff: (π₊ − c)/2 on ℓ(g(x), +1)
+    tensor([ 0.2500,  0.0000, -0.5000], dtype=torch.float64)
+    """
+    plus, minus = prior, 1 - prior
+    agreement, gap = plus**2 + minus**2, plus - minus
+    rows = (
+        # term, share, constant, sign of c, β, sign of c in T
+        ("positive", lam, plus, -1, beta_plus, +1),
+        ("negative", 1 - lam, minus, +1, beta_minus, +1),
+        ("positive_prime", 1 - lam, plus, +1, beta_plus, -1),
+        ("negative_prime", lam, minus, -1, beta_minus, -1),
+    )
+    table = torch.zeros(len(rows), len(TERMS), len(BASIS), dtype=torch.float64)
+    for k, (term, share, constant, sign, beta, sign_in_t) in enumerate(rows):
+        weight = (constant - beta * agreement, beta, sign + beta * gap * sign_in_t)
+        table[k, TERMS.index(term)] = share * torch.tensor(weight, dtype=torch.float64)
+    return table
+
+
+class AffineRisk(Risk):
+    """A member of the affine family: a subclass states its β₊ and β₋.
+
+    Parameters
+    ----------
+    prior : float
+        The class prior π₊, in (0, 1).
+    correction : {"none", "relu", "abs"} or float
+        Applied to each partial risk of the batch; see `pairlearn.risks.corrections`.
+    loss : str
+        A margin loss of `pairlearn.losses`.
+    """
+
+    def __init__(
+        self, prior: float, *, correction: str | float = "none", loss: str = "logistic"
+    ) -> None:
+        self.prior = check_unit("prior", prior, open_ends=True)
+        super().__init__(self.make_table(), correction=correction, loss=loss)
+
+    def betas(self) -> tuple[float, float]:
+        """β₊ and β₋ at this prior."""
+        raise TypeError(f"{type(self).__name__} does not state its betas")
+
+    def make_table(self) -> Tensor:
+        """One partial risk a weight; overridden where weights are corrected together."""
+        return affine_table(self.prior, *self.betas())
+
+    def extra_repr(self) -> str:
+        """Name, prior and loss."""
+        return f"{self.name!r}, prior={self.prior:g}, loss={self.loss.name!r}"
+
+
+class ConfDiff(AffineRisk):
+    """Differences alone (Wang et al., 2023): weights (π₊ − c)/2 and so on.
+
+    Examples
+    --------
+    >>> risk = ConfDiff(0.5)
+    >>> zero = torch.zeros(1)
+    >>> risk(zero, zero, zero, zero)  # an undecided classifier costs log 2
+    tensor(0.6931)
+    """
+
+    family = "confdiff"
+
+    def betas(self) -> tuple[float, float]:
+        """β = 0: no use of T, so none of s."""
+        return 0.0, 0.0
+
+
+class Sconf(AffineRisk):
+    """Similarities alone (Cao et al., 2021): (s − π₋)/(π₊ − π₋) on the + terms.
+
+    Its two partial risks are the + and the − terms of x and x' together. It is
+    undefined at π₊ = ½.
+
+    Examples
+    --------
+    >>> risk = Sconf(0.2, correction="abs")
+    >>> str(risk), tuple(risk.table.shape)
+    ('sconf-abs', (2, 5, 3))
+    """
+
+    family = "sconf"
+
+    def betas(self) -> tuple[float, float]:
+        """β = ±1/(π₊ − π₋): c cancels."""
+        gap = 2 * self.prior - 1
+        if abs(gap) < 1e-6:
+            raise ValueError(
+                f"{self.family} is undefined at prior ½, where it divides by π₊ − π₋ = {gap:g}; "
+                "confdiff, sconfconfdiff, nonnegative and likelihood are defined there"
+            )
+        return 1 / gap, -1 / gap
+
+    def make_table(self) -> Tensor:
+        """The + weights of x and x' in one partial risk, the − weights in the other."""
+        table = super().make_table()
+        return torch.stack([table[0] + table[2], table[1] + table[3]])
+
+
+class Convex(Sconf):
+    """γ·Sconf + (1 − γ)·ConfDiff (paper, theorem on the convex combination).
+
+    The six partial risks of the two are corrected one by one, not in sum.
+
+    Examples
+    --------
+    >>> str(Convex(0.2, 0.5, correction="relu"))
+    'convex-0.5-relu'
+    """
+
+    family = "convex"
+
+    def __init__(
+        self,
+        prior: float,
+        gamma: float,
+        *,
+        correction: str | float = "none",
+        loss: str = "logistic",
+    ) -> None:
+        self.gamma = check_unit("gamma", gamma)
+        super().__init__(prior, correction=correction, loss=loss)
+
+    def make_table(self) -> Tensor:
+        """Both tables below each other, weighted."""
+        confdiff = affine_table(self.prior, 0.0, 0.0)
+        return torch.cat([self.gamma * super().make_table(), (1 - self.gamma) * confdiff])
+
+    @property
+    def parameter(self) -> float:
+        """The weight γ of Sconf."""
+        return self.gamma
+
+
+class SconfConfDiff(AffineRisk):
+    """Similarities and differences in every weight (paper, theorem on SconfConfDiff).
+
+    The weight of ℓ(g(x), +1) is 2π₊(π₊ − c) + π₋ − s. With `lam` = λ the two halves
+    of the estimator count λ and 1 − λ; ½ has the least variance.
+
+    Examples
+    --------
+    >>> str(SconfConfDiff(0.2, correction="abs")), str(SconfConfDiff(0.2, lam=0.25))
+    ('sconfconfdiff-abs', 'sconfconfdiff-0.25-none')
+    """
+
+    family = "sconfconfdiff"
+
+    def __init__(
+        self,
+        prior: float,
+        lam: float = 0.5,
+        *,
+        correction: str | float = "none",
+        loss: str = "logistic",
+    ) -> None:
+        self.lam = check_unit("lam", lam)
+        super().__init__(prior, correction=correction, loss=loss)
+
+    def betas(self) -> tuple[float, float]:
+        """β = −1 on both sides, whatever the prior."""
+        return -1.0, -1.0
+
+    def make_table(self) -> Tensor:
+        """The two halves of the estimator, weighted λ and 1 − λ."""
+        return affine_table(self.prior, *self.betas(), lam=self.lam)
+
+    @property
+    def parameter(self) -> float | None:
+        """The weight λ, unless it is ½."""
+        return None if self.lam == 0.5 else self.lam
+
+
+class NonNegative(AffineRisk):
+    """The member whose weights a/π₋, b/π₊, b/π₊, a/π₋ (halved) are never negative.
+
+    It reads the dissimilar outcomes only and equals `SconfConfDiff` at π₊ = ½, where
+    correcting the latter therefore changes nothing. Strong in evaluation for rare
+    errors; not a better training loss.
+
+    Examples
+    --------
+    >>> risk = NonNegative(0.2)
+    >>> s, c = torch.tensor([0.4]), torch.tensor([0.6])  # a = 0, b = 0.6
+    >>> bool((risk.partial_risks(s, s, s, c) >= 0).all())
+    True
+    """
+
+    family = "nonnegative"
+
+    def betas(self) -> tuple[float, float]:
+        """β₊ = −1/(2π₋) and β₋ = −1/(2π₊)."""
+        return -1 / (2 * (1 - self.prior)), -1 / (2 * self.prior)

@@ -1,0 +1,168 @@
+"""A risk is a table of numbers and a slope.
+
+Every estimator in this package reads a batch only through its *moments*, the means
+of (loss term × basis function) over the pairs:
+
+    terms   ℓ(g(x), +1), ℓ(g(x), −1), ℓ(g(x'), +1), ℓ(g(x'), −1), −log P(same)
+    basis   1, u, v      the two judgements: similarity and difference
+                         (the two classes for `Supervised`)
+
+A partial risk is a 5 × 3 table of coefficients contracted with the moments, a risk
+is the sum of its corrected partial risks. Moments are linear in the pairs, so they
+may be accumulated over micro-batches or averaged over workers before the
+correction, and a fleet of different estimators is one batched contraction.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from pairlearn.losses import Loss, in_full_precision, make_loss
+from pairlearn.risks.corrections import correct, correction_name, correction_slope
+
+__all__ = ["BASIS", "TERMS", "Risk", "contract", "pair_moments"]
+
+TERMS = ("positive", "negative", "positive_prime", "negative_prime", "same")
+BASIS = ("one", "u", "v")
+
+
+def pair_moments(
+    logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor, loss: Loss, same: bool = True
+) -> Tensor:
+    """Means over pairs of each loss term times each basis function.
+
+    Parameters
+    ----------
+    logits, logits_prime, u, v : Tensor of shape (..., n)
+        Classifier outputs and judgements of n pairs; leading dimensions are
+        independent batches and broadcast.
+    loss : Loss
+        The margin loss ℓ.
+    same : bool
+        Compute the fifth term, −log P(same) of the logistic model; zero otherwise.
+
+    Returns
+    -------
+    Tensor of shape (..., 5, 3)
+    """
+    z = torch.stack([in_full_precision(logits), in_full_precision(logits_prime)], -2)
+    both = loss.both(z)
+    terms = both.flatten(-3, -2)
+    if same:
+        # P(same) = σ(z)σ(z') + σ(−z)σ(−z'): no difference of large numbers anywhere.
+        plus, minus = both.sum(-3).neg().unbind(-2)
+        terms = torch.cat([terms, torch.logaddexp(plus, minus).neg().unsqueeze(-2)], -2)
+    basis = torch.stack([torch.ones_like(u), u, v], -2).to(terms.dtype) / u.shape[-1]
+    moments = (terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
+    return moments if same else nn.functional.pad(moments, (0, 0, 0, 1))
+
+
+def contract(table: Tensor, moments: Tensor) -> Tensor:
+    """Partial risks (..., k) of tables (..., k, 5, 3) at moments (..., 5, 3)."""
+    return (table * moments.unsqueeze(-3)).sum((-1, -2))
+
+
+class Risk(nn.Module):
+    """A risk estimator: `table` (k, 5, 3), a `correction` and a `loss`.
+
+    Subclasses compute the table; everything else is here. Calling the risk gives a
+    scalar to minimise:
+
+        risk(logits, logits_prime, similarity, difference)
+
+    Computation follows the logits' device and is done in float32 at least, under
+    autocast too. NaN judgements are an error, since a mean over them would be NaN.
+    """
+
+    family: ClassVar[str]
+    judgements: ClassVar[tuple[str, str]] = ("similarity", "difference")
+
+    def __init__(
+        self, table: Tensor, *, correction: str | float = "none", loss: str = "logistic"
+    ) -> None:
+        super().__init__()
+        self.slope = correction_slope(correction)
+        self.loss = make_loss(loss)
+        self.table = table.double()
+        self._same = bool(self.table[:, TERMS.index("same")].any())
+        self._tables: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+
+    def forward(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """The corrected risk of the batch, a scalar."""
+        return self.from_moments(self.moments(logits, logits_prime, u, v))
+
+    def partial_risks(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """The partial risks before correction, shape (k,)."""
+        moments = self.moments(logits, logits_prime, u, v)
+        return contract(self._table_like(moments), moments)
+
+    def moments(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """The moments (5, 3) of a batch: all that the risk knows of it."""
+        batch = self._checked(logits, logits_prime, u, v)
+        return pair_moments(*batch, self.loss, same=self._same)
+
+    def from_moments(self, moments: Tensor) -> Tensor:
+        """The corrected risk of moments, for instance averaged over workers."""
+        partial_risks = contract(self._table_like(moments), moments)
+        return correct(partial_risks, self.slope).sum(-1)
+
+    def _table_like(self, moments: Tensor) -> Tensor:
+        key = (moments.dtype, moments.device)
+        if key not in self._tables:
+            self._tables[key] = self.table.to(moments)
+        return self._tables[key]
+
+    def _checked(self, *batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        # A model's (n, 1) output is taken as (n,); broadcasting it would be a silent bug.
+        logits, logits_prime, u, v = (t.squeeze(-1) if t.ndim == 2 else t for t in batch)
+        if not logits.shape == logits_prime.shape == u.shape == v.shape or logits.ndim != 1:
+            shapes = ", ".join(str(tuple(t.shape)) for t in batch)
+            names = ", ".join(("logits", "logits_prime", *self.judgements))
+            raise ValueError(f"{names} must share one shape (n,) or (n, 1); got {shapes}")
+        if not len(logits):
+            raise ValueError("the batch is empty: a risk is a mean over at least one pair")
+        if not torch.compiler.is_compiling() and bool(torch.isnan(u + v).any()):
+            column = 0 if bool(torch.isnan(u).any()) else 1
+            row = int(torch.isnan((u, v)[column]).int().argmax())
+            raise ValueError(
+                f"{self.judgements[column]} is missing (NaN) in row {row}: a risk needs both "
+                "judgements of every pair; PairClassifier learns from incomplete ones"
+            )
+        return logits, logits_prime, u, v
+
+    @property
+    def parameter(self) -> float | None:
+        """The number in the risk's name, for families that have one."""
+        return None
+
+    @property
+    def correction(self) -> str:
+        """Name of the correction."""
+        return correction_name(self.slope)
+
+    @property
+    def name(self) -> str:
+        """The name that `make_risk` turns back into this risk."""
+        middle = "" if self.parameter is None else f"-{self.parameter:g}"
+        return f"{self.family}{middle}-{self.correction}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def extra_repr(self) -> str:
+        """What nn.Module prints between the parentheses."""
+        return f"{self.name!r}, loss={self.loss.name!r}"
+
+
+def check_unit(name: str, value: float, *, open_ends: bool = False) -> float:
+    """A number in [0, 1], or in (0, 1) with open ends; anything else is an error."""
+    value = float(value)
+    inside = 0 < value < 1 if open_ends else 0 <= value <= 1
+    if not inside or math.isnan(value):
+        interval = "(0, 1)" if open_ends else "[0, 1]"
+        raise ValueError(f"{name} must lie in {interval}; got {value:g}")
+    return value

@@ -1,0 +1,79 @@
+"""Risks by name: family, its parameter if it has one, correction.
+
+"likelihood-abs"   "convex-0.5-relu"   "sconfconfdiff-0.3-none"   "confdiff-slope=0.5"
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from pairlearn.risks.affine import ConfDiff, Convex, NonNegative, Sconf, SconfConfDiff
+from pairlearn.risks.base import Risk
+from pairlearn.risks.likelihood import PairLikelihood
+from pairlearn.risks.supervised import Supervised
+
+__all__ = ["RISKS", "make_risk"]
+
+RISKS: dict[str, type[Risk]] = {
+    "sconf": Sconf,
+    "confdiff": ConfDiff,
+    "convex": Convex,
+    "sconfconfdiff": SconfConfDiff,
+    "nonnegative": NonNegative,
+    "likelihood": PairLikelihood,
+    "supervised": Supervised,
+}
+
+_NAME = re.compile(
+    r"(?P<family>[a-z]+)"
+    r"(-(?P<parameter>\d+(\.\d+)?|\.\d+))?"
+    r"(-(?P<correction>none|relu|abs|slope=(?P<slope>-?\d*\.?\d+)))?"
+)
+
+
+def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> Risk:
+    """Build a risk from its name; `str(risk)` gives the name back.
+
+    Parameters
+    ----------
+    name : str
+        ``family[-parameter][-correction]``; the correction is "none" if left out.
+    prior : float, optional
+        The class prior π₊: needed by the affine risks, ignored by the others.
+    loss : str
+        Margin loss of the affine and supervised risks.
+
+    Examples
+    --------
+    >>> make_risk("sconfconfdiff-abs", prior=0.2)
+    SconfConfDiff('sconfconfdiff-abs', prior=0.2, loss='logistic')
+    >>> str(make_risk("likelihood-abs"))
+    'likelihood-abs'
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or match["family"] not in RISKS:
+        raise ValueError(
+            f"risk {name!r} is unknown; a name is family[-parameter][-correction], families: "
+            f"{', '.join(RISKS)}; corrections: none, relu, abs, slope=NUMBER"
+        )
+    risk = RISKS[match["family"]]
+    takes = inspect.signature(risk).parameters
+    correction = float(match["slope"]) if match["slope"] else match["correction"] or "none"
+    arguments: dict[str, float | str] = {"correction": correction}
+    if "prior" in takes:
+        if prior is None:
+            raise ValueError(f"risk {name!r} needs the class prior: make_risk({name!r}, prior=...)")
+        arguments["prior"] = prior
+    if "loss" in takes:
+        arguments["loss"] = loss
+    elif loss != "logistic":
+        raise ValueError(f"risk {name!r} is a logistic likelihood; loss {loss!r} does not apply")
+    number = next((key for key in ("gamma", "lam") if key in takes), None)
+    if match["parameter"] is not None:
+        if number is None:
+            raise ValueError(f"risk {name!r}: {match['family']} takes no number")
+        arguments[number] = float(match["parameter"])
+    elif number == "gamma":
+        raise ValueError(f"risk {name!r} needs its γ in the name, as in 'convex-0.5-abs'")
+    return risk(**arguments)  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+"""The pair likelihood: a proper score of what the annotator said, with no prior.
+
+The classifier's posteriors p = σ(g(x)), p' = σ(g(x')) predict the three outcomes
+of a pair; the judgements state their probabilities a, b and s. The cross-entropy
+
+    −[ a log p(1 − p') + b log (1 − p)p' + s log(pp' + (1 − p)(1 − p')) ] / 2
+
+is least at the true posteriors, needs no class prior, and is linear in (s, c), so
+zero-mean label noise leaves it unbiased and the usual correction applies to its
+three partial risks, one an outcome. For one kind of judgement at a time, maximum
+likelihood by expectation-maximisation is known (Chen et al., ICML 2024).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from pairlearn.risks.base import BASIS, TERMS, Risk
+
+__all__ = ["PairLikelihood"]
+
+# −log of each outcome's probability is a sum of loss terms; its weight is linear in s, c.
+_OUTCOMES = (
+    (("positive", "negative_prime"), (0.5, -0.5, -0.5)),  # a = (1 − s − c)/2
+    (("negative", "positive_prime"), (0.5, -0.5, +0.5)),  # b = (1 − s + c)/2
+    (("same",), (0.0, 1.0, 0.0)),  # s
+)
+
+
+class PairLikelihood(Risk):
+    """Negative log-likelihood of the three outcomes, halved; no prior enters.
+
+    Parameters
+    ----------
+    correction : {"none", "relu", "abs"} or float
+        "abs" is the choice for noisy judgements, where a or b can be negative.
+
+    Examples
+    --------
+    >>> risk = PairLikelihood(correction="abs")
+    >>> zero, half = torch.zeros(1), torch.tensor([0.5])
+    >>> risk(zero, zero, half, zero)  # (log 4 + log 2)/4
+    tensor(0.5199)
+    """
+
+    family = "likelihood"
+
+    def __init__(self, *, correction: str | float = "none") -> None:
+        table = torch.zeros(len(_OUTCOMES), len(TERMS), len(BASIS), dtype=torch.float64)
+        for k, (terms, weight) in enumerate(_OUTCOMES):
+            for term in terms:
+                table[k, TERMS.index(term)] = torch.tensor(weight, dtype=torch.float64) / 2
+        super().__init__(table, correction=correction)

@@ -1,0 +1,98 @@
+"""Ordinary labels: the risk of known classes, alone or beside a pair risk."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pairlearn.risks.base import BASIS, TERMS, Risk, check_unit
+
+__all__ = ["Mixed", "Supervised"]
+
+
+class Supervised(Risk):
+    """The ordinary risk of pairs whose classes are known, ½(ℓ(g(x), y) + ℓ(g(x'), y')).
+
+    Called as risk(logits, logits_prime, y, y_prime) with classes −1 and +1 or 0 and
+    1: a class above zero is positive.
+
+    Examples
+    --------
+    >>> risk = Supervised()
+    >>> str(risk), risk(torch.zeros(2), torch.zeros(2), torch.tensor([1, -1]), torch.ones(2))
+    ('supervised', tensor(0.6931))
+    """
+
+    family = "supervised"
+    judgements = ("y", "y_prime")
+
+    def __init__(self, *, correction: str | float = "none", loss: str = "logistic") -> None:
+        # u and v are 1 for the positive class and 0 for the negative one.
+        weights = {
+            "positive": (0.0, 1.0, 0.0),
+            "negative": (1.0, -1.0, 0.0),
+            "positive_prime": (0.0, 0.0, 1.0),
+            "negative_prime": (1.0, 0.0, -1.0),
+        }
+        table = torch.zeros(1, len(TERMS), len(BASIS), dtype=torch.float64)
+        for term, weight in weights.items():
+            table[0, TERMS.index(term)] = torch.tensor(weight, dtype=torch.float64) / 2
+        super().__init__(table, correction=correction, loss=loss)
+
+    def _checked(self, *batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        logits, logits_prime, y, y_prime = super()._checked(*batch)
+        return logits, logits_prime, (y > 0).to(logits.dtype), (y_prime > 0).to(logits.dtype)
+
+    @property
+    def name(self) -> str:
+        """Its partial risk is never negative: no correction is no news."""
+        return self.family if self.correction == "none" else super().name
+
+
+class Mixed(nn.Module):
+    """weight · pair risk + (1 − weight) · ordinary risk (paper, on ordinary labels).
+
+    Unbiased for every weight in [0, 1] if the pair risk is.
+
+    Parameters
+    ----------
+    pair_risk : Risk
+        Any pair risk; its correction and loss are used throughout.
+    weight : float
+        λ in [0, 1]: the share of the pairs.
+
+    Examples
+    --------
+    >>> from pairlearn.risks import ConfDiff
+    >>> risk, zero = Mixed(ConfDiff(0.5), weight=0.25), torch.zeros(3)
+    >>> risk(zero, zero, zero, zero, torch.zeros(5), torch.ones(5))
+    tensor(0.6931)
+    """
+
+    def __init__(self, pair_risk: Risk, weight: float) -> None:
+        super().__init__()
+        self.pair_risk = pair_risk
+        self.weight = check_unit("weight", weight)
+
+    def forward(
+        self,
+        logits: Tensor,
+        logits_prime: Tensor,
+        similarity: Tensor,
+        difference: Tensor,
+        labelled_logits: Tensor,
+        y: Tensor,
+    ) -> Tensor:
+        """Risk of a batch of pairs and a batch of labelled instances, a scalar."""
+        pairs = self.pair_risk(logits, logits_prime, similarity, difference)
+        if labelled_logits.squeeze(-1).shape != y.squeeze(-1).shape:
+            raise ValueError(
+                f"labelled_logits and y must match; got {tuple(labelled_logits.shape)} "
+                f"and {tuple(y.shape)}"
+            )
+        ordinary = self.pair_risk.loss(labelled_logits, y.reshape(labelled_logits.shape)).mean()
+        mixed: Tensor = self.weight * pairs + (1 - self.weight) * ordinary
+        return mixed
+
+    def __str__(self) -> str:
+        return f"mixed({self.pair_risk}, weight={self.weight:g})"
