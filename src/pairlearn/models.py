@@ -1,0 +1,148 @@
+"""Classifiers g: plain `nn.Module`s that map instances to one logit each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+__all__ = ["MLP", "ResNet34", "make_model"]
+
+Norm = Literal["none", "input", "all"]
+
+
+class MLP(nn.Module):
+    """Fully connected ReLU network with one output.
+
+    Parameters
+    ----------
+    features : int
+        Inputs.
+    hidden : sequence of int
+        Widths of the hidden layers; none at all makes a linear model.
+    norm : {"input", "all", "none"}
+        Batch norm on the input only (what the published experiments ran), on the
+        input and before every ReLU, or nowhere.
+
+    Examples
+    --------
+    >>> MLP(16)(torch.zeros(4, 16)).shape
+    torch.Size([4])
+    """
+
+    def __init__(
+        self, features: int, hidden: Sequence[int] = (300, 300, 300), norm: Norm = "input"
+    ) -> None:
+        super().__init__()
+        if norm not in ("none", "input", "all"):
+            raise ValueError(f"norm must be 'none', 'input' or 'all'; got {norm!r}")
+        widths = [features, *hidden]
+        if min(widths) < 1:
+            raise ValueError(f"every width must be at least 1; got {widths}")
+        self.norm = norm
+        self.norms = nn.ModuleList()
+        if norm != "none":
+            normed = widths if norm == "all" else widths[:1]
+            self.norms.extend(nn.BatchNorm1d(width) for width in normed)
+        self.layers = nn.ModuleList(
+            nn.Linear(inputs, outputs)
+            for inputs, outputs in zip(widths, [*hidden, 1], strict=True)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (n,) of instances (n, features)."""
+        if self.norm != "none":
+            x = self.norms[0](x)
+        for depth, layer in enumerate(self.layers[:-1], start=1):
+            x = layer(x)
+            x = F.relu(self.norms[depth](x) if self.norm == "all" else x)
+        logits: Tensor = self.layers[-1](x).squeeze(-1)
+        return logits
+
+
+class _Block(nn.Module):
+    """Two 3×3 convolutions and a shortcut."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(out)) + self.shortcut(x))
+
+
+class ResNet34(nn.Module):
+    """ResNet-34 for 32×32 images: a 3×3 stem, no pooling before the stages.
+
+    Examples
+    --------
+    >>> ResNet34()(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, channels: int = 3) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(channels, 64, 3, 1, 1, bias=False)
+        self.norm = nn.BatchNorm2d(64)
+        blocks: list[nn.Module] = []
+        inputs = 64
+        for stage, (outputs, count) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+            for index in range(count):
+                stride = 2 if stage > 0 and index == 0 else 1
+                blocks.append(_Block(inputs, outputs, stride))
+                inputs = outputs
+        self.blocks = nn.Sequential(*blocks)
+        self.head = nn.Linear(512, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (n,) of images (n, channels, 32, 32)."""
+        x = self.blocks(F.relu(self.norm(self.stem(x))))
+        logits: Tensor = self.head(x.mean((2, 3))).squeeze(-1)
+        return logits
+
+
+def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.Module:
+    """A model by name for instances of this shape, initialised from the seed.
+
+    Parameters
+    ----------
+    name : {"mlp", "mlp-bn", "linear", "resnet34"}
+        The paper's network, the same with batch norm on every layer, a linear model,
+        or the paper's network for 32×32 colour images.
+    shape : sequence of int
+        Shape of one instance.
+    seed : int, optional
+        Seed of the initial weights; None draws on torch's global generator.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in make_model("linear", (16,), seed=0).parameters())
+    49
+    """
+    with torch.random.fork_rng(devices=[], enabled=seed is not None):
+        if seed is not None:
+            torch.manual_seed(seed)
+        if name == "resnet34":
+            return ResNet34(channels=shape[0])
+        features = 1
+        for size in shape:
+            features *= size
+        if name == "mlp":
+            return MLP(features)
+        if name == "mlp-bn":
+            return MLP(features, norm="all")
+        if name == "linear":
+            return MLP(features, hidden=())
+    raise ValueError(f"model {name!r} is unknown; choose one of mlp, mlp-bn, linear, resnet34")

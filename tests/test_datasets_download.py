@@ -1,0 +1,261 @@
+"""Downloads, with stand-ins for the net."""
+
+import io
+import sys
+import zipfile
+from dataclasses import replace
+from email.message import Message
+from types import SimpleNamespace
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+
+from pairlearn.datasets import (
+    DatasetCorruptError,
+    DatasetNotFoundError,
+    DatasetSpec,
+    content_digest,
+    get_spec,
+    load,
+)
+from pairlearn.datasets import download as download_module
+from pairlearn.datasets.progress import reporting
+from pairlearn.datasets.registry import ImageArchive
+
+sklearn_datasets = pytest.importorskip("sklearn.datasets")
+
+
+def tiny(name: str, n_train: int = 8, n_test: int = 2) -> DatasetSpec:
+    return replace(get_spec(name), n_train=n_train, n_test=n_test, digest=None)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAIRLEARN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("PAIRLEARN_DATA", raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """A stand-in for OpenML: what it holds by id, and what it was asked for."""
+    server = SimpleNamespace(holds={}, asked=[])
+
+    def fetch_openml(**arguments):
+        server.asked.append(arguments)
+        answer = server.holds[arguments["data_id"]]
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(data=answer[0], target=answer[1])
+
+    monkeypatch.setattr(sklearn_datasets, "fetch_openml", fetch_openml)
+    return server
+
+
+def flat(spec: DatasetSpec) -> np.ndarray:
+    """Features as OpenML gives them: rows of float64."""
+    shape = (spec.n_instances, spec.n_features)
+    return np.random.default_rng(0).integers(0, 256, shape).astype(np.float64)
+
+
+def labels(*names: str) -> np.ndarray:
+    return np.array(names, dtype=object)
+
+
+def test_letter_and_the_round_trip_through_the_cache(openml, cache):
+    spec = tiny("letter")
+    openml.holds[6] = (flat(spec), labels(*"ZABMNTIDNG"))
+    first = load(spec)
+    assert first.y.tolist() == [25, 0, 1, 12, 13, 19, 8, 3, 13, 6]
+    assert np.array_equal(first.x, flat(spec))
+    assert sorted(file.name for file in cache.iterdir()) == ["letter.npz", "letter.npz.json"]
+    again = load(spec, download=False)
+    assert np.array_equal(again.x, first.x)
+    assert np.array_equal(again.y, first.y)
+    assert openml.asked == [
+        {"data_id": 6, "as_frame": False, "parser": "liac-arff", "cache": False}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("mnist", 554), ("kmnist", 41982), ("fashion-mnist", 40996)]
+)
+def test_grey_images(openml, cache, name, number):
+    spec = tiny(name)
+    openml.holds[number] = (flat(spec), labels(*"5041921314"))
+    dataset = load(spec)
+    assert np.array_equal(dataset.x, flat(spec).reshape(10, 28, 28))
+    assert dataset.y.tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    with np.load(cache / f"{name}.npz") as archive:
+        assert archive["x_train"].shape == (8, 28, 28)
+        assert archive["y_test"].tolist() == [1, 4]
+
+
+def test_colour_planes_become_pixels(openml):
+    spec = tiny("cifar10")
+    openml.holds[40927] = (flat(spec), labels(*"6994112783"))
+    x = load(spec).x
+    assert x.shape == (10, 32, 32, 3)
+    assert x[4, 3, 2, 1] == flat(spec)[4, 1 * 1024 + 3 * 32 + 2]
+
+
+@pytest.mark.parametrize(("name", "number"), [("optdigits", 28), ("pendigits", 32)])
+def test_pooled_digits(openml, name, number):
+    spec = tiny(name)
+    openml.holds[number] = (flat(spec), labels(*"0123456789"))
+    assert load(spec).y.tolist() == list(range(10))
+
+
+def test_nothing_is_kept_of_a_download_that_is_not_the_published_data(openml, cache):
+    spec = tiny("letter")
+    openml.holds[6] = (flat(spec), labels(*"ABCDEFGHIJ"))
+    with pytest.raises(
+        DatasetCorruptError, match=r"the download from https://www\.openml\.org/d/6"
+    ):
+        load(replace(spec, digest="0" * 64))
+    assert not cache.exists()
+    x, y = flat(spec).astype(np.uint8), np.arange(10, dtype=np.uint8)
+    load(replace(spec, digest=content_digest(x[::-1], y[::-1], pooled=True)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, y: (x[:, :9], y), r"shape \(10, 9\); letter has 16 features"),
+        (lambda x, y: (x[:9], y[:9]), "letter has 9 instances; give 10"),
+        (lambda x, y: (x / 255, y), "x has values that are not whole numbers"),
+        (lambda x, y: (x, labels(*"ABCDEFGHI?")), r"labels unknown to letter: \['\?'\]"),
+    ],
+)
+def test_openml_holds_something_else(openml, cache, change, message):
+    spec = tiny("letter")
+    openml.holds[6] = change(flat(spec), labels(*"ABCDEFGHIJ"))
+    with pytest.raises(DatasetCorruptError, match=message):
+        load(spec)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("error", [URLError("no route"), TimeoutError(), ValueError("no such id")])
+def test_offline_says_which_file_to_put_where(openml, cache, tmp_path, error):
+    openml.holds[554] = error
+    with pytest.raises(DatasetNotFoundError) as caught:
+        load("mnist", tmp_path)
+    assert str(caught.value) == (
+        f"mnist is not in {tmp_path} and not in {cache}, and was not downloaded: "
+        f"https://www.openml.org/d/554 could not be fetched: {error}. "
+        "Put mnist.npz with the uint8 arrays x_train (60000, 28, 28), y_train (60000,), "
+        "x_test (10000, 28, 28), y_test (10000,), published at https://www.openml.org/d/554, "
+        f"into {tmp_path}, or into a folder that you name with data=... or PAIRLEARN_DATA"
+    )
+    assert isinstance(caught.value, FileNotFoundError)
+
+
+def test_no_download_asks_nobody(openml):
+    with pytest.raises(DatasetNotFoundError, match="not downloaded: download=False"):
+        load("letter", download=False)
+    with pytest.raises(DatasetNotFoundError, match="nowhere to download it from"):
+        load(replace(tiny("letter"), source=None))
+    assert openml.asked == []
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("digits", "scikit-learn"), ("mnist", "scikit-learn")]
+)
+def test_without_scikit_learn(monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(ImportError, match=rf'needs {package}: pip install "pairlearn\[data\]"'):
+        load(name)
+
+
+@pytest.fixture
+def pmu(tmp_path):
+    """PMU-UD of twenty images behind a file:// address."""
+    image = pytest.importorskip("PIL.Image")
+    path = tmp_path / "served.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for k in range(20):
+            buffer = io.BytesIO()
+            image.new("L", (60, 45), k).save(buffer, "JPEG")
+            archive.writestr(f"PMU-UD/{k % 10}/{k}.jpg", buffer.getvalue())
+    return replace(tiny("pmu-ud", 16, 4), source=ImageArchive(path.as_uri())), path
+
+
+def test_pmu_ud(pmu, cache):
+    spec, path = pmu
+    reports = []
+    dataset = load(spec, progress=lambda done, total: reports.append((done, total)))
+    size = path.stat().st_size
+    assert (reports[0], reports[-1]) == ((0, size), (size, size))
+    assert np.bincount(dataset.y).tolist() == [2] * 10
+    assert sorted(file.name for file in cache.iterdir()) == ["pmu-ud.npz", "pmu-ud.npz.json"]
+    assert np.array_equal(load(spec, download=False).x, dataset.x)
+
+
+def test_without_pillow(pmu, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ImportError, match=r'needs Pillow: pip install "pairlearn\[data\]"'):
+        load(pmu[0])
+
+
+class Broken(io.BytesIO):
+    """A response of a hundred bytes that breaks after ten."""
+
+    def __init__(self, failure: BaseException | None):
+        super().__init__(bytes(10))
+        self.failure = failure
+        self.headers = Message()
+        self.headers["Content-Length"] = "100"
+
+    def read(self, size=-1):
+        chunk = super().read(size)
+        if not chunk and self.failure is not None:
+            raise self.failure
+        return chunk
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (ConnectionResetError("reset"), DatasetNotFoundError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (None, DatasetNotFoundError),
+    ],
+)
+def test_a_broken_stream_leaves_nothing(monkeypatch, cache, failure, raised):
+    monkeypatch.setattr(download_module, "urlopen", lambda url, timeout: Broken(failure))
+    with pytest.raises(raised) as caught:
+        load("pmu-ud")
+    assert list(cache.iterdir()) == []
+    if failure is None:
+        assert "pmu+ud.zip ended after 10 of 100 bytes" in str(caught.value)
+        assert "or pmu-ud.zip, published at https://archive.ics" in str(caught.value)
+
+
+def test_a_callback_that_raises_stops_the_download(pmu, cache):
+    def stop(done: int, total: int | None) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        load(pmu[0], progress=stop)
+    assert list(cache.iterdir()) == []
+
+
+def test_an_archive_of_something_else_is_named(pmu, cache):
+    spec, path = pmu
+    path.write_bytes(b"<html></html>")
+    with pytest.raises(DatasetCorruptError, match=rf"{cache}/pmu-ud\.zip cannot be read .*delete"):
+        load(spec)
+    assert not (cache / "pmu-ud.npz").exists()
+
+
+def test_a_bar_on_a_terminal_only(monkeypatch, capsys):
+    with reporting(None, "Downloading") as report:
+        report(1, 2)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with reporting(None, "Downloading") as report:
+        report(0, None)
+        report(2_000, 2_000)
+    assert "Downloading" in capsys.readouterr().err
