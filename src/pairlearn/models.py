@@ -33,6 +33,9 @@ class MLP(nn.Module):
     torch.Size([4])
     """
 
+    widths: list[int]
+    norm: Norm
+
     def __init__(
         self, features: int, hidden: Sequence[int] = (300, 300, 300), norm: Norm = "input"
     ) -> None:
@@ -42,14 +45,13 @@ class MLP(nn.Module):
         widths = [features, *hidden]
         if min(widths) < 1:
             raise ValueError(f"every width must be at least 1; got {widths}")
-        self.norm = norm
+        self.widths, self.norm = widths, norm
         self.norms = nn.ModuleList()
         if norm != "none":
             normed = widths if norm == "all" else widths[:1]
             self.norms.extend(nn.BatchNorm1d(width) for width in normed)
         self.layers = nn.ModuleList(
-            nn.Linear(inputs, outputs)
-            for inputs, outputs in zip(widths, [*hidden, 1], strict=True)
+            nn.Linear(inputs, outputs) for inputs, outputs in zip(widths, [*hidden, 1], strict=True)
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -31,7 +31,14 @@ BASIS = ("one", "u", "v")
 
 
 def pair_moments(
-    logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor, loss: Loss, same: bool = True
+    logits: Tensor,
+    logits_prime: Tensor,
+    u: Tensor,
+    v: Tensor,
+    loss: Loss,
+    *,
+    same: bool = True,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """Means over pairs of each loss term times each basis function.
 
@@ -44,6 +51,8 @@ def pair_moments(
         The margin loss ℓ.
     same : bool
         Compute the fifth term, −log P(same) of the logistic model; zero otherwise.
+    weight : Tensor of shape (n,) or (..., n), optional
+        Weights of the pairs in the mean.
 
     Returns
     -------
@@ -56,7 +65,9 @@ def pair_moments(
         # P(same) = σ(z)σ(z') + σ(−z)σ(−z'): no difference of large numbers anywhere.
         plus, minus = both.sum(-3).neg().unbind(-2)
         terms = torch.cat([terms, torch.logaddexp(plus, minus).neg().unsqueeze(-2)], -2)
-    basis = torch.stack([torch.ones_like(u), u, v], -2).to(terms.dtype) / u.shape[-1]
+    basis = torch.stack([torch.ones_like(u), u, v], -2).to(terms.dtype)
+    share = 1 / u.shape[-1] if weight is None else weight / weight.sum(-1, keepdim=True)
+    basis = basis * (share if isinstance(share, float) else share.unsqueeze(-2))
     moments = (terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
     return moments if same else nn.functional.pad(moments, (0, 0, 0, 1))
 

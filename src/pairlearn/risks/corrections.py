@@ -55,6 +55,7 @@ def correct(partial_risks: Tensor, slope: float | Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import torch
     >>> correct(torch.tensor([-2.0, 3.0]), 0.5)
     tensor([1., 3.])
     """

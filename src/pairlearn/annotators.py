@@ -1,0 +1,165 @@
+"""Simulated annotators: posteriors of a trained model, turned into judgements.
+
+The paper's annotator is a network of the same architecture as the classifier,
+trained for ten epochs on the whole labelled training split at its natural class
+balance. Pairs sampled at another prior are then judged by the posteriors of another
+population; the "calibrated" annotator is trained at the prior of the pairs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairlearn.labels import PairLabels
+from pairlearn.risks import Supervised
+from pairlearn.sampling import sample_pairs, stream
+from pairlearn.training import Fleet, Group, Member, Precision
+
+__all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
+
+EPOCHS = 10
+"""Epochs that the paper trains its annotator for."""
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """What to train one annotator on.
+
+    Parameters
+    ----------
+    rows : array of int
+        Rows of the labelled training split.
+    positive : array of bool
+        Their classes.
+    seed : int
+        Of the initial weights and the batches.
+    prior : float, optional
+        Train at this class balance instead of the natural one.
+    """
+
+    rows: Any
+    positive: Any
+    seed: int
+    prior: float | None = None
+
+
+def train_annotators(
+    features: Any,
+    annotators: Sequence[Annotator],
+    model: str = "mlp",
+    *,
+    epochs: int = EPOCHS,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-5,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Callable[[int, float], None] | None = None,
+) -> NDArray[np.float32]:
+    """Train annotators together; posteriors P(y=+1|x) of all instances by each.
+
+    Each is an ordinary supervised training. It runs as pairs with known classes, a
+    batch of 256 instances being one of 128 pairs.
+
+    Parameters
+    ----------
+    features : array of shape (N, ...)
+        All instances, training and test.
+    annotators : sequence of Annotator
+        All with the same number of training instances.
+    model, epochs, batch_size, learning_rate, weight_decay, device, precision, progress
+        As in `Fleet`; `batch_size` counts instances.
+
+    Returns
+    -------
+    array of shape (number of annotators, N)
+        Posteriors.
+
+    Examples
+    --------
+    >>> x = np.linspace(-2, 2, 200, dtype=np.float32)[:, None]
+    >>> rows = np.arange(200)
+    >>> r = train_annotators(x, [Annotator(rows, x[:, 0] > 0, seed=0)], "linear",
+    ...                      epochs=100, batch_size=50, learning_rate=0.05)
+    >>> bool(r[0, 0] < 0.1 and r[0, -1] > 0.9)
+    True
+    """
+    groups = []
+    for annotator in annotators:
+        rows, positive = np.asarray(annotator.rows), np.asarray(annotator.positive)
+        if annotator.prior is None:
+            order = stream(annotator.seed, "annotator").permutation(len(rows))
+            order = order[: len(rows) // 2 * 2]
+            ends = order.reshape(2, -1).T
+        else:
+            count = _largest_sample(positive, annotator.prior)
+            ends = sample_pairs(positive, count, annotator.prior, annotator.seed)
+        member = Member(
+            Supervised(), positive[ends], learning_rate, weight_decay, seed=annotator.seed
+        )
+        groups.append(Group(rows[ends], [member], seed=annotator.seed))
+    pairs = min(len(group.pairs) for group in groups)
+    groups = [
+        Group(g.pairs[:pairs], [_shortened(g.members[0], pairs)], seed=g.seed) for g in groups
+    ]
+    fleet = Fleet(
+        features,
+        groups,
+        model,
+        batch_size=batch_size // 2,
+        device=device,
+        precision=precision,
+    )
+    fleet.fit(epochs, progress=progress)
+    posteriors: NDArray[np.float32] = (
+        torch.sigmoid(fleet.logits(np.arange(len(features)))[:, 0]).float().cpu().numpy()
+    )
+    return posteriors
+
+
+def judge(posteriors: Any, pairs: Any) -> PairLabels:
+    """The judgements of pairs (n, 2) by an annotator with these posteriors.
+
+    Examples
+    --------
+    >>> judge(np.array([0.9, 0.1]), np.array([[1, 0]]))
+    PairLabels(n=1, similarity=[0.18], difference=[0.8])
+    """
+    ends = np.asarray(posteriors, dtype=np.float64)[np.asarray(pairs)]
+    return PairLabels.from_posteriors(ends[:, 0], ends[:, 1])
+
+
+def add_noise(labels: PairLabels, sigma: float, seed: int) -> PairLabels:
+    """Multiply every judgement by a factor drawn from N(1, σ²); nothing is clipped.
+
+    Examples
+    --------
+    >>> add_noise(PairLabels([0.5], [0.0]), sigma=0.1, seed=0)
+    PairLabels(n=1, similarity=[0.5575], difference=[0.])
+    """
+    if sigma < 0:
+        raise ValueError(f"sigma must not be negative; got {sigma}")
+    factors = 1 + sigma * stream(seed, "label noise").standard_normal((2, len(labels)))
+    return PairLabels(labels.similarity * factors[0], labels.difference * factors[1], noisy=True)
+
+
+def _largest_sample(positive: NDArray[np.bool_], prior: float) -> int:
+    """Pairs that can be drawn at this prior without using an instance twice."""
+    count = int(positive.sum())
+    return int(min(count / prior, (len(positive) - count) / (1 - prior)) - 1) // 2
+
+
+def _shortened(member: Member, pairs: int) -> Member:
+    return Member(
+        member.risk,
+        member.labels[:pairs],
+        member.learning_rate,
+        member.weight_decay,
+        member.seed,
+    )

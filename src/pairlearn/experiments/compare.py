@@ -1,0 +1,209 @@
+"""Ours against the published numbers, cell by cell.
+
+A cell agrees if it lies within what rounding, small differences of protocol and chance allow:
+
+    |ours − published| ≤ 0.006 + 2 √(σ²/n + σ_paper²/5),
+
+with n seeds of ours (five, as in the paper, unless chosen otherwise).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pairlearn.experiments.layout import index_cells
+from pairlearn.experiments.published import PUBLISHED_SEEDS, PublishedCell
+from pairlearn.experiments.summary import Cell
+
+__all__ = ["ComparedCell", "Comparison", "compare_with_published", "condition", "tolerance"]
+
+BASE_TOLERANCE = 0.006
+REQUIRED_SHARE = 0.85
+WORST_ALLOWED = 0.02
+_ROUNDING = 1e-9  # of sums of decimal fractions
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """A published cell and ours.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the benchmark.
+    prior : float
+        Class prior.
+    prior_factor, label_noise : float
+        ε and σ.
+    method : str
+        Title of the method.
+    published, ours : float
+        Mean accuracies.
+    tolerance : float
+        How far apart they may be.
+    is_copy : bool
+        The published numbers repeat those of another noise, and count for nothing.
+    is_steady : bool
+        A method that hardly depends on chance: supervised or with ABS.
+
+    Examples
+    --------
+    >>> cell = ComparedCell("mnist", 0.2, 1.0, 0.0, "Sconf-ABS", 0.960, 0.970, 0.009)
+    >>> round(cell.difference, 3), cell.ok
+    (0.01, False)
+    """
+
+    dataset: str
+    prior: float
+    prior_factor: float
+    label_noise: float
+    method: str
+    published: float
+    ours: float
+    tolerance: float
+    is_copy: bool = False
+    is_steady: bool = False
+
+    @property
+    def difference(self) -> float:
+        """Ours less the published."""
+        return self.ours - self.published
+
+    @property
+    def ok(self) -> bool:
+        """Whether they agree."""
+        return abs(self.difference) <= self.tolerance + _ROUNDING
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All cells that are both published and ours.
+
+    Parameters
+    ----------
+    cells : tuple of ComparedCell
+        The cells.
+    absent : int
+        Published cells that ours has no run for.
+
+    Examples
+    --------
+    >>> Comparison((), absent=360).share is None
+    True
+    """
+
+    cells: tuple[ComparedCell, ...]
+    absent: int
+
+    @property
+    def evidence(self) -> tuple[ComparedCell, ...]:
+        """The cells that count: all but copies."""
+        return tuple(cell for cell in self.cells if not cell.is_copy)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the cells that agree; None without cells."""
+        cells = self.evidence
+        return sum(cell.ok for cell in cells) / len(cells) if cells else None
+
+    @property
+    def worst(self) -> ComparedCell | None:
+        """The supervised or ABS cell that is the furthest off."""
+        steady = [cell for cell in self.evidence if cell.is_steady]
+        return max(steady, key=lambda cell: abs(cell.difference), default=None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether enough cells agree and no supervised or ABS cell is far off."""
+        enough = self.share is not None and self.share >= REQUIRED_SHARE - _ROUNDING
+        far = self.worst is not None and abs(self.worst.difference) > WORST_ALLOWED + _ROUNDING
+        return enough and not far
+
+
+def tolerance(std: float, seeds: int, published_std: float) -> float:
+    """How far a mean may be from the published one.
+
+    Parameters
+    ----------
+    std : float
+        Population standard deviation of ours over seeds.
+    seeds : int
+        Number of our seeds.
+    published_std : float
+        Published standard deviation, over five seeds.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(tolerance(0.003, 5, 0.004), 6)  # 0.006 + 2·0.005/√5
+    0.010472
+    """
+    return BASE_TOLERANCE + 2 * math.sqrt(std**2 / seeds + published_std**2 / PUBLISHED_SEEDS)
+
+
+def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedCell]) -> Comparison:
+    """Compare with published tables.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Ours, on one test subset; those that were never published are passed over.
+    published : sequence of PublishedCell
+        :func:`published_accuracy` or :func:`published_robustness`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from pairlearn.experiments import published_accuracy
+    >>> compare_with_published([], published_accuracy()).absent
+    360
+    """
+    ours = index_cells(cells, lambda cell: (*condition(cell), cell.method))
+    both = [(ours[place], p) for p in published if (place := (*condition(p), p.method)) in ours]
+    return Comparison(tuple(_compared(c, p) for c, p in both), len(published) - len(both))
+
+
+Condition: TypeAlias = tuple[str, float, float, float]
+
+
+def condition(cell: Cell | PublishedCell) -> Condition:
+    """What methods are compared under: data set, prior, ε and σ.
+
+    Parameters
+    ----------
+    cell : Cell or PublishedCell
+        A cell of ours or of the paper.
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
+    >>> from pairlearn.experiments import published_robustness
+    >>> condition(published_robustness()[-1])
+    ('pmu-ud', 0.2, 1.2, 0.5)
+    """
+    source = cell.config if isinstance(cell, Cell) else cell
+    return source.dataset, source.prior, source.prior_factor, source.label_noise
+
+
+def _compared(cell: Cell, published: PublishedCell) -> ComparedCell:
+    return ComparedCell(
+        *condition(cell),
+        method=cell.method.title,
+        published=published.mean,
+        ours=cell.mean,
+        tolerance=tolerance(cell.std, len(cell.seeds), published.std),
+        is_copy=published.copy_of is not None,
+        is_steady=cell.method.correction == "abs" or not cell.method.is_weak,
+    )

@@ -1,0 +1,292 @@
+"""From runs to trained models: which runs train together, on what, and how they did.
+
+Runs of one data set that share architecture, number of pairs and epochs form fleets.
+Within a fleet a group is one (prior, seed): the same pairs, the same batches. On CUDA
+a fleet is as large as the grid; on a CPU, where stacking gains nothing, small fleets
+run side by side in processes of one thread each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
+from pairlearn.datasets import Dataset, as_features, as_images, load, split_indices
+from pairlearn.experiments.spec import Run
+from pairlearn.risks import make_risk
+from pairlearn.sampling import sample_pairs, subset_at_prior
+from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
+
+__all__ = ["execute", "plan_fleets"]
+
+Progress = Callable[[int, int, str], None]
+Result = tuple[Run, dict[str, float]]
+Posteriors = dict[tuple[int, float | None], NDArray[np.float32]]  # by seed and prior
+MEMBERS_ON_CPU = 4
+MODELS_ON_CUDA = 1024
+
+
+def execute(
+    runs: Sequence[Run],
+    *,
+    data: Path | None = None,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Iterator[Result]:
+    """Train the runs and yield each with its accuracies, in the order they finish.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Any mix.
+    data : Path, optional
+        Folder of the data sets.
+    device, precision
+        As in `Fleet`.
+    progress : callable, optional
+        Called with epochs × models done, their total, and what is being trained.
+    workers : int, optional
+        Processes on a CPU; by default one a core. One trains in this process.
+
+    Yields
+    ------
+    (Run, dict)
+        Accuracies, means over the run's window: "paper" and "stratified" on the two
+        test subsets, "annotator_paper" and "annotator_stratified" of the annotator.
+    """
+    total = sum(run.epochs for run in runs)
+    done = 0
+    on_cuda = choose_device(device).type == "cuda"
+    for dataset, members in _grouped(runs, lambda run: (run.dataset, run.model)).items():
+        benchmark = Benchmark(load(dataset[0], data), dataset[1], device, precision)
+        annotators = benchmark.annotate(members)
+        fleets = plan_fleets(members, MODELS_ON_CUDA if on_cuda else MEMBERS_ON_CPU)
+        if on_cuda or workers == 1 or len(fleets) == 1:
+            for fleet in fleets:
+                report = _reporter(progress, done, total, fleet)
+                yield from benchmark.train(fleet, annotators, report)
+                done += sum(run.epochs for group in fleet for run in group)
+        else:
+            for results in _in_processes(benchmark, fleets, annotators, workers):
+                done += sum(run.epochs for run, _ in results)
+                if progress is not None:
+                    progress(done, total, dataset[0])
+                yield from results
+
+
+@dataclass
+class Benchmark:
+    """A loaded data set with what its runs have in common."""
+
+    dataset: Dataset
+    model: str
+    device: str
+    precision: Precision
+
+    def __post_init__(self) -> None:
+        prepare = as_images if self.model == "resnet34" else as_features
+        self.features = prepare(self.dataset.x, self.dataset.spec)
+        self.positive = self.dataset.spec.is_positive(self.dataset.y)
+
+    def rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of the training and of the test split."""
+        everything = np.arange(len(self.dataset.y))
+        train, test = split_indices(self.dataset, seed)
+        return everything[train], everything[test]
+
+    def annotate(self, runs: Sequence[Run]) -> Posteriors:
+        """Posteriors of every annotator that the runs ask for, by seed and prior."""
+        wanted = sorted({_annotator_of(run) for run in runs}, key=str)
+        posteriors: Posteriors = {}
+        batches = [[one] for one in wanted] if self.model == "resnet34" else [wanted]
+        for batch in batches:
+            annotators = []
+            for seed, prior in batch:
+                train, _ = self.rows(seed)
+                annotators.append(Annotator(train, self.positive[train], seed, prior))
+            trained = train_annotators(
+                self.features,
+                annotators,
+                self.model,
+                batch_size=runs[0].batch_size,
+                learning_rate=runs[0].learning_rate,
+                weight_decay=runs[0].weight_decay,
+                device=self.device,
+                precision=self.precision,
+            )
+            posteriors |= dict(zip(batch, trained, strict=True))
+        return posteriors
+
+    def train(
+        self,
+        groups: Sequence[Sequence[Run]],
+        annotators: Posteriors,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> list[Result]:
+        """Train one fleet and measure it."""
+        run = groups[0][0]
+        fleet = Fleet(
+            self.features,
+            [self._group(group, annotators) for group in groups],
+            self.model,
+            batch_size=run.batch_size,
+            device=self.device,
+            precision=self.precision,
+        )
+        history = fleet.fit(run.epochs, window=run.window, progress=progress)
+        results = []
+        for g, group in enumerate(groups):
+            test = fleet.groups[g].test
+            assert test is not None
+            for m, one in enumerate(group):
+                accuracy = {name: float(values[:, g, m].mean()) for name, values in history.items()}
+                told = annotators[_annotator_of(one)][test.rows] > 0.5
+                for name, subset in test.subsets.items():
+                    agreement = told[subset] == test.positive[subset]
+                    accuracy[f"annotator_{name}"] = float(agreement.mean())
+                results.append((one, accuracy))
+        return results
+
+    def _group(
+        self,
+        runs: Sequence[Run],
+        annotators: Posteriors,
+    ) -> Group:
+        first = runs[0]
+        train, test = self.rows(first.seed)
+        positive = self.positive[train]
+        ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
+        pairs = train[ends]
+        members = []
+        for run in runs:
+            risk = make_risk(run.method, prior=run.estimator_prior)
+            labels: Any = positive[ends]
+            if risk.judgements == ("similarity", "difference"):
+                told = judge(annotators[_annotator_of(run)], pairs)
+                labels = add_noise(told, run.label_noise, run.seed).to_array()
+            members.append(Member(risk, labels, run.learning_rate, run.weight_decay, run.seed))
+        return Group(pairs, members, first.seed, self._test_set(test, first))
+
+    def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:
+        positive, classes = self.positive[rows], self.dataset.y[rows]
+        # Only the image sets were truncated in class order; the others were shuffled.
+        in_order = classes if self.dataset.spec.official_split else None
+        return TestSet(
+            rows,
+            positive,
+            {
+                "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
+                "stratified": subset_at_prior(
+                    positive, run.prior, "stratified", classes=classes, seed=run.seed
+                ),
+            },
+        )
+
+
+def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
+    """Divide runs of one data set into fleets of groups of at most `limit` models.
+
+    Groups of different size waste places, since a fleet is as wide as its largest
+    group; large groups are cut where that saves more than it costs.
+
+    Examples
+    --------
+    >>> def run(prior, method):
+    ...     return Run(dataset="digits", prior=prior, seed=0, method=method, pairs=9, epochs=1)
+    >>> fleets = plan_fleets([run(0.2, "sconf"), run(0.5, "confdiff"), run(0.2, "confdiff")], 100)
+    >>> [[len(group) for group in fleet] for fleet in fleets]
+    [[2, 1]]
+    """
+    fleets = []
+    alike = _grouped(
+        runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model)
+    )
+    for members in alike.values():
+        groups = list(_grouped(members, lambda run: (run.prior, run.seed)).values())
+        size = 1 if members[0].model == "resnet34" else min(limit, _best_size(groups))
+        pieces = [
+            group[start : start + size] for group in groups for start in range(0, len(group), size)
+        ]
+        per_fleet = max(1, limit // size)
+        if members[0].model == "resnet34":
+            per_fleet = 1
+        fleets += [pieces[k : k + per_fleet] for k in range(0, len(pieces), per_fleet)]
+    return fleets
+
+
+def _best_size(groups: Sequence[Sequence[Run]]) -> int:
+    def cost(size: int) -> float:
+        pieces = sum(-(-len(group) // size) for group in groups)
+        return pieces * (size + 0.15)  # a group's own batch costs about 0.15 models
+
+    return min(range(1, max(map(len, groups)) + 1), key=cost)
+
+
+def _annotator_of(run: Run) -> tuple[int, float | None]:
+    return run.seed, (run.prior if run.annotator == "calibrated" else None)
+
+
+def _grouped(runs: Sequence[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
+    groups: dict[Any, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[key(run)].append(run)
+    return groups
+
+
+def _reporter(
+    progress: Progress | None, done: int, total: int, fleet: list[list[Run]]
+) -> Callable[[int, float], None] | None:
+    if progress is None:
+        return None
+    models = sum(map(len, fleet))
+
+    def report(epoch: int, risk: float) -> None:
+        text = f"{fleet[0][0].dataset}: {models} models, mean risk {risk:.3f}"
+        progress(done + epoch * models, total, text)
+
+    return report
+
+
+def _in_processes(
+    benchmark: Benchmark,
+    fleets: list[list[list[Run]]],
+    annotators: Posteriors,
+    workers: int | None,
+) -> Iterator[list[Result]]:
+    count = min(len(fleets), workers or os.cpu_count() or 1)
+    with ProcessPoolExecutor(
+        count, get_context("spawn"), _start_worker, (benchmark, annotators)
+    ) as pool:
+        futures = [pool.submit(_work, fleet) for fleet in fleets]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+_worker: tuple[Benchmark, Posteriors]  # what a worker process was started with
+
+
+def _start_worker(benchmark: Benchmark, annotators: Posteriors) -> None:
+    global _worker
+    torch.set_num_threads(1)
+    _worker = benchmark, annotators
+
+
+def _work(fleet: list[list[Run]]) -> list[Result]:
+    benchmark, annotators = _worker
+    return benchmark.train(fleet, annotators)

@@ -1,0 +1,294 @@
+"""Figures of the experiments: functions that draw into given axes and return them.
+
+The colours are those of Okabe and Ito, which stay apart for colour-blind readers; lines
+differ in their markers too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlearn.experiments.compare import condition
+from pairlearn.experiments.layout import index_cells
+from pairlearn.experiments.methods import Method
+from pairlearn.experiments.published import published_accuracy
+from pairlearn.experiments.summary import Cell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "plot_accuracy",
+    "plot_gamma",
+    "plot_limited",
+    "plot_robustness_bars",
+    "plot_robustness_heatmap",
+]
+
+BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#56B4E9"
+PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#666666"
+_CORRECTION_STYLES = {"none": (GREY, "s"), "relu": (ORANGE, "^"), "abs": (BLUE, "o")}
+_RISK_STYLES = {
+    "likelihood": (GREEN, "D"),
+    "sconfconfdiff": (BLUE, "o"),
+    "convex": (YELLOW, "s"),
+    "confdiff": (PURPLE, "v"),
+    "sconf": (ORANGE, "^"),
+}
+_ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+_LEAST_ERROR = 5e-4  # an error of 0 has no place on a logarithmic axis
+
+
+def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
+    """The convex combination from ConfDiff (γ = 0) to Sconf (γ = 1), for each correction.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of one data set and prior.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_gamma([], Figure().subplots()).get_xlabel()
+    'γ'
+    """
+    for correction, (color, marker) in _CORRECTION_STYLES.items():
+        line = [c for c in cells if c.gamma is not None and c.method.correction == correction]
+        title = Method("convex", None, correction).correction_title
+        _plot_line(ax, line, lambda cell: cell.gamma, label=title, color=color, marker=marker)
+    ax.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "0.2", "0.4", "0.6", "0.8", "1"])
+    ax.set(xlabel="γ", ylabel="accuracy", xlim=(-0.03, 1.03))
+    return ax
+
+
+def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
+    """Accuracy against the number of pairs, a line for each method.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of one data set and prior.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_limited([], Figure().subplots()).get_xlabel()
+    'training pairs'
+    """
+    for name in dict.fromkeys(cell.config.method for cell in cells):
+        method = Method.parse(name)
+        color, marker = _RISK_STYLES.get(method.risk, (SKY, "x"))
+        line = [cell for cell in cells if cell.config.method == name]
+        pairs = lambda cell: cell.config.n_training_pairs  # noqa: E731
+        _plot_line(ax, line, pairs, label=method.title, color=color, marker=marker)
+    ax.set(xlabel="training pairs", ylabel="accuracy")
+    return ax
+
+
+def plot_robustness_heatmap(
+    cells: Sequence[Cell], ax: Axes, limits: tuple[float, float] | None = None
+) -> Axes:
+    """Accuracy of one method for every ε and σ, as numbers on colours.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of one data set and method.
+    ax : matplotlib Axes
+        Where to draw.
+    limits : tuple of float, optional
+        Accuracies at the ends of the colour scale; those of the cells by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_robustness_heatmap([], Figure().subplots()).get_xlabel()
+    'label noise σ'
+    """
+    factors, noises, means = _noise_grid(cells)
+    if means.size:
+        low, high = limits or (float(np.nanmin(means)), float(np.nanmax(means)))
+        ax.imshow(means, vmin=low, vmax=high, cmap="viridis", aspect="auto", origin="lower")
+        for (i, j), mean in np.ndenumerate(means):
+            if np.isfinite(mean):
+                dark = mean < low + 0.6 * (high - low)
+                style: dict[str, Any] = {"color": "white" if dark else "black", "fontsize": 7}
+                ax.text(j, i, f"{mean:.3f}", ha="center", va="center", **style)
+    ax.set_xticks(range(len(noises)), [f"{noise:g}" for noise in noises])
+    ax.set_yticks(range(len(factors)), [f"{factor:g}" for factor in factors])
+    ax.set(xlabel="label noise σ", ylabel="prior factor ε")
+    return ax
+
+
+def plot_robustness_bars(
+    cells: Sequence[Cell], ax: Any, limits: tuple[float, float] | None = None
+) -> Any:
+    """Accuracy of one method for every ε and σ, as the paper draws it.
+
+    Height and colour both show the accuracy; the floor is the lower limit, not 0.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of one data set and method.
+    ax : matplotlib 3-D Axes
+        Where to draw.
+    limits : tuple of float, optional
+        Accuracies at the floor and at the top of the colour scale.
+
+    Returns
+    -------
+    matplotlib 3-D Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot(projection="3d")
+    >>> plot_robustness_bars([], ax).get_zlabel()
+    'accuracy'
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    factors, noises, means = _noise_grid(cells)
+    if means.size:
+        low, high = limits or (float(np.nanmin(means)) - 0.02, float(np.nanmax(means)))
+        scale = Normalize(low, high)
+        for (i, j), mean in np.ndenumerate(means):
+            if np.isfinite(mean):
+                color = colormaps["viridis"](scale(mean))
+                ax.bar3d(j - 0.35, i - 0.35, low, 0.7, 0.7, max(mean - low, 0), color=color)
+        ax.set_zlim(low, high)
+    ax.set_xticks(range(len(noises)), [f"{noise:g}" for noise in noises])
+    ax.set_yticks(range(len(factors)), [f"{factor:g}" for factor in factors])
+    ax.set(xlabel="label noise σ", ylabel="prior factor ε", zlabel="accuracy")
+    ax.tick_params(labelsize=6, pad=-1)
+    ax.set_box_aspect(None, zoom=0.82)  # or its labels would leave the axes
+    ax.view_init(elev=28, azim=-55)
+    return ax
+
+
+def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
+    """Every method beside its published number, with the supervised accuracy as a line.
+
+    The axis is logarithmic in the error, so that 0.98 and 0.99 are as far apart as 0.90
+    and 0.95.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of one data set and prior.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_accuracy([], Figure().subplots()).get_xlabel()
+    'accuracy (logarithmic in the error)'
+    """
+    published = {(*condition(cell), cell.method): cell for cell in published_accuracy()}
+    weak = [cell for cell in cells if cell.method.is_weak]
+    errors = [1 - cell.mean for cell in cells]
+    for place, cell in enumerate(weak):
+        _plot_error(ax, place - 0.17, cell.mean, cell.std, BLUE, "o", "ours")
+        printed = published.get((*condition(cell), cell.method))
+        if printed is not None:
+            _plot_error(ax, place + 0.17, printed.mean, printed.std, GREY, "D", "published")
+            errors.append(1 - printed.mean)
+    for cell in cells:
+        if not cell.method.is_weak:
+            ax.axvline(1 - cell.mean, color=ORANGE, ls="--", lw=1.2, label="supervised, ours")
+    if errors:
+        _scale_by_error(ax, max(errors), max(min(errors), _LEAST_ERROR))
+    ax.set_yticks(range(len(weak)), [cell.method.title for cell in weak])
+    ax.set_ylim(max(len(weak), 1) - 0.4, -0.6)
+    ax.grid(axis="y", color="0.9", lw=0.6)
+    ax.set_axisbelow(True)
+    ax.set_xlabel("accuracy (logarithmic in the error)")
+    return ax
+
+
+def _plot_line(
+    ax: Axes, cells: Sequence[Cell], x: Callable[[Cell], float | None], **style: Any
+) -> None:
+    points = sorted((x(cell) or 0.0, cell.mean, cell.std) for cell in cells)
+    if not points:
+        return
+    at, mean, std = np.array(points).T
+    ax.plot(at, mean, ms=3.5, lw=1.3, **style)
+    band = np.clip([mean - std, mean + std], 0, 1)
+    ax.fill_between(at, *band, color=style["color"], alpha=0.18, lw=0)
+
+
+def _plot_error(
+    ax: Axes, y: float, mean: float, std: float, color: str, marker: str, label: str
+) -> None:
+    error = max(1 - mean, _LEAST_ERROR)
+    span = [[min(std, 0.9 * error)], [std]]
+    # Only the first of each kind goes into the legend.
+    known = ax.get_legend_handles_labels()[1]
+    ax.errorbar(
+        [error],
+        [y],
+        xerr=span,
+        fmt=marker,
+        ms=3.5,
+        lw=1,
+        color=color,
+        mfc=color if marker == "o" else "white",
+        label="_nolegend_" if label in known else label,
+    )
+
+
+def _scale_by_error(ax: Axes, high: float, low: float) -> None:
+    """A logarithmic axis from high to low error, labelled with accuracies that keep apart."""
+    high, low = min(1.0, 1.5 * high), low / 1.5
+    ticks: list[float] = []
+    for tick in (t for t in _ACCURACY_TICKS if low <= 1 - t <= high):
+        if not ticks or math.log((1 - ticks[-1]) / (1 - tick)) > 0.16 * math.log(high / low):
+            ticks.append(tick)
+    ax.set_xscale("log")
+    ax.set_xlim(high, low)
+    ax.set_xticks([1 - tick for tick in ticks], [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+
+
+def _noise_grid(cells: Sequence[Cell]) -> tuple[list[float], list[float], Any]:
+    places = index_cells(cells, lambda c: (c.config.prior_factor, c.config.label_noise))
+    factors = sorted({factor for factor, _ in places})
+    noises = sorted({noise for _, noise in places})
+    means = np.full((len(factors), len(noises)), np.nan)
+    for (factor, noise), cell in places.items():
+        means[factors.index(factor), noises.index(noise)] = cell.mean
+    return factors, noises, means

@@ -1,0 +1,371 @@
+"""The fleet: many models trained as one; a fleet of one is the ordinary trainer.
+
+A fleet has G groups of up to M members. The members of a group share pairs and
+batches and differ in risk, labels, rates and initial weights; every risk being a
+table of coefficients, a step is the same few tensor operations whatever the mix.
+Features, pairs, labels and batch order live on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pairlearn.models import MLP, make_model
+from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
+from pairlearn.sampling import stream
+from pairlearn.training.adam import FleetAdam
+from pairlearn.training.graph import GraphedStep
+from pairlearn.training.network import Lone, Network, StackedMLP
+
+__all__ = ["Fleet", "Group", "Member", "Precision", "TestSet", "choose_device"]
+
+Precision = Literal["float64", "float32", "tf32", "bf16"]
+EVALUATION_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of a fleet.
+
+    Parameters
+    ----------
+    risk : Risk
+        What it minimises.
+    labels : array of shape (n, 2)
+        The two judgements that the risk reads for each pair of the group: similarity
+        and difference, or the two classes for `Supervised`.
+    learning_rate, weight_decay : float
+        Of Adam, with the decay in the gradient.
+    seed : int
+        Of the initial weights.
+    """
+
+    risk: Risk
+    labels: Any
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Labelled instances to measure accuracy on, with named subsets.
+
+    Parameters
+    ----------
+    rows : array of int, shape (t,)
+        Rows of the fleet's features.
+    positive : array of bool, shape (t,)
+        Their classes.
+    subsets : mapping of str to array of int
+        Positions in `rows`; "all" by default.
+    """
+
+    __test__ = False  # pytest: not a test
+
+    rows: Any
+    positive: Any
+    subsets: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Models that train on the same pairs in the same order.
+
+    Parameters
+    ----------
+    pairs : array of int, shape (n, 2)
+        Rows of x and x' in the fleet's features.
+    members : sequence of Member
+        The models.
+    seed : int
+        Of the order of the batches.
+    test : TestSet, optional
+        Evaluated during training.
+    """
+
+    pairs: Any
+    members: Sequence[Member]
+    seed: int = 0
+    test: TestSet | None = None
+
+
+class Fleet:
+    """Train K models as one.
+
+    Parameters
+    ----------
+    features : array of shape (N, ...)
+        Instances that pairs and test sets refer to by row.
+    groups : sequence of Group
+        All with the same number of pairs. Groups may differ in size; those with fewer
+        members are filled up with idle ones.
+    model : str or nn.Module
+        A name for `make_model`, or a module of your own (a fleet of one).
+    batch_size : int
+        Pairs in a batch.
+    device : str
+        "auto", "cpu", "cuda", ...
+    precision : {"float32", "tf32", "bf16", "float64"}
+        Of the matrix products; with "float64" of everything.
+    compiled : bool, optional
+        Compile the step and replay it as a CUDA graph; by default on CUDA only.
+
+    Examples
+    --------
+    >>> from pairlearn import PairLabels, make_risk
+    >>> x = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    >>> pairs = np.arange(400).reshape(200, 2)
+    >>> r = 1 / (1 + np.exp(-4 * x[:, 0]))
+    >>> labels = PairLabels.from_posteriors(*r[pairs].T).to_array()
+    >>> risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.5)
+    >>> test = TestSet(np.arange(400), x[:, 0] > 0)
+    >>> group = Group(pairs, [Member(risk, labels, 1e-2) for risk in risks], test=test)
+    >>> fleet = Fleet(x, [group], "linear", batch_size=50)
+    >>> history = fleet.fit(epochs=20)
+    >>> bool((history["all"][-1] > 0.95).all())
+    True
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        groups: Sequence[Group],
+        model: str | nn.Module = "mlp",
+        *,
+        batch_size: int = 256,
+        device: str = "auto",
+        precision: Precision = "float32",
+        compiled: bool | None = None,
+    ) -> None:
+        if precision not in get_args(Precision):
+            raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
+        self.device = choose_device(device)
+        self.groups = list(groups)
+        self.sizes = [len(group.members) for group in self.groups]
+        self.pairs = _check_groups(self.groups, len(features))
+        self.batch_size = min(batch_size, self.pairs)
+        self.precision = precision
+        self.epoch = 0
+        self.history: list[dict[str, NDArray[np.float64]]] = []
+        self.features = torch.as_tensor(features, device=self.device)
+        self.network = self._make_network(model).to(self.device)
+        self.network.train()
+        self._upload()
+        parameters = [p for p in self.network.parameters() if p.requires_grad]
+        self.adam = FleetAdam(
+            parameters, self._per_member("learning_rate"), self._per_member("weight_decay")
+        )
+        self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
+        if compiled if compiled is not None else self.device.type == "cuda":
+            self._risk = torch.compile(self._risk, dynamic=False)  # type: ignore[method-assign]
+            self.adam.step = torch.compile(self.adam.step, dynamic=False)  # type: ignore[method-assign]
+            if self.device.type == "cuda":
+                self._step = GraphedStep(self._train_step)
+
+    def fit(
+        self,
+        epochs: int,
+        *,
+        window: int = 1,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """Train until `epochs` passes over the pairs are done.
+
+        Parameters
+        ----------
+        epochs : int
+            Passes in all, those before a resumption included.
+        window : int
+            Accuracy is measured after each of the last `window` epochs, if every group
+            has a test set.
+        progress : callable, optional
+            Called after each epoch with its number and the members' mean risk.
+
+        Returns
+        -------
+        dict of array of shape (window, G, M)
+            Accuracies on each named subset of the test sets; idle places are NaN.
+        """
+        tested = all(group.test is not None for group in self.groups)
+        torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
+        while self.epoch < epochs:
+            risk = torch.zeros((), device=self.device)
+            steps = 0
+            for chosen, weight in self._batches(self.epoch):
+                risk += self._step(chosen, weight)
+                steps += 1
+            self.epoch += 1
+            if tested and self.epoch > epochs - window:
+                self.history.append(self.accuracy())
+            if progress is not None:
+                progress(self.epoch, float(risk) / (steps * sum(self.sizes)))
+        names = self.history[0] if self.history else {}
+        return {name: np.stack([row[name] for row in self.history]) for name in names}
+
+    @torch.no_grad()
+    def logits(self, rows: Any) -> Tensor:
+        """Logits (G, M, t) of rows (t,) or (G, t) of the features."""
+        rows = torch.as_tensor(rows, device=self.device)
+        rows = rows.expand(len(self.groups), -1) if rows.ndim == 1 else rows
+        self.network.eval()
+        parts = [self.network(self.features[part]) for part in rows.split(EVALUATION_ROWS, dim=1)]
+        self.network.train()
+        return torch.cat(parts, -1)
+
+    def accuracy(self) -> dict[str, NDArray[np.float64]]:
+        """Accuracies (G, M) on the named subsets of the groups' test sets."""
+        tests = [group.test for group in self.groups]
+        if any(test is None for test in tests):
+            raise ValueError("accuracy needs a test set in every group")
+        rows = np.stack([test.rows for test in tests if test is not None])
+        predicted = (self.logits(rows) > 0).cpu().numpy()
+        right = predicted == np.stack([t.positive for t in tests if t is not None])[:, None]
+        names = list(tests[0].subsets) if tests[0] is not None and tests[0].subsets else ["all"]
+        accuracy = {name: np.full(right.shape[:2], np.nan) for name in names}
+        for g, test in enumerate(tests):
+            assert test is not None
+            for name in names:
+                subset = test.subsets[name] if test.subsets else slice(None)
+                members = right[g, : self.sizes[g]]
+                accuracy[name][g, : self.sizes[g]] = members[:, subset].mean(-1)
+        return accuracy
+
+    def module(self, group: int = 0, member: int = 0) -> nn.Module:
+        """One of the trained models as a plain module."""
+        return self.network.module(group, member).eval()
+
+    def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
+        risk = self._risk(chosen, weight)
+        self.adam.step(torch.autograd.grad(risk, self.adam.parameters))
+        return risk.detach()
+
+    def _risk(self, chosen: Tensor, weight: Tensor) -> Tensor:
+        """Sum of all members' risks on the pairs `chosen` (G, B)."""
+        pairs = chosen.shape[1]
+        rows = torch.cat([self._left.gather(1, chosen), self._right.gather(1, chosen)], 1)
+        rows_weight = torch.cat([weight, weight]) if self.network.pads else None
+        logits = self.network(self.features[rows], rows_weight)
+        position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
+        u, v = (column.gather(2, position) for column in self._labels)
+        moments = pair_moments(
+            logits[..., :pairs], logits[..., pairs:], u, v, self._loss, weight=weight
+        )
+        return correct(contract(self._tables, moments), self._slopes).sum()
+
+    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
+        orders = {
+            seed: stream(seed, "batches", epoch).permutation(self.pairs)
+            for seed in {group.seed for group in self.groups}
+        }
+        order = np.stack([orders[group.seed] for group in self.groups])
+        weight = np.ones(self.pairs, np.float32)
+        missing = -self.pairs % self.batch_size
+        if missing and self.network.pads:
+            order = np.pad(order, ((0, 0), (0, missing)))
+            weight = np.pad(weight, (0, missing))
+        chosen = torch.from_numpy(order).to(self.device)
+        weights = torch.from_numpy(weight).to(self.device)
+        for start in range(0, order.shape[1], self.batch_size):
+            batch = slice(start, start + self.batch_size)
+            yield chosen[:, batch], weights[batch]
+
+    def _make_network(self, model: str | nn.Module) -> Network:
+        if isinstance(model, nn.Module) or model == "resnet34":
+            if len(self.groups) > 1 or self.sizes != [1]:
+                raise ValueError("a module of your own and resnet34 train one at a time")
+            if isinstance(model, str):
+                shape = tuple(self.features.shape[1:])
+                model = make_model(model, shape, self.groups[0].members[0].seed)
+            return Lone(model)
+        shape = tuple(self.features.shape[1:])
+        seeds = {member.seed for group in self.groups for member in group.members}
+        models = {seed: make_model(model, shape, seed) for seed in seeds}
+        grid: list[list[MLP]] = []
+        for group in self.groups:
+            row = [models[member.seed] for member in group.members]
+            grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
+        dtype = {"bf16": torch.bfloat16, "float64": torch.float64}.get(self.precision)
+        return StackedMLP(
+            grid, dtype=dtype or torch.float32, pad_to=16 if self.precision == "bf16" else 1
+        )
+
+    def _upload(self) -> None:
+        """Pairs, labels, tables and slopes of all members as stacked tensors."""
+        g, m, n = len(self.groups), max(self.sizes), self.pairs
+        ends = np.stack([np.asarray(group.pairs) for group in self.groups])
+        self._left, self._right = (
+            torch.from_numpy(ends[..., k].astype(np.int64)).to(self.device) for k in (0, 1)
+        )
+        risks = [member.risk for group in self.groups for member in group.members]
+        self._loss = risks[0].loss
+        if any(risk.loss.name != self._loss.name for risk in risks):
+            raise ValueError("the risks of a fleet must share one loss")
+        real = torch.float64 if self.precision == "float64" else torch.float32
+        labels = torch.zeros(2, g, m, n, dtype=real)
+        rows = max(len(risk.table) for risk in risks)
+        tables = torch.zeros(g, m, rows, len(TERMS), len(BASIS), dtype=real)
+        slopes = torch.zeros(g, m, 1, dtype=real)
+        for i, group in enumerate(self.groups):
+            for j, member in enumerate(group.members):
+                labels[:, i, j] = torch.from_numpy(_label_columns(member))
+                tables[i, j, : len(member.risk.table)] = member.risk.table
+                slopes[i, j] = member.risk.slope
+        self._labels = labels.to(self.device).unbind(0)
+        self._tables, self._slopes = tables.to(self.device), slopes.to(self.device)
+
+    def _per_member(self, name: str) -> Tensor:
+        """An attribute of all members (G, M); zero for idle ones."""
+        values = torch.zeros(len(self.groups), max(self.sizes))
+        for i, group in enumerate(self.groups):
+            values[i, : len(group.members)] = torch.tensor(
+                [getattr(m, name) for m in group.members]
+            )
+        return values
+
+
+def choose_device(device: str) -> torch.device:
+    """The device of that name; "auto" is CUDA where there is one."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(device)
+
+
+def _label_columns(member: Member) -> NDArray[np.float64]:
+    labels = np.asarray(member.labels, dtype=np.float64)
+    if np.isnan(labels).any():
+        row = int(np.isnan(labels).any(1).argmax())
+        raise ValueError(f"labels of {member.risk} are missing (NaN) in row {row}")
+    if member.risk.judgements != ("similarity", "difference"):
+        labels = (labels > 0).astype(np.float64)
+    return np.ascontiguousarray(labels.T)
+
+
+def _check_groups(groups: list[Group], instances: int) -> int:
+    if not groups or not all(group.members for group in groups):
+        raise ValueError("a fleet needs at least one group, and a group at least one member")
+    pairs = len(groups[0].pairs)
+    for index, group in enumerate(groups):
+        ends = np.asarray(group.pairs)
+        if ends.ndim != 2 or ends.shape != (pairs, 2) or pairs == 0:
+            raise ValueError(
+                f"pairs of group {index} must have shape ({pairs}, 2), n > 0; got {ends.shape}"
+            )
+        if ends.min() < 0 or ends.max() >= instances:
+            raise ValueError(f"pairs of group {index} point outside the {instances} instances")
+        for member in group.members:
+            shape = np.shape(member.labels)
+            if shape != (pairs, 2):
+                raise ValueError(
+                    f"labels of {member.risk} in group {index} must have shape ({pairs}, 2); "
+                    f"got {shape}"
+                )
+    return pairs

@@ -1,0 +1,211 @@
+"""Networks that a fleet trains: G groups of M models, run as one.
+
+The models of a group see the same batch. `StackedMLP` uses that: the group's batch
+is normalised once, and its models' first layers are one matrix product
+(R, d) × (d, M·h). `Lone` is any `nn.Module` as a fleet of one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pairlearn.models import MLP
+
+__all__ = ["Lone", "Network", "StackedMLP"]
+
+EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
+
+
+class Network(nn.Module, ABC):
+    """What a fleet needs of a network.
+
+    Attributes
+    ----------
+    groups, members : int
+        G and M.
+    pads : bool
+        Whether it takes row weights, so that a short last batch can be filled up with
+        rows of weight zero and every step has the same shape.
+
+    Every parameter has shape (G, M, ...), or is the parameter of the only model.
+    """
+
+    groups: int
+    members: int
+    pads: bool
+
+    @abstractmethod
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Logits (G, M, R) of instances (G, R, ...) with row weights (R,)."""
+
+    @abstractmethod
+    def module(self, group: int = 0, member: int = 0) -> nn.Module:
+        """One of the models as a plain module of its own."""
+
+
+class Lone(Network):
+    """Any `nn.Module` with one output for each instance, as a fleet of one."""
+
+    groups = members = 1
+    pads = False
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Logits (1, 1, R); weights are for networks that pad."""
+        logits: Tensor = self.model(x[0])
+        return logits.reshape(1, 1, -1).float()
+
+    def module(self, group: int = 0, member: int = 0) -> nn.Module:
+        """The model itself."""
+        return self.model
+
+
+class StackedMLP(Network):
+    """G × M multilayer perceptrons of one architecture with stacked parameters.
+
+    Parameters
+    ----------
+    models : sequence of sequences of MLP
+        models[g][m]: their weights are the initial ones. All must share widths and
+        norm; each group needs the same number.
+    dtype : torch.dtype
+        Type of the operands of the matrix products. Everything else is float32 at
+        least: parameters, batch norm, logits, sums.
+    pad_to : int
+        Hidden widths are rounded up to a multiple of this. The extra units have zero
+        weights, get zero gradients and stay zero, so results do not change; tensor
+        cores want multiples of 16 bytes.
+    """
+
+    pads = True
+
+    def __init__(
+        self,
+        models: Sequence[Sequence[MLP]],
+        *,
+        dtype: torch.dtype = torch.float32,
+        pad_to: int = 1,
+    ) -> None:
+        super().__init__()
+        self.groups, self.members = len(models), len(models[0])
+        self.compute_dtype = dtype
+        self.sum_dtype = torch.promote_types(dtype, torch.float32)
+        self.widths, self.norm = list(models[0][0].widths), models[0][0].norm
+        hidden = [math.ceil(width / pad_to) * pad_to for width in self.widths[1:]]
+        sizes = [self.widths[0], *hidden, 1]
+        states = [[model.state_dict() for model in group] for group in models]
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for depth, (rows, columns) in enumerate(pairwise(sizes)):
+            self.weights.append(_stack(states, f"layers.{depth}.weight", (rows, columns)))
+            self.biases.append(_stack(states, f"layers.{depth}.bias", (columns,)))
+        self.scales, self.shifts = nn.ParameterList(), nn.ParameterList()
+        for depth in range(len(models[0][0].norms)):
+            width = (sizes[depth],)
+            self.scales.append(_stack(states, f"norms.{depth}.weight", width))
+            self.shifts.append(_stack(states, f"norms.{depth}.bias", width))
+            # The input's statistics belong to the batch, and so to the group.
+            lead = (self.groups,) if depth == 0 else (self.groups, self.members)
+            self.register_buffer(f"mean{depth}", torch.zeros(*lead, *width))
+            self.register_buffer(f"var{depth}", torch.ones(*lead, *width))
+        self.to(self.sum_dtype)
+
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Logits (G, M, R) of instances (G, R, d)."""
+        g, m, r = self.groups, self.members, x.shape[1]
+        kernel, bias = self.weights[0], self.biases[0]
+        if self.norm != "none":
+            x = self._standardise(x.to(self.sum_dtype), 0, weight)
+            # γ x̂ + β goes into the first layer: x̂ is the group's, γ and β the model's.
+            bias = bias + (self.shifts[0].unsqueeze(-1) * kernel).sum(-2)
+            kernel = self.scales[0].unsqueeze(-1) * kernel
+        if len(self.weights) == 1:
+            linear: Tensor = torch.einsum("grd,gmd->gmr", x, kernel.squeeze(-1)) + bias
+            return linear
+        wide = kernel.permute(0, 2, 1, 3).reshape(g, self.widths[0], -1)
+        h = torch.bmm(x.to(self.compute_dtype), wide.to(self.compute_dtype))
+        h = h.view(g, r, m, -1).permute(0, 2, 1, 3)
+        for depth in range(1, len(self.weights)):
+            h = h.to(self.sum_dtype) + bias.unsqueeze(-2)
+            if self.norm == "all":
+                h = self._standardise(h, depth, weight)
+                h = h * self.scales[depth].unsqueeze(-2) + self.shifts[depth].unsqueeze(-2)
+            h = F.relu(h)
+            kernel, bias = self.weights[depth], self.biases[depth]
+            if depth == len(self.weights) - 1:
+                break
+            h = torch.bmm(
+                h.to(self.compute_dtype).flatten(0, 1), kernel.to(self.compute_dtype).flatten(0, 1)
+            ).view(g, m, r, -1)
+        logits: Tensor = (h * kernel.squeeze(-1).unsqueeze(-2)).sum(-1) + bias
+        return logits
+
+    def _standardise(self, x: Tensor, depth: int, weight: Tensor | None) -> Tensor:
+        """Batch norm without its affine part, over the rows in the last but one axis."""
+        mean, var = self.get_buffer(f"mean{depth}"), self.get_buffer(f"var{depth}")
+        if not self.training:
+            return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
+        if weight is None:
+            count: Tensor | float = float(x.shape[-2])
+            batch_mean = x.mean(-2, keepdim=True)
+            centred = x - batch_mean
+            batch_var = centred.square().mean(-2, keepdim=True)
+        else:
+            count, share = weight.sum(), (weight / weight.sum()).unsqueeze(-1)
+            batch_mean = (x * share).sum(-2, keepdim=True)
+            centred = x - batch_mean
+            batch_var = (centred.square() * share).sum(-2, keepdim=True)
+        with torch.no_grad():
+            unbiased = batch_var.detach().squeeze(-2) * (count / (count - 1))
+            mean.lerp_(batch_mean.detach().squeeze(-2), MOMENTUM)
+            var.lerp_(unbiased, MOMENTUM)
+        return centred * torch.rsqrt(batch_var + EPS)
+
+    @torch.no_grad()
+    def module(self, group: int = 0, member: int = 0) -> MLP:
+        """One of the models as an `MLP` of its own."""
+        model = MLP(self.widths[0], self.widths[1:], norm=self.norm).to(self.sum_dtype)
+        state = model.state_dict()
+        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            _cut(state, f"layers.{depth}.weight", weight[group, member].T)
+            _cut(state, f"layers.{depth}.bias", bias[group, member])
+        for depth, (scale, shift) in enumerate(zip(self.scales, self.shifts, strict=True)):
+            _cut(state, f"norms.{depth}.weight", scale[group, member])
+            _cut(state, f"norms.{depth}.bias", shift[group, member])
+            place = group if depth == 0 else (group, member)
+            _cut(state, f"norms.{depth}.running_mean", self.get_buffer(f"mean{depth}")[place])
+            _cut(state, f"norms.{depth}.running_var", self.get_buffer(f"var{depth}")[place])
+        model.load_state_dict(state)
+        return model
+
+
+def _stack(
+    states: Sequence[Sequence[Mapping[str, Tensor]]], name: str, shape: tuple[int, ...]
+) -> nn.Parameter:
+    """One entry of the states [g][m] as a parameter (G, M, *shape), padded with zeros."""
+    stacked = torch.zeros(len(states), len(states[0]), *shape)
+    for g, row in enumerate(states):
+        for m, state in enumerate(row):
+            tensor = state[name].T if state[name].ndim == 2 else state[name]
+            _corner(stacked[g, m], tensor).copy_(tensor)
+    return nn.Parameter(stacked)
+
+
+def _cut(state: dict[str, Tensor], name: str, padded: Tensor) -> None:
+    """Put a padded tensor back into a state, less its padding."""
+    state[name] = _corner(padded, state[name]).clone()
+
+
+def _corner(large: Tensor, small: Tensor) -> Tensor:
+    for axis, size in enumerate(small.shape):
+        large = large.narrow(axis, 0, size)
+    return large

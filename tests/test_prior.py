@@ -1,0 +1,195 @@
+"""The class prior against values worked out by hand and simulated annotators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairlearn import PriorEstimate, estimate_prior
+
+NAN = math.nan
+ONE_SIGMA = math.erf(math.sqrt(0.5))
+similarities = st.lists(st.floats(0, 1), min_size=3, max_size=30)
+
+
+# ---- values worked out by hand ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mean", "share"), [(1.0, 1.0), (0.82, 0.9), (0.68, 0.8), (0.58, 0.7), (0.52, 0.6), (0.5, 0.5)]
+)
+def test_value_by_hand(mean: float, share: float) -> None:
+    """π² + (1 − π)² at π = .9, .8, … is .82, .68, …"""
+    s = [mean - 0.25, mean + 0.25, mean]
+    assert estimate_prior(s).value == pytest.approx(share)
+    assert estimate_prior(s, "negative").value == pytest.approx(1 - share)
+    assert estimate_prior(s).mean_similarity == pytest.approx(mean)
+
+
+def test_normal_interval_by_hand() -> None:
+    # Two values, one standard error: the interval of the mean is from one to the other.
+    estimate = estimate_prior([0.58, 0.68], confidence=ONE_SIGMA)
+    assert (estimate.low, estimate.high) == pytest.approx((0.7, 0.8))
+    assert estimate.n == 2
+
+
+def test_mcdiarmid_interval_by_hand() -> None:
+    # With δ = 2e⁻² and n = 100 the half width is √(2/200) = 0.1: [.48, .68] around .58.
+    s = np.tile([0.48, 0.68], 50)
+    estimate = estimate_prior(s, interval="mcdiarmid", confidence=1 - 2 * math.exp(-2))
+    assert (estimate.low, estimate.value, estimate.high) == pytest.approx((0.5, 0.7, 0.8))
+
+
+def test_mcdiarmid_interval_of_one_value() -> None:
+    estimate = estimate_prior([1.0], interval="mcdiarmid")
+    assert (estimate.low, estimate.value, estimate.high) == (0.5, 1.0, 1.0)
+
+
+def test_similarities_below_one_half_mean_one_half() -> None:
+    """By chance mean(s) falls below ½: the value is ½, the interval says how far off."""
+    s = 0.49 + np.tile([-0.2, 0.2], 50)
+    estimate = estimate_prior(s)
+    assert (estimate.value, estimate.low) == (0.5, 0.5)
+    # mean + 1.96·0.2/√99 = 0.5294, and (1 + √0.0588)/2 = 0.6212
+    assert estimate.high == pytest.approx(0.6212, abs=1e-4)
+    assert estimate.mean_similarity == pytest.approx(0.49)
+    mirrored = estimate_prior(s, "negative")
+    assert (mirrored.value, mirrored.high) == (0.5, 0.5)
+    assert mirrored.low == pytest.approx(1 - 0.6212, abs=1e-4)
+
+
+# ---- coverage ---------------------------------------------------------------------------------
+
+REPETITIONS = 3000
+
+
+def simulated_similarities(prior: float, n: int, annotator: str) -> Any:
+    """(REPETITIONS, n) judgements of independent pairs, soft or of drawn classes."""
+    rng = np.random.default_rng(20240501)
+    r, r_prime = rng.beta(3 * prior, 3 * (1 - prior), size=(2, REPETITIONS, n))
+    if annotator == "soft":
+        return r * r_prime + (1 - r) * (1 - r_prime)
+    y, y_prime = rng.random((2, REPETITIONS, n)) < np.stack([r, r_prime])
+    return (y == y_prime).astype(float)
+
+
+def coverage(prior: float, n: int, annotator: str, **options: Any) -> float:
+    majority = "positive" if prior >= 0.5 else "negative"
+    estimates = [
+        estimate_prior(s, majority, **options) for s in simulated_similarities(prior, n, annotator)
+    ]
+    return float(np.mean([e.low - 1e-12 <= prior <= e.high + 1e-12 for e in estimates]))
+
+
+@pytest.mark.parametrize("annotator", ["soft", "hard"])
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.8])
+def test_the_normal_interval_covers(prior: float, annotator: str) -> None:
+    assert 0.93 <= coverage(prior, 400, annotator) <= 0.97
+    assert 0.78 <= coverage(prior, 400, annotator, confidence=0.8) <= 0.82
+
+
+@pytest.mark.parametrize("annotator", ["soft", "hard"])
+@pytest.mark.parametrize("n", [1, 5, 400])
+@pytest.mark.parametrize("prior", [0.02, 0.3, 0.5, 0.8])
+def test_mcdiarmid_covers_for_every_n(prior: float, n: int, annotator: str) -> None:
+    assert coverage(prior, n, annotator, interval="mcdiarmid") >= 0.95
+
+
+@pytest.mark.parametrize("annotator", ["soft", "hard"])
+def test_a_balanced_prior_is_covered_from_one_side(annotator: str) -> None:
+    """At ½ the lower end cannot miss, so 97.5% is what to expect."""
+    assert 0.96 <= coverage(0.5, 400, annotator) <= 0.99
+
+
+# ---- properties -------------------------------------------------------------------------------
+
+
+@given(s=similarities)
+def test_the_interval_holds_the_value_and_stays_on_its_side(s: list[float]) -> None:
+    for interval in ("normal", "mcdiarmid"):
+        positive = estimate_prior(s, interval=interval)
+        assert 0.5 <= positive.low <= positive.value <= positive.high <= 1
+        negative = estimate_prior(s, "negative", interval=interval)
+        mirrored = (1 - positive.value, 1 - positive.high, 1 - positive.low)
+        assert (negative.value, negative.low, negative.high) == mirrored
+
+
+@given(s=similarities)
+def test_intervals_grow_with_confidence_and_mcdiarmid_is_the_wider(s: list[float]) -> None:
+    narrow, wide = estimate_prior(s, confidence=0.5), estimate_prior(s)
+    free = estimate_prior(s, interval="mcdiarmid")
+    assert free.low <= wide.low <= narrow.low
+    assert narrow.high <= wide.high <= free.high
+
+
+@given(s=similarities, gaps=st.lists(st.integers(0, 2), min_size=30, max_size=30))
+def test_missing_similarities_are_left_out(s: list[float], gaps: list[int]) -> None:
+    with_gaps = [x for value, k in zip(s, gaps, strict=False) for x in [*[NAN] * k, value]]
+    assert estimate_prior(with_gaps) == estimate_prior(s)
+
+
+def test_label_noise_beyond_the_range_is_admitted() -> None:
+    estimate = estimate_prior([1.6, 1.2, 0.9])
+    assert estimate.value == 1.0
+    assert estimate.mean_similarity > 1
+
+
+@pytest.mark.parametrize(
+    "similarity",
+    [
+        np.array([0.5, 1, 0.75, NAN], dtype=np.float32),
+        (0.5, 1, 0.75),
+        torch.tensor([0.5, 1, 0.75, NAN]),
+        torch.tensor([0.5, 1, 0.75], dtype=torch.float64, requires_grad=True),
+        torch.tensor([0.5, NAN, 1, 0.75], dtype=torch.float16),
+    ],
+)
+def test_arrays_and_tensors(similarity: Any) -> None:
+    estimate = estimate_prior(similarity)
+    assert estimate == estimate_prior([0.5, 1.0, 0.75])
+    assert isinstance(estimate, PriorEstimate)
+    assert all(type(x) is float for x in (estimate.value, estimate.low, estimate.high))
+    assert (estimate.n, type(estimate.n)) == (3, int)
+
+
+def test_hard_similarities() -> None:
+    booleans = [True, True, False, True]
+    assert estimate_prior(booleans) == estimate_prior(torch.tensor(booleans))
+    assert estimate_prior(booleans).mean_similarity == 0.75
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("similarity", "options", "message"),
+    [
+        ([], {}, "similarity has no value: every entry is missing, or it is empty"),
+        ([NAN, NAN], {}, "similarity has no value: every entry is missing"),
+        (torch.tensor([]), {}, "similarity has no value"),
+        ([[0.5, 0.6]], {}, r"similarity must have shape \(n,\); got \(1, 2\)"),
+        (0.5, {}, r"similarity must have shape \(n,\); got \(\)"),
+        ([0.5, math.inf], {}, "similarity is infinite somewhere: use NaN"),
+        ([0.5, -math.inf, NAN], {"interval": "mcdiarmid"}, "similarity is infinite"),
+        ([0.5], {}, "similarity has one value: a normal interval needs at least two"),
+        ([0.5, NAN], {}, "similarity has one value"),
+        ([0.5, 1.01], {"interval": "mcdiarmid"}, r"similarity leaves \[0, 1\]: McDiarmid"),
+        ([0.5, -0.01], {"interval": "mcdiarmid"}, r"similarity leaves \[0, 1\]: McDiarmid"),
+        ([0.5, 0.6], {"majority": "left"}, "majority must be 'positive' or 'negative'; got 'left'"),
+        ([0.5, 0.6], {"majority": None}, "majority must be 'positive' or 'negative'; got None"),
+        ([0.5, 0.6], {"interval": "exact"}, "interval must be 'normal' or .*; got 'exact'"),
+        ([0.5, 0.6], {"confidence": 0.0}, r"confidence must lie in \(0, 1\); got 0\.0"),
+        ([0.5, 0.6], {"confidence": 1}, r"confidence must lie in \(0, 1\); got 1"),
+        ([0.5, 0.6], {"confidence": 95}, r"confidence must lie in \(0, 1\); got 95"),
+        ([0.5, 0.6], {"confidence": NAN}, r"confidence must lie in \(0, 1\); got nan"),
+    ],
+)
+def test_errors_name_the_argument(similarity: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        estimate_prior(similarity, **options)
