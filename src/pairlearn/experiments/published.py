@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -11,6 +11,7 @@ from importlib import resources
 from pairlearn.experiments.methods import Method
 
 __all__ = [
+    "PUBLISHED",
     "PUBLISHED_SEEDS",
     "PublishedCell",
     "published_accuracy",
@@ -135,6 +136,13 @@ def published_datasets() -> tuple[dict[str, str], ...]:
     'resnet34'
     """
     return tuple(_rows("datasets.csv"))
+
+
+PUBLISHED: dict[str, Callable[[], tuple[PublishedCell, ...]]] = {
+    "accuracy": published_accuracy,
+    "robustness": published_robustness,
+}
+"""The published tables by the grid that repeats them."""
 
 
 def _rows(name: str) -> list[dict[str, str]]:

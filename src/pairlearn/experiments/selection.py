@@ -56,6 +56,37 @@ class Selection:
         if self.methods is not None:
             object.__setattr__(self, "methods", tuple(map(canonical_name, self.methods)))
 
+    @classmethod
+    def parse(
+        cls,
+        datasets: str | None = None,
+        priors: str | None = None,
+        seeds: str | None = None,
+        methods: str | None = None,
+        *,
+        epochs: int | None = None,
+        model: str | None = None,
+        annotator: str | None = None,
+    ) -> Selection:
+        """Read lists as one types them, separated by commas.
+
+        For seeds a single number is how many, and ``3-5`` is a range.
+
+        Examples
+        --------
+        >>> Selection.parse(priors="0.2,0.8", seeds="3").seeds
+        (0, 1, 2)
+        """
+        return cls(
+            datasets=_words(datasets),
+            priors=_numbers(priors),
+            seeds=_seeds(seeds),
+            methods=_words(methods),
+            epochs=epochs,
+            model=model,
+            annotator=annotator,
+        )
+
     def of(self, grid: Grid) -> Grid:
         """The grid with these values in place of its own."""
         chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -92,3 +123,32 @@ def _belongs(run: Run, grid: Grid) -> bool:
         and run.label_noise in grid.label_noises
         and run.fraction in grid.fractions
     )
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(filter(None, map(str.strip, text.split(","))))
+
+
+def _numbers(text: str | None) -> tuple[float, ...] | None:
+    try:
+        return None if text is None else tuple(map(float, text.split(",")))
+    except ValueError:
+        raise ValueError(f"priors {text!r} are not a list of numbers such as 0.2,0.5") from None
+
+
+def _seeds(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        if "-" in text:
+            first, last = map(int, text.split("-"))
+            seeds = tuple(range(first, last + 1))
+        else:
+            seeds = tuple(map(int, text.split(","))) if "," in text else tuple(range(int(text)))
+    except ValueError:
+        seeds = ()
+    if not seeds:
+        raise ValueError(
+            f"seeds {text!r} are neither a number of seeds, a range 0-4 nor a list 0,2"
+        )
+    return seeds

@@ -222,7 +222,9 @@ def _distinct(values: Iterable[Hashable]) -> list[Any]:
 
 def _seeds(cells: Iterable[Cell]) -> str:
     counts = sorted({len(cell.seeds) for cell in cells})
-    return f"{'–'.join(map(str, _distinct([*counts[:1], *counts[-1:]])))} seeds".lstrip()
+    if counts == [1]:
+        return "1 seed"
+    return " ".join(["–".join(map(str, counts[:: max(1, len(counts) - 1)])), "seeds"]).strip()
 
 
 def _subset(cells: Iterable[Cell]) -> str:

@@ -31,36 +31,30 @@ class FleetAdam:
         self.first = [torch.zeros_like(p) for p in self.parameters]
         self.second = [torch.zeros_like(p) for p in self.parameters]
         self.steps = torch.zeros((), device=device)
-        uniform = bool(
-            (learning_rate == learning_rate.view(-1)[0]).all()
-            and (weight_decay == weight_decay.view(-1)[0]).all()
-        )
-        if uniform:
-            learning_rate, weight_decay = learning_rate.view(-1)[0], weight_decay.view(-1)[0]
-        self.uniform = uniform
-        self.learning_rate, self.weight_decay = (
-            learning_rate.float().to(device),
-            weight_decay.float().to(device),
-        )
+        rates = {
+            *zip(learning_rate.flatten().tolist(), weight_decay.flatten().tolist(), strict=True)
+        }
+        self.uniform = rates.pop() if len(rates) == 1 else None
+        self.learning_rate, self.weight_decay = learning_rate.to(device), weight_decay.to(device)
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Update the parameters in place."""
-        if self.uniform and self.parameters[0].device.type == "cpu":
-            self._fused_step(list(gradients))
-            return
         self.steps.add_(1)
+        on_cpu = self.parameters[0].device.type == "cpu"
+        if self.uniform is not None and on_cpu and not torch.compiler.is_compiling():
+            self._fused_step(list(gradients), *self.uniform)
+            return
         correction1 = 1 - BETA1**self.steps
         correction2 = (1 - BETA2**self.steps).sqrt()
         for p, g, m, v in zip(self.parameters, gradients, self.first, self.second, strict=True):
-            lead = self.learning_rate.shape + (1,) * (p.ndim - 2 if not self.uniform else 0)
-            gradient = g + self.weight_decay.view(lead) * p
+            rate, decay = self.uniform or (_for(p, self.learning_rate), _for(p, self.weight_decay))
+            gradient = g + decay * p
             m.lerp_(gradient, 1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-            p.sub_(self.learning_rate.view(lead) / correction1 * m / (v.sqrt() / correction2 + EPS))
+            p.sub_(rate / correction1 * m / (v.sqrt() / correction2 + EPS))
 
-    def _fused_step(self, gradients: list[Tensor]) -> None:
-        self.steps.add_(1)
+    def _fused_step(self, gradients: list[Tensor], rate: float, decay: float) -> None:
         torch._fused_adam_(  # one pass over memory; the public optimiser calls the same
             self.parameters,
             [g.contiguous() for g in gradients],  # it reads memory in order, whatever the strides
@@ -68,10 +62,10 @@ class FleetAdam:
             self.second,
             [],
             [self.steps] * len(self.parameters),
-            lr=float(self.learning_rate),
+            lr=rate,
             beta1=BETA1,
             beta2=BETA2,
-            weight_decay=float(self.weight_decay),
+            weight_decay=decay,
             eps=EPS,
             amsgrad=False,
             maximize=False,
@@ -83,3 +77,8 @@ class FleetAdam:
         for index, (m, v) in enumerate(zip(self.first, self.second, strict=True)):
             state |= {f"adam.first.{index}": m, f"adam.second.{index}": v}
         return state
+
+
+def _for(parameter: Tensor, rates: Tensor) -> Tensor:
+    """Rates (G, M) in the shape of a parameter (G, M, ...)."""
+    return rates.view(rates.shape + (1,) * (parameter.ndim - 2)).to(parameter.dtype)

@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import grad, vjp
 
 from pairlearn.models import MLP, make_model
 from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
 from pairlearn.sampling import stream
 from pairlearn.training.adam import FleetAdam
 from pairlearn.training.graph import GraphedStep
-from pairlearn.training.network import Lone, Network, StackedMLP
+from pairlearn.training.network import Lone, Network, Operands, StackedMLP, Statistics
 
 __all__ = ["Fleet", "Group", "Member", "Precision", "TestSet", "choose_device"]
 
@@ -159,16 +160,25 @@ class Fleet:
         self.network = self._make_network(model).to(self.device)
         self.network.train()
         self._upload()
-        parameters = [p for p in self.network.parameters() if p.requires_grad]
+        self._parameters: Operands = dict(self.network.named_parameters())
+        with torch.no_grad():
+            made = self.network.operands(self._parameters)
+        # Some operands are parameters as they are; the others are kept beside them.
+        self._made = [name for name in made if made[name] is not self._parameters.get(name)]
+        self._operands = made | {name: made[name].clone() for name in self._made}
         self.adam = FleetAdam(
-            parameters, self._per_member("learning_rate"), self._per_member("weight_decay")
+            list(self.network.parameters()),
+            self._per_member("learning_rate"),
+            self._per_member("weight_decay"),
         )
         self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
         if compiled if compiled is not None else self.device.type == "cuda":
-            self._risk = torch.compile(self._risk, dynamic=False)  # type: ignore[method-assign]
-            self.adam.step = torch.compile(self.adam.step, dynamic=False)  # type: ignore[method-assign]
+            # Apart, or the compiler would fuse reductions with updates into slow kernels.
+            self._gradients = torch.compile(self._gradients, dynamic=False)  # type: ignore[method-assign]
+            self._reduce = torch.compile(self._reduce, dynamic=False)  # type: ignore[method-assign]
+            self._update = torch.compile(self._update, dynamic=False)  # type: ignore[method-assign]
             if self.device.type == "cuda":
-                self._step = GraphedStep(self._train_step)
+                self._step = GraphedStep(self._step)
 
     def fit(
         self,
@@ -243,22 +253,50 @@ class Fleet:
         return self.network.module(group, member).eval()
 
     def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
-        risk = self._risk(chosen, weight)
-        self.adam.step(torch.autograd.grad(risk, self.adam.parameters))
-        return risk.detach()
+        """One step on the pairs `chosen` (G, B): the sum of the members' risks."""
+        gradients, risk, statistics = self._gradients(chosen, weight)
+        self.network.absorb(statistics)
+        self._update(gradients, self._reduce(gradients))
+        return risk
 
-    def _risk(self, chosen: Tensor, weight: Tensor) -> Tensor:
-        """Sum of all members' risks on the pairs `chosen` (G, B)."""
-        pairs = chosen.shape[1]
+    def _gradients(self, chosen: Tensor, weight: Tensor) -> tuple[Operands, Tensor, Statistics]:
+        """Gradients with respect to the network's operands."""
         rows = torch.cat([self._left.gather(1, chosen), self._right.gather(1, chosen)], 1)
-        rows_weight = torch.cat([weight, weight]) if self.network.pads else None
-        logits = self.network(self.features[rows], rows_weight)
+        x = self.features[rows]
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
         u, v = (column.gather(2, position) for column in self._labels)
-        moments = pair_moments(
-            logits[..., :pairs], logits[..., pairs:], u, v, self._loss, weight=weight
-        )
-        return correct(contract(self._tables, moments), self._slopes).sum()
+        rows_weight = torch.cat([weight, weight]) if self.network.pads else None
+        pairs = chosen.shape[1]
+
+        def objective(operands: Operands) -> tuple[Tensor, tuple[Tensor, Statistics]]:
+            logits, statistics = self.network.run(operands, x, rows_weight)
+            left, right = logits[..., :pairs], logits[..., pairs:]
+            moments = pair_moments(left, right, u, v, self._loss, weight=weight)
+            risk = correct(contract(self._tables, moments), self._slopes).sum()
+            return risk, (risk.detach(), statistics)
+
+        gradients, (risk, statistics) = grad(objective, has_aux=True)(self._operands)
+        return gradients, risk, statistics
+
+    def _reduce(self, gradients: Operands) -> Operands:
+        """Gradients of the input's γ and β: sums over a layer's weights."""
+        pulled = self._pull_back(gradients)
+        return {name: pulled[name] for name in ("scales.0", "shifts.0") if name in pulled}
+
+    def _update(self, gradients: Operands, reduced: Operands) -> None:
+        """Adam, and the operands of the next step."""
+        pulled = self._pull_back(gradients) | reduced
+        self.adam.step([pulled[name] for name in self._parameters])
+        with torch.no_grad():
+            made = self.network.operands(self._parameters)
+            for name in self._made:
+                self._operands[name].copy_(made[name])
+
+    def _pull_back(self, gradients: Operands) -> Operands:
+        """Gradients of the parameters from those of the operands made of them."""
+        pull = vjp(self.network.operands, self._parameters)[1]
+        pulled: Operands = pull(gradients)[0]
+        return pulled
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
@@ -267,13 +305,13 @@ class Fleet:
             for seed in {group.seed for group in self.groups}
         }
         order = np.stack([orders[group.seed] for group in self.groups])
-        weight = np.ones(self.pairs, np.float32)
+        weight = np.ones(self.pairs)
         missing = -self.pairs % self.batch_size
         if missing and self.network.pads:
             order = np.pad(order, ((0, 0), (0, missing)))
             weight = np.pad(weight, (0, missing))
         chosen = torch.from_numpy(order).to(self.device)
-        weights = torch.from_numpy(weight).to(self.device)
+        weights = torch.from_numpy(weight).to(self.device, self._tables.dtype)
         for start in range(0, order.shape[1], self.batch_size):
             batch = slice(start, start + self.batch_size)
             yield chosen[:, batch], weights[batch]
@@ -323,12 +361,12 @@ class Fleet:
         self._tables, self._slopes = tables.to(self.device), slopes.to(self.device)
 
     def _per_member(self, name: str) -> Tensor:
-        """An attribute of all members (G, M); zero for idle ones."""
-        values = torch.zeros(len(self.groups), max(self.sizes))
+        """An attribute of all members (G, M); idle places repeat the first."""
+        values = torch.zeros(len(self.groups), max(self.sizes), dtype=torch.float64)
         for i, group in enumerate(self.groups):
-            values[i, : len(group.members)] = torch.tensor(
-                [getattr(m, name) for m in group.members]
-            )
+            rates = [getattr(member, name) for member in group.members]
+            rates += rates[:1] * (values.shape[1] - len(rates))
+            values[i] = torch.tensor(rates, dtype=torch.float64)
         return values
 
 

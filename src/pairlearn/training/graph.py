@@ -21,34 +21,42 @@ class GraphedStep:
 
     def __init__(self, step: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.step = step
-        self.calls: dict[torch.Size, int] = {}
-        self.graphs: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor, Tensor]] = {}
+        self.recordings: dict[torch.Size, _Recording] = {}
 
     def __call__(self, chosen: Tensor, weight: Tensor) -> Tensor:
         """Run or replay the step on these inputs."""
-        shape = chosen.shape
-        if shape not in self.graphs:
-            self.calls[shape] = self.calls.get(shape, 0) + 1
-            if self.calls[shape] <= WARM_UP:
-                return self._on_side_stream(chosen, weight)
-            self._capture(chosen, weight)
-        graph, static_chosen, static_weight, result = self.graphs[shape]
-        static_chosen.copy_(chosen)
-        static_weight.copy_(weight)
-        graph.replay()
-        return result
+        recording = self.recordings.get(chosen.shape)
+        if recording is None:
+            recording = self.recordings[chosen.shape] = _Recording(self.step, chosen, weight)
+        return recording(chosen, weight)
 
-    def _on_side_stream(self, chosen: Tensor, weight: Tensor) -> Tensor:
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            result = self.step(chosen, weight)
-        torch.cuda.current_stream().wait_stream(side)
-        return result
 
-    def _capture(self, chosen: Tensor, weight: Tensor) -> None:
-        static_chosen, static_weight = chosen.clone(), weight.clone()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            result = self.step(static_chosen, static_weight)
-        self.graphs[chosen.shape] = (graph, static_chosen, static_weight, result)
+class _Recording:
+    """The step for one shape: inputs at a fixed place, and the graph once it exists."""
+
+    def __init__(
+        self, step: Callable[[Tensor, Tensor], Tensor], chosen: Tensor, weight: Tensor
+    ) -> None:
+        self.step = step
+        self.chosen, self.weight = chosen.clone().contiguous(), weight.clone().contiguous()
+        self.calls = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.result = torch.empty(())
+
+    def __call__(self, chosen: Tensor, weight: Tensor) -> Tensor:
+        self.chosen.copy_(chosen)
+        self.weight.copy_(weight)
+        self.calls += 1
+        if self.calls <= WARM_UP:
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self.result = self.step(self.chosen, self.weight)
+            torch.cuda.current_stream().wait_stream(side)
+            return self.result
+        if self.graph is None:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.result = self.step(self.chosen, self.weight)
+        self.graph.replay()
+        return self.result

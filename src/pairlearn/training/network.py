@@ -14,11 +14,16 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from pairlearn.models import MLP
 
 __all__ = ["Lone", "Network", "StackedMLP"]
+
+Operands = dict[str, Tensor]
+Statistics = list[tuple[Tensor, Tensor]]
+"""Mean and unbiased variance of each batch norm's input."""
 
 EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 
@@ -42,8 +47,25 @@ class Network(nn.Module, ABC):
     pads: bool
 
     @abstractmethod
-    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Logits (G, M, R) of instances (G, R, ...) with row weights (R,)."""
+    def run(
+        self, operands: Operands, x: Tensor, weight: Tensor | None = None
+    ) -> tuple[Tensor, Statistics]:
+        """Logits (G, M, R) of instances (G, R, ...), and the batch's statistics.
+
+        A function of the operands that changes nothing: `absorb` moves the running
+        statistics afterwards.
+        """
+
+    def operands(self, parameters: Operands) -> Operands:
+        """What the matrix products take, made from the parameters."""
+        return parameters
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (G, M, R) of instances (G, R, ...)."""
+        return self.run(self.operands(dict(self.named_parameters())), x)[0]
+
+    def absorb(self, statistics: Statistics) -> None:
+        """Move running statistics towards those of a batch."""
 
     @abstractmethod
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
@@ -60,10 +82,13 @@ class Lone(Network):
         super().__init__()
         self.model = model
 
-    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Logits (1, 1, R); weights are for networks that pad."""
-        logits: Tensor = self.model(x[0])
-        return logits.reshape(1, 1, -1).float()
+    def run(
+        self, operands: Operands, x: Tensor, weight: Tensor | None = None
+    ) -> tuple[Tensor, Statistics]:
+        """Logits (1, 1, R); the module keeps statistics of its own, if any."""
+        parameters = {name.removeprefix("model."): value for name, value in operands.items()}
+        logits: Tensor = functional_call(self.model, parameters, (x[0],))
+        return logits.reshape(1, 1, -1).float(), []
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """The model itself."""
@@ -119,56 +144,72 @@ class StackedMLP(Network):
             self.register_buffer(f"var{depth}", torch.ones(*lead, *width))
         self.to(self.sum_dtype)
 
-    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Logits (G, M, R) of instances (G, R, d)."""
-        g, m, r = self.groups, self.members, x.shape[1]
-        kernel, bias = self.weights[0], self.biases[0]
-        if self.norm != "none":
-            x = self._standardise(x.to(self.sum_dtype), 0, weight)
-            # γ x̂ + β goes into the first layer: x̂ is the group's, γ and β the model's.
-            bias = bias + (self.shifts[0].unsqueeze(-1) * kernel).sum(-2)
-            kernel = self.scales[0].unsqueeze(-1) * kernel
-        if len(self.weights) == 1:
-            linear: Tensor = torch.einsum("grd,gmd->gmr", x, kernel.squeeze(-1)) + bias
-            return linear
-        wide = kernel.permute(0, 2, 1, 3).reshape(g, self.widths[0], -1)
-        h = torch.bmm(x.to(self.compute_dtype), wide.to(self.compute_dtype))
-        h = h.view(g, r, m, -1).permute(0, 2, 1, 3)
-        for depth in range(1, len(self.weights)):
-            h = h.to(self.sum_dtype) + bias.unsqueeze(-2)
-            if self.norm == "all":
-                h = self._standardise(h, depth, weight)
-                h = h * self.scales[depth].unsqueeze(-2) + self.shifts[depth].unsqueeze(-2)
-            h = F.relu(h)
-            kernel, bias = self.weights[depth], self.biases[depth]
-            if depth == len(self.weights) - 1:
-                break
-            h = torch.bmm(
-                h.to(self.compute_dtype).flatten(0, 1), kernel.to(self.compute_dtype).flatten(0, 1)
-            ).view(g, m, r, -1)
-        logits: Tensor = (h * kernel.squeeze(-1).unsqueeze(-2)).sum(-1) + bias
-        return logits
+    def operands(self, parameters: Operands) -> Operands:
+        """Weights in the type and layout of the products, biases in full precision.
 
-    def _standardise(self, x: Tensor, depth: int, weight: Tensor | None) -> Tensor:
+        The input's γ x̂ + β goes into the first layer, (x̂ γ)W + (βW + b): x̂ belongs to
+        the group, γ and β to the model. The group's first layers stand side by side.
+        """
+        made = dict(parameters)
+        if self.norm != "none":
+            scale, shift = made.pop("scales.0"), made.pop("shifts.0")
+            kernel = made["weights.0"]
+            made["biases.0"] = made["biases.0"] + (shift.unsqueeze(-1) * kernel).sum(-2)
+            made["weights.0"] = scale.unsqueeze(-1) * kernel
+        for depth in range(len(self.weights) - 1):
+            name = f"weights.{depth}"
+            made[name] = made[name].to(self.compute_dtype)
+        made["weights.0"] = made["weights.0"].permute(0, 2, 1, 3).flatten(2)
+        return made
+
+    def run(
+        self, operands: Operands, x: Tensor, weight: Tensor | None = None
+    ) -> tuple[Tensor, Statistics]:
+        """Logits (G, M, R) of instances (G, R, d), with row weights (R,) in batch norm."""
+        g, m, r, last = self.groups, self.members, x.shape[1], len(self.weights) - 1
+        statistics: Statistics = []
+        if self.norm != "none":
+            x = self._standardise(x.to(self.sum_dtype), 0, weight, statistics)
+        h = torch.bmm(x.to(operands["weights.0"].dtype), operands["weights.0"])
+        h = h.view(g, r, m, -1).permute(0, 2, 1, 3)
+        for depth in range(last):
+            h = h.to(self.sum_dtype) + operands[f"biases.{depth}"].unsqueeze(-2)
+            if self.norm == "all":
+                h = self._standardise(h, depth + 1, weight, statistics)
+                h = h * operands[f"scales.{depth + 1}"].unsqueeze(-2)
+                h = h + operands[f"shifts.{depth + 1}"].unsqueeze(-2)
+            h = F.relu(h)
+            if depth + 1 < last:
+                kernel = operands[f"weights.{depth + 1}"].flatten(0, 1)
+                h = torch.bmm(h.to(self.compute_dtype).flatten(0, 1), kernel).view(g, m, r, -1)
+        if last:
+            h = (h * operands[f"weights.{last}"].squeeze(-1).unsqueeze(-2)).sum(-1, keepdim=True)
+        return h.squeeze(-1).to(self.sum_dtype) + operands[f"biases.{last}"], statistics
+
+    def _standardise(
+        self, x: Tensor, depth: int, weight: Tensor | None, statistics: Statistics
+    ) -> Tensor:
         """Batch norm without its affine part, over the rows in the last but one axis."""
-        mean, var = self.get_buffer(f"mean{depth}"), self.get_buffer(f"var{depth}")
         if not self.training:
+            mean, var = self.get_buffer(f"mean{depth}"), self.get_buffer(f"var{depth}")
             return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
         if weight is None:
-            count: Tensor | float = float(x.shape[-2])
-            batch_mean = x.mean(-2, keepdim=True)
-            centred = x - batch_mean
-            batch_var = centred.square().mean(-2, keepdim=True)
-        else:
-            count, share = weight.sum(), (weight / weight.sum()).unsqueeze(-1)
-            batch_mean = (x * share).sum(-2, keepdim=True)
-            centred = x - batch_mean
-            batch_var = (centred.square() * share).sum(-2, keepdim=True)
-        with torch.no_grad():
-            unbiased = batch_var.detach().squeeze(-2) * (count / (count - 1))
-            mean.lerp_(batch_mean.detach().squeeze(-2), MOMENTUM)
-            var.lerp_(unbiased, MOMENTUM)
+            weight = torch.ones(x.shape[-2], dtype=x.dtype, device=x.device)
+        count = weight.sum()
+        share = (weight / count).unsqueeze(-1)
+        batch_mean = (x * share).sum(-2, keepdim=True)
+        centred = x - batch_mean
+        batch_var = (centred.square() * share).sum(-2, keepdim=True)
+        unbiased = batch_var * (count / (count - 1))
+        statistics.append((batch_mean.squeeze(-2).detach(), unbiased.squeeze(-2).detach()))
         return centred * torch.rsqrt(batch_var + EPS)
+
+    @torch.no_grad()
+    def absorb(self, statistics: Statistics) -> None:
+        """Move the running means and variances of batch norm."""
+        for depth, (mean, var) in enumerate(statistics):
+            self.get_buffer(f"mean{depth}").lerp_(mean, MOMENTUM)
+            self.get_buffer(f"var{depth}").lerp_(var, MOMENTUM)
 
     @torch.no_grad()
     def module(self, group: int = 0, member: int = 0) -> MLP:

@@ -1,0 +1,6 @@
+"""``python -m pairlearn``."""
+
+from pairlearn.cli import main
+
+if __name__ == "__main__":
+    main()

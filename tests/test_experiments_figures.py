@@ -1,0 +1,122 @@
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.figure import Figure
+
+from pairlearn.experiments import GRIDS, Record, Run, Selection, summarize
+from pairlearn.experiments.figure_files import FIGURES, draw_figures, save_figures
+from pairlearn.experiments.figures import (
+    plot_accuracy,
+    plot_gamma,
+    plot_limited,
+    plot_robustness_bars,
+    plot_robustness_heatmap,
+)
+from pairlearn.experiments.summary import Cell
+
+
+def fake_cells(grid: str, **selection: Any) -> list[Cell]:
+    def accuracy(run: Run) -> float:
+        return 0.9 + 0.1 * random.Random(run.key()).random()
+
+    runs = Selection(seeds=(0, 1), **selection).of(GRIDS[grid]).runs()
+    return summarize([Record(run, {"paper": accuracy(run)}) for run in runs], "paper")
+
+
+@pytest.mark.parametrize(
+    ("grid", "names"),
+    [
+        ("accuracy", ["accuracy-0.2", "accuracy-0.5", "accuracy-0.8"]),
+        ("gamma", ["gamma-0.2"]),
+        ("limited", ["limited-0.2", "limited-0.5", "limited-0.8"]),
+        ("robustness", ["robustness-letter", "robustness-bars-letter"]),
+    ],
+)
+def test_every_figure_is_drawn_and_saved(grid: str, names: list[str], tmp_path: Path) -> None:
+    files = save_figures(grid, fake_cells(grid, datasets=("letter",)), tmp_path)
+    assert [file.name for file in files] == [
+        f"{name}.{e}" for name in names for e in ("png", "svg")
+    ]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    assert all(file.stat().st_size > 5_000 for file in files)
+
+
+def test_every_grid_has_figures() -> None:
+    assert set(FIGURES) == set(GRIDS)
+    assert all(draw_figures(grid, []) == [] for grid in FIGURES)
+
+
+def test_svg_files_are_the_same_every_time(tmp_path: Path) -> None:
+    cells = fake_cells("gamma", datasets=("letter",))
+    (one,) = save_figures("gamma", cells, tmp_path / "one", ["svg"])
+    (two,) = save_figures("gamma", cells, tmp_path / "two", ["svg"])
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_panels_name_the_data_sets_and_one_legend_the_lines() -> None:
+    cells = fake_cells("gamma", datasets=("letter", "mnist", "kmnist", "optdigits", "pendigits"))
+    ((_, figure),) = draw_figures("gamma", cells)
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in shown] == [
+        *("MNIST", "Kuzushiji-MNIST", "Optdigits", "Pendigits", "Letter")
+    ]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Unbiased", "ReLU", "ABS"]
+    assert all(ax.get_legend() is None for ax in figure.axes)
+
+
+def test_methods_are_named_on_every_panel_unless_all_have_the_same() -> None:
+    def left_labels(cells: Sequence[Cell]) -> list[bool]:
+        ((_, figure),) = draw_figures("accuracy", cells)
+        return [ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes]
+
+    cells = fake_cells("accuracy", datasets=("mnist", "letter"), priors=(0.5,))
+    assert left_labels(cells) == [True, False]
+    assert left_labels(cells[:-3]) == [True, True]
+
+
+def test_gamma_curve_shows_means_at_their_gamma() -> None:
+    cells = fake_cells("gamma", datasets=("letter",))
+    ax = plot_gamma(cells, Figure().subplots())
+    line = next(line for line in ax.get_lines() if line.get_label() == "ReLU")
+    expected = sorted((c.gamma, c.mean) for c in cells if c.method.correction == "relu")
+    assert [tuple(point) for point in line.get_xydata()] == expected
+    assert len(ax.collections) == 3, "a band for each line"
+
+
+def test_limited_curve_shows_means_at_their_pairs() -> None:
+    cells = fake_cells("limited", datasets=("letter",), priors=(0.5,))
+    ax = plot_limited(cells, Figure().subplots())
+    assert [line.get_label() for line in ax.get_lines()] == [
+        *("SconfConfDiff-ABS", "ConfDiff-ABS", "Likelihood-ABS")
+    ]
+    assert list(ax.get_lines()[0].get_xdata()) == [400 * i for i in range(1, 11)]
+
+
+def test_heat_map_prints_every_accuracy_and_leaves_gaps_empty() -> None:
+    cells = fake_cells("robustness", datasets=("letter",), methods=("likelihood-abs",))
+    ax = plot_robustness_heatmap(cells, Figure().subplots())
+    assert [text.get_text() for text in ax.texts] == [f"{cell.mean:.3f}" for cell in cells]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "0.01", "0.05", "0.1", "0.5"]
+    assert len(plot_robustness_heatmap(cells[1:], Figure().subplots()).texts) == 24
+
+
+def test_bars_are_one_for_each_noise() -> None:
+    cells = fake_cells("robustness", datasets=("letter",), methods=("likelihood-abs",))
+    ax = plot_robustness_bars(cells, Figure().add_subplot(projection="3d"))
+    assert len(ax.collections) == 25
+
+
+def test_accuracy_shows_ours_the_published_and_the_supervised() -> None:
+    cells = fake_cells("accuracy", datasets=("letter",), priors=(0.2,))
+    ax = plot_accuracy(cells, Figure().subplots())
+    assert set(ax.get_legend_handles_labels()[1]) == {"ours", "published", "supervised, ours"}
+    assert len(ax.containers) == 22 + 18
+    perfect = [Cell(cells[0].config, "paper", 1.0, 0.0, (0,))]
+    assert plot_accuracy(perfect, Figure().subplots()).get_xlim()[1] > 0

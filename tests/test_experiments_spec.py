@@ -1,0 +1,199 @@
+import itertools
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from pairlearn.datasets import SPECS
+from pairlearn.experiments import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
+from pairlearn.experiments.methods import PAPER_METHODS, convex_method
+
+RUN = Run(dataset="letter", prior=0.2, seed=0, method="convex-0.5-abs", pairs=4000, epochs=200)
+
+
+def test_key_is_the_same_for_every_spelling_of_the_same_run() -> None:
+    same = replace(RUN, method="convex-.50-abs", prior_factor=1, label_noise=0, pairs=4000.0)
+    assert same.key() == RUN.key()
+    assert same == RUN
+
+
+def test_key_is_stable_across_releases() -> None:
+    # Stores on people's disks hold this very text: a change loses their runs.
+    assert json.loads(RUN.key()) == {
+        "annotator": "paper",
+        "batch_size": 256,
+        "dataset": "letter",
+        "epochs": 200,
+        "fraction": 1.0,
+        "label_noise": 0.0,
+        "learning_rate": 0.001,
+        "method": "convex-0.5-abs",
+        "model": "mlp",
+        "pairs": 4000,
+        "prior": 0.2,
+        "prior_factor": 1.0,
+        "seed": 0,
+        "weight_decay": 1e-05,
+        "window": 10,
+    }
+    assert RUN.key().startswith('{"annotator":"paper","batch_size":256,')
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("dataset", 3),
+        ("prior", 0.0),
+        ("prior", "0.2"),
+        ("prior", float("nan")),
+        ("seed", -1),
+        ("seed", 0.5),
+        ("seed", True),
+        ("method", "conv-abs"),
+        ("prior_factor", 0),
+        ("label_noise", -0.1),
+        ("fraction", 0),
+        ("fraction", 1.1),
+        ("model", "cnn"),
+        ("annotator", "expert"),
+        ("pairs", 0),
+        ("epochs", 0),
+        ("batch_size", 0),
+        ("learning_rate", 0),
+        ("weight_decay", -1),
+        ("window", 0),
+    ],
+)
+def test_bad_field_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=str(value) if field == "method" else field):
+        replace(RUN, **{field: value})
+
+
+def test_method_undefined_at_the_estimators_prior_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"defined at the prior 0\.5"):
+        replace(RUN, prior=0.5, method="sconf-abs")
+    with pytest.raises(ValueError, match=r"defined at the prior 1\.2"):
+        replace(RUN, prior=0.8, prior_factor=1.5, method="confdiff-abs")
+    # With a wrong prior the estimator exists again.
+    assert replace(RUN, prior=0.5, prior_factor=1.1, method="sconf-abs").estimator_prior == 0.55
+
+
+def test_fractions_of_the_pairs_are_whole() -> None:
+    assert [replace(RUN, pairs=1200, fraction=i / 10).n_training_pairs for i in range(1, 11)] == [
+        *(120, 240, 360, 480, 600, 720, 840, 960, 1080, 1200)
+    ]
+
+
+def test_fields_round_trip_and_unknown_ones_are_refused() -> None:
+    assert Run.from_fields(RUN.fields()) == RUN
+    with pytest.raises(ValueError, match="momentum"):
+        Run.from_fields({**RUN.fields(), "momentum": 0.9})
+
+
+@pytest.mark.parametrize(
+    ("grid", "datasets", "per_dataset"),
+    [
+        ("accuracy", 8, (23 + 11 + 23) * 5),
+        ("gamma", 7, 11 * 3 * 5),
+        ("limited", 7, 10 * (5 + 3 + 5) * 5),
+        ("robustness", 8, 5 * 5 * 4 * 5),
+    ],
+)
+def test_grids_have_the_runs_of_the_paper(grid: str, datasets: int, per_dataset: int) -> None:
+    runs = get_grid(grid).runs()
+    counts = {name: sum(run.dataset == name for run in runs) for name in PAPER_DATASETS}
+    assert sorted(counts.values())[-datasets:] == [per_dataset] * datasets
+    assert len(runs) == datasets * per_dataset
+    assert len({run.key() for run in runs}) == len(runs)
+
+
+def test_accuracy_grid_has_nineteen_methods_of_the_paper_and_four_of_ours() -> None:
+    assert len(PAPER_METHODS) == 19
+    ours = set(GRIDS["accuracy"].methods) - set(PAPER_METHODS)
+    assert ours == {"likelihood-none", "likelihood-relu", "likelihood-abs", "nonnegative-none"}
+
+
+@pytest.mark.parametrize("grid", ["accuracy", "limited"])
+def test_undefined_methods_are_absent_at_one_half(grid: str) -> None:
+    at_half = {run.method for run in get_grid(grid).runs() if run.prior == 0.5}
+    assert at_half
+    assert not any(method.startswith(("sconf-", "convex-")) for method in at_half)
+
+
+def test_runs_carry_the_recipe_of_their_data_set() -> None:
+    for run in get_grid("accuracy").runs():
+        spec = SPECS[run.dataset]
+        assert (run.pairs, run.epochs, run.batch_size) == (
+            spec.n_pairs,
+            spec.epochs,
+            spec.batch_size,
+        )
+        assert (run.learning_rate, run.weight_decay) == (spec.learning_rate, spec.weight_decay)
+        assert run.model == spec.model
+
+
+def test_ends_of_the_gamma_curve_are_the_methods_of_the_accuracy_grid() -> None:
+    keys = {run.key() for run in get_grid("accuracy").runs()}
+    ends = [run for run in get_grid("gamma").runs() if not run.method.startswith("convex")]
+    assert {Method.parse(run.method).risk for run in ends} == {"confdiff", "sconf"}
+    assert all(run.key() in keys for run in ends)
+    assert convex_method(0.0, "relu") == "confdiff-relu"
+
+
+def test_runs_with_the_same_pairs_stand_together() -> None:
+    places = [(run.dataset, run.prior, run.seed) for run in get_grid("accuracy").runs()]
+    changes = sum(a != b for a, b in itertools.pairwise(places))
+    assert changes == len(set(places)) - 1
+
+
+def test_selection_restricts_a_grid() -> None:
+    choice = Selection.parse("digits", "0.2,0.5", "2", "confdiff,sconf-abs", epochs=3)
+    runs = choice.of(get_grid("accuracy")).runs()
+    assert [(run.prior, run.seed, run.method) for run in runs] == [
+        (0.2, 0, "confdiff-none"),
+        (0.2, 0, "sconf-abs"),
+        (0.2, 1, "confdiff-none"),
+        (0.2, 1, "sconf-abs"),
+        (0.5, 0, "confdiff-none"),
+        (0.5, 1, "confdiff-none"),
+    ]
+    assert {run.epochs for run in runs} == {3}
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("3", (0, 1, 2)), ("3-5", (3, 4, 5)), ("7-7", (7,)), ("4,2", (4, 2))]
+)
+def test_seeds_as_one_types_them(text: str, seeds: tuple[int, ...]) -> None:
+    assert Selection.parse(seeds=text).seeds == seeds
+
+
+@pytest.mark.parametrize(
+    "bad", [{"seeds": "0"}, {"seeds": "x"}, {"seeds": "5-3"}, {"priors": "half"}]
+)
+def test_bad_lists_are_refused(bad: dict[str, str]) -> None:
+    (value,) = bad.values()
+    with pytest.raises(ValueError, match=repr(value)):
+        Selection.parse(**bad)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="mnist"):
+        Selection(datasets=("mnits",))
+    with pytest.raises(ValueError, match="likelyhood"):
+        Selection(methods=("likelyhood-abs",))
+    with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
+        get_grid("speed")
+
+
+def test_import_is_light() -> None:
+    heavy = ["matplotlib", "pyarrow", "sklearn", "pandas", "scipy", "rich", "typer"]
+    code = (
+        "import sys, pairlearn.experiments, pairlearn.experiments.figure_files\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "[]"
