@@ -206,9 +206,10 @@ def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
     --------
     >>> def run(prior, method):
     ...     return Run(dataset="digits", prior=prior, seed=0, method=method, pairs=9, epochs=1)
-    >>> fleets = plan_fleets([run(0.2, "sconf"), run(0.5, "confdiff"), run(0.2, "confdiff")], 100)
-    >>> [[len(group) for group in fleet] for fleet in fleets]
-    [[2, 1]]
+    >>> methods = ["confdiff-none", "confdiff-abs", "sconf-none", "sconf-abs"]
+    >>> runs = [run(0.2, m) for m in methods] + [run(0.5, m) for m in methods[:2]]
+    >>> [[len(group) for group in fleet] for fleet in plan_fleets(runs, limit=100)]
+    [[2, 2, 2]]
     """
     fleets = []
     alike = _grouped(

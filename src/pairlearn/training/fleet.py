@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import grad, vjp
 
+from pairlearn.losses import Loss
 from pairlearn.models import MLP, make_model
-from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
+from pairlearn.risks import BASIS, TERMS, Risk
 from pairlearn.sampling import stream
-from pairlearn.training.adam import FleetAdam
 from pairlearn.training.graph import GraphedStep
-from pairlearn.training.network import Lone, Network, Operands, StackedMLP, Statistics
+from pairlearn.training.network import Lone, Network, StackedMLP
+from pairlearn.training.step import Step
 
 __all__ = ["Fleet", "Group", "Member", "Precision", "TestSet", "choose_device"]
 
@@ -154,31 +154,25 @@ class Fleet:
         self.pairs = _check_groups(self.groups, len(features))
         self.batch_size = min(batch_size, self.pairs)
         self.precision = precision
+        self.dtype = torch.float64 if precision == "float64" else torch.float32
+        self.shape = len(self.groups), max(self.sizes)
         self.epoch = 0
         self.history: list[dict[str, NDArray[np.float64]]] = []
         self.features = torch.as_tensor(features, device=self.device)
         self.network = self._make_network(model).to(self.device)
         self.network.train()
         self._upload()
-        self._parameters: Operands = dict(self.network.named_parameters())
-        with torch.no_grad():
-            made = self.network.operands(self._parameters)
-        # Some operands are parameters as they are; the others are kept beside them.
-        self._made = [name for name in made if made[name] is not self._parameters.get(name)]
-        self._operands = made | {name: made[name].clone() for name in self._made}
-        self.adam = FleetAdam(
-            list(self.network.parameters()),
+        on_cuda = self.device.type == "cuda"
+        self.step = Step(
+            self.network,
             self._per_member("learning_rate"),
             self._per_member("weight_decay"),
+            *self._risk_tables(),
+            compiled=on_cuda if compiled is None else compiled,
         )
         self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
-        if compiled if compiled is not None else self.device.type == "cuda":
-            # Apart, or the compiler would fuse reductions with updates into slow kernels.
-            self._gradients = torch.compile(self._gradients, dynamic=False)  # type: ignore[method-assign]
-            self._reduce = torch.compile(self._reduce, dynamic=False)  # type: ignore[method-assign]
-            self._update = torch.compile(self._update, dynamic=False)  # type: ignore[method-assign]
-            if self.device.type == "cuda":
-                self._step = GraphedStep(self._step)
+        if on_cuda:
+            self._step = GraphedStep(self._train_step)
 
     def fit(
         self,
@@ -254,49 +248,10 @@ class Fleet:
 
     def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
         """One step on the pairs `chosen` (G, B): the sum of the members' risks."""
-        gradients, risk, statistics = self._gradients(chosen, weight)
-        self.network.absorb(statistics)
-        self._update(gradients, self._reduce(gradients))
-        return risk
-
-    def _gradients(self, chosen: Tensor, weight: Tensor) -> tuple[Operands, Tensor, Statistics]:
-        """Gradients with respect to the network's operands."""
         rows = torch.cat([self._left.gather(1, chosen), self._right.gather(1, chosen)], 1)
-        x = self.features[rows]
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
         u, v = (column.gather(2, position) for column in self._labels)
-        rows_weight = torch.cat([weight, weight]) if self.network.pads else None
-        pairs = chosen.shape[1]
-
-        def objective(operands: Operands) -> tuple[Tensor, tuple[Tensor, Statistics]]:
-            logits, statistics = self.network.run(operands, x, rows_weight)
-            left, right = logits[..., :pairs], logits[..., pairs:]
-            moments = pair_moments(left, right, u, v, self._loss, weight=weight)
-            risk = correct(contract(self._tables, moments), self._slopes).sum()
-            return risk, (risk.detach(), statistics)
-
-        gradients, (risk, statistics) = grad(objective, has_aux=True)(self._operands)
-        return gradients, risk, statistics
-
-    def _reduce(self, gradients: Operands) -> Operands:
-        """Gradients of the input's γ and β: sums over a layer's weights."""
-        pulled = self._pull_back(gradients)
-        return {name: pulled[name] for name in ("scales.0", "shifts.0") if name in pulled}
-
-    def _update(self, gradients: Operands, reduced: Operands) -> None:
-        """Adam, and the operands of the next step."""
-        pulled = self._pull_back(gradients) | reduced
-        self.adam.step([pulled[name] for name in self._parameters])
-        with torch.no_grad():
-            made = self.network.operands(self._parameters)
-            for name in self._made:
-                self._operands[name].copy_(made[name])
-
-    def _pull_back(self, gradients: Operands) -> Operands:
-        """Gradients of the parameters from those of the operands made of them."""
-        pull = vjp(self.network.operands, self._parameters)[1]
-        pulled: Operands = pull(gradients)[0]
-        return pulled
+        return self.step(self.features[rows], u, v, weight)
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
@@ -311,7 +266,7 @@ class Fleet:
             order = np.pad(order, ((0, 0), (0, missing)))
             weight = np.pad(weight, (0, missing))
         chosen = torch.from_numpy(order).to(self.device)
-        weights = torch.from_numpy(weight).to(self.device, self._tables.dtype)
+        weights = torch.from_numpy(weight).to(self.device, self.dtype)
         for start in range(0, order.shape[1], self.batch_size):
             batch = slice(start, start + self.batch_size)
             yield chosen[:, batch], weights[batch]
@@ -337,32 +292,32 @@ class Fleet:
         )
 
     def _upload(self) -> None:
-        """Pairs, labels, tables and slopes of all members as stacked tensors."""
-        g, m, n = len(self.groups), max(self.sizes), self.pairs
-        ends = np.stack([np.asarray(group.pairs) for group in self.groups])
-        self._left, self._right = (
-            torch.from_numpy(ends[..., k].astype(np.int64)).to(self.device) for k in (0, 1)
-        )
-        risks = [member.risk for group in self.groups for member in group.members]
-        self._loss = risks[0].loss
-        if any(risk.loss.name != self._loss.name for risk in risks):
-            raise ValueError("the risks of a fleet must share one loss")
-        real = torch.float64 if self.precision == "float64" else torch.float32
-        labels = torch.zeros(2, g, m, n, dtype=real)
-        rows = max(len(risk.table) for risk in risks)
-        tables = torch.zeros(g, m, rows, len(TERMS), len(BASIS), dtype=real)
-        slopes = torch.zeros(g, m, 1, dtype=real)
-        for i, group in enumerate(self.groups):
-            for j, member in enumerate(group.members):
-                labels[:, i, j] = torch.from_numpy(_label_columns(member))
-                tables[i, j, : len(member.risk.table)] = member.risk.table
-                slopes[i, j] = member.risk.slope
+        """Pairs and labels of all members as stacked tensors."""
+        ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
+        self._left, self._right = torch.from_numpy(ends).to(self.device).unbind(-1)
+        labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
+        for g, group in enumerate(self.groups):
+            for m, member in enumerate(group.members):
+                labels[:, g, m] = torch.from_numpy(_label_columns(member))
         self._labels = labels.to(self.device).unbind(0)
-        self._tables, self._slopes = tables.to(self.device), slopes.to(self.device)
+
+    def _risk_tables(self) -> tuple[Tensor, Tensor, Loss]:
+        """Tables (G, M, k, 5, 3), slopes (G, M, 1) and the loss of the members' risks."""
+        risks = [member.risk for group in self.groups for member in group.members]
+        if any(risk.loss.name != risks[0].loss.name for risk in risks):
+            raise ValueError("the risks of a fleet must share one loss")
+        rows = max(len(risk.table) for risk in risks)
+        tables = torch.zeros(*self.shape, rows, len(TERMS), len(BASIS), dtype=self.dtype)
+        slopes = torch.zeros(*self.shape, 1, dtype=self.dtype)
+        for g, group in enumerate(self.groups):
+            for m, member in enumerate(group.members):
+                tables[g, m, : len(member.risk.table)] = member.risk.table
+                slopes[g, m] = member.risk.slope
+        return tables.to(self.device), slopes.to(self.device), risks[0].loss
 
     def _per_member(self, name: str) -> Tensor:
         """An attribute of all members (G, M); idle places repeat the first."""
-        values = torch.zeros(len(self.groups), max(self.sizes), dtype=torch.float64)
+        values = torch.zeros(*self.shape, dtype=torch.float64)
         for i, group in enumerate(self.groups):
             rates = [getattr(member, name) for member in group.members]
             rates += rates[:1] * (values.shape[1] - len(rates))

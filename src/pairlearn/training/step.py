@@ -1,0 +1,115 @@
+"""One optimisation step of a whole fleet."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import grad, vjp
+
+from pairlearn.losses import Loss
+from pairlearn.risks import contract, correct, pair_moments
+from pairlearn.training.adam import FleetAdam
+from pairlearn.training.network import Network, Operands, Statistics
+
+__all__ = ["Step"]
+
+
+class Step:
+    """Gradients of all members' risks, and Adam.
+
+    The network computes with operands made from its parameters: weights cast for the
+    matrix products, batch norm folded into the first layer. Gradients are taken with
+    respect to the operands, which keeps them in the products' type, and pulled back to
+    the parameters where Adam reads them.
+
+    Parameters
+    ----------
+    network : Network
+        In training mode, on its device.
+    learning_rate, weight_decay : Tensor of shape (G, M)
+        Of each member.
+    tables, slopes : Tensor of shape (G, M, k, 5, 3) and (G, M, 1)
+        Risks and corrections of the members.
+    loss : Loss
+        The margin loss of all of them.
+    compiled : bool
+        Compile the parts of the step.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        learning_rate: Tensor,
+        weight_decay: Tensor,
+        tables: Tensor,
+        slopes: Tensor,
+        loss: Loss,
+        *,
+        compiled: bool,
+    ) -> None:
+        self.network, self.tables, self.slopes, self.loss = network, tables, slopes, loss
+        self.parameters: Operands = dict(network.named_parameters())
+        self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
+        with torch.no_grad():
+            made = network.operands(self.parameters)
+        # Some operands are parameters as they are; the others are kept beside them.
+        self.made = [name for name in made if made[name] is not self.parameters.get(name)]
+        self.operands = made | {name: made[name].clone() for name in self.made}
+        if compiled:
+            # In parts, or the compiler would fuse sums over a layer's weights with the
+            # updates of those weights, into kernels of half the speed.
+            torch._dynamo.reset()
+            for part in ("gradients", "sums", "update", "remake_sums"):
+                setattr(self, part, torch.compile(getattr(self, part), dynamic=False))
+
+    def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor) -> Tensor:
+        """Step on instances (G, 2B, ...) and judgements (G, M, B): the sum of the risks."""
+        gradients, risk, statistics = self.gradients(x, u, v, weight)
+        self.network.absorb(statistics)
+        self.update(gradients, self.sums(gradients))
+        self.remake_sums()
+        return risk
+
+    def gradients(
+        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor
+    ) -> tuple[Operands, Tensor, Statistics]:
+        """Gradients of the operands, the risk, and the batch's statistics."""
+        pairs = u.shape[-1]
+        rows_weight = torch.cat([weight, weight]) if self.network.pads else None
+
+        def objective(operands: Operands) -> tuple[Tensor, tuple[Tensor, Statistics]]:
+            logits, statistics = self.network.run(operands, x, rows_weight)
+            left, right = logits[..., :pairs], logits[..., pairs:]
+            moments = pair_moments(left, right, u, v, self.loss, weight=weight)
+            risk = correct(contract(self.tables, moments), self.slopes).sum()
+            return risk, (risk.detach(), statistics)
+
+        gradients, (risk, statistics) = grad(objective, has_aux=True)(self.operands)
+        return gradients, risk, statistics
+
+    def sums(self, gradients: Operands) -> Operands:
+        """Those gradients of parameters that are sums over a layer's weights."""
+        pulled = self._pull_back(gradients)
+        return {name: pulled[name] for name in self.network.sums if name in pulled}
+
+    def update(self, gradients: Operands, sums: Operands) -> None:
+        """Adam, and the operands of the next step but for the sums."""
+        pulled = self._pull_back(gradients) | sums
+        self.adam.step([pulled[name] for name in self.parameters])
+        self._remake([name for name in self.made if name not in self.network.sums])
+
+    def remake_sums(self) -> None:
+        """The operands of the next step that are sums over a layer's weights."""
+        self._remake([name for name in self.made if name in self.network.sums])
+
+    @torch.no_grad()
+    def _remake(self, names: list[str]) -> None:
+        made = self.network.operands(self.parameters)
+        for name in names:
+            self.operands[name].copy_(made[name])
+
+    def _pull_back(self, gradients: Operands) -> Operands:
+        """Gradients of the parameters from those of the operands made of them."""
+        pull = vjp(self.network.operands, self.parameters)[1]
+        pulled: Operands = pull(gradients)[0]
+        return pulled
