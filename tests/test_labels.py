@@ -428,7 +428,7 @@ def test_other_errors(call: Callable[[], object], message: str) -> None:
 
 @pytest.mark.parametrize("row", [2, -3])
 def test_a_row_out_of_range_is_an_index_error(make: Make, row: int) -> None:
-    with pytest.raises(IndexError, match=f"row {row} of 2 pair labels"):
+    with pytest.raises(IndexError, match=f"index {row} is out of bounds"):
         PairLabels(make([0.5, 0.4]), None)[row]
 
 

@@ -57,9 +57,13 @@ class PairLabels:
     def __init__(self, similarity: Any, difference: Any, *, noisy: bool = False) -> None:
         if similarity is None and difference is None:
             raise ValueError("similarity and difference are both None: give at least one of them")
-        similarity, difference = _columns(similarity, difference)
-        _check_range("similarity", similarity, 0.0, 1.0, noisy)
-        _check_range("difference", difference, -1.0, 1.0, noisy)
+        similarity, difference = _columns(similarity=similarity, difference=difference)
+        _check_finite("similarity", similarity)
+        _check_finite("difference", difference)
+        if not noisy:
+            hint = " (pass noisy=True to admit labels with noise)"
+            _check_range("similarity", similarity, 0.0, 1.0, hint)
+            _check_range("difference", difference, -1.0, 1.0, hint)
         xp = _namespace(similarity)
         missing = xp.isnan(similarity) & xp.isnan(difference)
         if bool(missing.any()):
@@ -79,9 +83,14 @@ class PairLabels:
         >>> PairLabels.from_posteriors([1.0], [1.0])
         PairLabels(n=1, similarity=[1.], difference=[0.])
         """
-        r, r_prime = _columns(r, r_prime, names=("r", "r_prime"))
+        if r is None or r_prime is None:
+            raise ValueError("r and r_prime must both be given")
+        r, r_prime = _columns(r=r, r_prime=r_prime)
         for name, values in (("r", r), ("r_prime", r_prime)):
-            _check_range(name, values, 0.0, 1.0, noisy=False)
+            missing = _namespace(values).isnan(values)
+            if bool(missing.any()):
+                raise ValueError(f"{name} is missing (NaN) in row {_first(missing)}")
+            _check_range(name, values, 0.0, 1.0)
         # A product of two float32 posteriors may round to just outside [0, 1].
         similarity = (r * r_prime + (1 - r) * (1 - r_prime)).clip(0, 1)
         return cls(similarity, r_prime - r)
@@ -110,11 +119,15 @@ class PairLabels:
         """
         if not parts:
             raise ValueError("parts is empty: give at least one PairLabels")
-        xp = _namespace(parts[0].similarity)
-        join = xp.cat if xp is torch else xp.concatenate
-        return cls._trusted(
-            join([part.similarity for part in parts]), join([part.difference for part in parts])
-        )
+        similarities = [part.similarity for part in parts]
+        differences = [part.difference for part in parts]
+        if any(isinstance(column, torch.Tensor) for column in similarities):
+            similarities, differences = (
+                [torch.as_tensor(column) for column in columns]
+                for columns in (similarities, differences)
+            )
+            return cls._trusted(torch.cat(similarities), torch.cat(differences))
+        return cls._trusted(np.concatenate(similarities), np.concatenate(differences))
 
     @classmethod
     def _trusted(cls, similarity: Any, difference: Any) -> PairLabels:
@@ -201,11 +214,12 @@ class PairLabels:
         return int(self.similarity.shape[0])
 
     def __getitem__(self, index: Any) -> PairLabels:
-        if isinstance(index, (int, np.integer)):
-            if not -len(self) <= index < len(self):
-                raise IndexError(f"row {index} of {len(self)} pair labels")
-            index = [int(index)]
-        return self._trusted(self.similarity[index], self.difference[index])
+        similarity, difference = self.similarity[index], self.difference[index]
+        if similarity.ndim == 0:
+            similarity, difference = similarity.reshape(1), difference.reshape(1)
+        if similarity.ndim > 1:
+            raise IndexError(f"labels are indexed by pair, with one axis; got {index!r}")
+        return self._trusted(similarity, difference)
 
     def __iter__(self) -> Iterator[PairLabels]:
         return (self[row] for row in range(len(self)))
@@ -227,55 +241,60 @@ def _namespace(array: Any) -> ModuleType:
     return torch if isinstance(array, torch.Tensor) else np
 
 
-def _columns(
-    first: Any, second: Any, names: tuple[str, str] = ("similarity", "difference")
-) -> tuple[Any, Any]:
-    """Two float columns of one kind, dtype and length."""
-    tensors = [v for v in (first, second) if isinstance(v, torch.Tensor)]
-    xp: ModuleType = torch if tensors else np
-    columns: dict[str, Any] = {}
-    for name, values in zip(names, (first, second), strict=True):
-        if tensors and values is not None:
-            tensor = torch.as_tensor(values, device=tensors[0].device)
-            columns[name] = tensor if tensor.is_floating_point() else tensor.double()
-        elif values is not None:
-            columns[name] = _numpy_floats(values, name)
-    given = next(iter(columns.values()))
-    one, two = (columns.get(name, xp.full_like(given, xp.nan)) for name in names)
-    for name, values in zip(names, (one, two), strict=True):
+def _columns(**given: Any) -> tuple[Any, Any]:
+    """Two columns of one kind, float type and length; None becomes a column of NaN."""
+    tensors = [values for values in given.values() if isinstance(values, torch.Tensor)]
+    columns = {name: _floats(name, values) for name, values in given.items() if values is not None}
+    for name, values in columns.items():
         if values.ndim != 1:
             raise ValueError(f"{name} must have shape (n,); got {tuple(values.shape)}")
-    if len(one) != len(two):
+    if tensors:
+        device = tensors[0].device
+        columns = {n: torch.as_tensor(v, device=device) for n, v in columns.items()}
+    xp: ModuleType = torch if tensors else np
+    sizes = {name: len(values) for name, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        (one, n), (two, m) = sizes.items()
         raise ValueError(
-            f"{names[0]} has {len(one)} rows and {names[1]} has {len(two)}: "
+            f"{one} has {n} rows and {two} has {m}: "
             "they describe the same pairs and need the same length"
         )
-    if one.dtype != two.dtype:
-        wider = xp.promote_types(one.dtype, two.dtype)
-        one, two = xp.asarray(one, dtype=wider), xp.asarray(two, dtype=wider)
-    return one, two
+    some = next(iter(columns.values()))
+    first, second = (columns.get(name, xp.full_like(some, xp.nan)) for name in given)
+    if first.dtype != second.dtype:
+        wider = xp.promote_types(first.dtype, second.dtype)
+        first, second = xp.asarray(first, dtype=wider), xp.asarray(second, dtype=wider)
+    return first, second
 
 
-def _numpy_floats(values: Any, name: str) -> Any:
+def _floats(name: str, values: Any) -> Any:
+    """Values as a float array: float32 or float64, in place where they already are."""
+    if isinstance(values, torch.Tensor):
+        half = values.dtype in (torch.float16, torch.bfloat16)
+        return values.float() if half else values if values.is_floating_point() else values.double()
     try:
         array = np.asarray(values)
-        return array if array.dtype.kind == "f" else array.astype(np.float64)
+        if array.dtype in (np.float32, np.float64):
+            return array
+        return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from None
 
 
-def _check_range(name: str, values: Any, low: float, high: float, noisy: bool) -> None:
-    xp = _namespace(values)
-    infinite = xp.isinf(values)
+def _check_finite(name: str, values: Any) -> None:
+    infinite = _namespace(values).isinf(values)
     if bool(infinite.any()):
-        row = _first(infinite)
-        raise ValueError(f"{name} is infinite in row {row}: use NaN where it is not given")
+        raise ValueError(
+            f"{name} is infinite in row {_first(infinite)}: use NaN where it is not given"
+        )
+
+
+def _check_range(name: str, values: Any, low: float, high: float, hint: str = "") -> None:
     outside = (values < low) | (values > high)
-    if not noisy and bool(outside.any()):
+    if bool(outside.any()):
         row = _first(outside)
         raise ValueError(
-            f"{name} must lie in [{low:g}, {high:g}]; row {row} is {float(values[row]):g} "
-            "(pass noisy=True to admit labels with noise)"
+            f"{name} must lie in [{low:g}, {high:g}]; row {row} is {float(values[row]):g}{hint}"
         )
 
 

@@ -47,6 +47,10 @@ class Loss:
 
     def __call__(self, logits: Tensor, y: Tensor) -> Tensor:
         """ℓ(z, y) element by element; a positive y is class +1."""
+        if logits.shape != y.shape:
+            raise ValueError(
+                f"logits and y must share one shape; got {tuple(logits.shape)}, {tuple(y.shape)}"
+            )
         positive, negative = self.both(in_full_precision(logits)).unbind(-2)
         return torch.where(y > 0, positive, negative)
 

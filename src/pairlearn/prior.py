@@ -80,7 +80,7 @@ def estimate_prior(
     """
     if majority not in ("positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")
-    if not 0 < confidence < 1:
+    if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
     s = _given_similarities(similarity)
     mean, n = float(s.mean()), len(s)
@@ -102,8 +102,11 @@ def estimate_prior(
 
 def _given_similarities(similarity: Any) -> Any:
     if isinstance(similarity, torch.Tensor):
-        similarity = similarity.detach().cpu().numpy()
-    s = np.asarray(similarity, dtype=np.float64)
+        similarity = similarity.detach().double().cpu().numpy()
+    try:
+        s = np.asarray(similarity, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"similarity must be numbers: {error}") from None
     if s.ndim != 1:
         raise ValueError(f"similarity must have shape (n,); got {s.shape}")
     s = s[~np.isnan(s)]
