@@ -1,5 +1,6 @@
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,25 @@ def test_accuracy_shows_ours_the_published_and_the_supervised() -> None:
     assert len(ax.containers) == 22 + 18
     perfect = [Cell(cells[0].config, "paper", 1.0, 0.0, (0,))]
     assert plot_accuracy(perfect, Figure().subplots()).get_xlim()[1] > 0
+
+
+def test_published_numbers_stand_beside_the_subset_they_were_measured_on() -> None:
+    cells = fake_cells("accuracy", datasets=("letter",), priors=(0.2,))
+    stratified = [replace(cell, test_subset="stratified") for cell in cells]
+    ax = plot_accuracy(stratified, Figure().subplots())
+    assert set(ax.get_legend_handles_labels()[1]) == {"ours", "supervised, ours"}
+
+
+@pytest.mark.parametrize(("grid", "count"), [("gamma", 1), ("robustness", 2)])
+def test_figures_say_the_prior_and_the_test_subset(grid: str, count: int) -> None:
+    figures = draw_figures(grid, fake_cells(grid, datasets=("letter",)))
+    titles = [figure.get_suptitle() for _, figure in figures]
+    assert len(titles) == count
+    assert all(title.endswith("π₊ = 0.2, paper test subset") for title in titles)
+
+
+def test_six_panels_fill_their_rows() -> None:
+    sets = ("mnist", "kmnist", "fashion-mnist", "optdigits", "pendigits", "letter")
+    ((_, figure),) = draw_figures("gamma", fake_cells("gamma", datasets=sets))
+    assert all(ax.get_visible() for ax in figure.axes)
+    assert figure.axes[0].get_gridspec().get_geometry() == (2, 3)

@@ -261,7 +261,7 @@ def test_same_term_keeps_its_digits() -> None:
     exact = torch.log1p(p) + torch.log1p(q) - torch.log1p(p * q)
     zero, one = torch.zeros(1), torch.ones(1)
     got = [
-        float(pair_moments(a[None], b[None], zero, one, make_loss("logistic"))[4, 2])
+        -float(pair_moments(a[None], b[None], zero, one, make_loss("logistic"))[4, 2])
         for a, b in zip(z, z_prime, strict=True)
     ]
     assert got[:3] == pytest.approx(exact.tolist(), rel=1e-5)

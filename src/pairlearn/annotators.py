@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pairlearn.labels import PairLabels
 from pairlearn.risks import Supervised
-from pairlearn.sampling import sample_pairs, stream
+from pairlearn.sampling import normal, permutation, sample_pairs, stream
 from pairlearn.training import Fleet, Group, Member, Precision
 
 __all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
@@ -94,7 +94,7 @@ def train_annotators(
     for annotator in annotators:
         rows, positive = np.asarray(annotator.rows), np.asarray(annotator.positive)
         if annotator.prior is None:
-            order = stream(annotator.seed, "annotator").permutation(len(rows))
+            order = permutation(stream(annotator.seed, "annotator"), len(rows))
             order = order[: len(rows) // 2 * 2]
             ends = order.reshape(2, -1).T
         else:
@@ -141,11 +141,12 @@ def add_noise(labels: PairLabels, sigma: float, seed: int) -> PairLabels:
     Examples
     --------
     >>> add_noise(PairLabels([0.5], [0.0]), sigma=0.1, seed=0)
-    PairLabels(n=1, similarity=[0.5575], difference=[0.])
+    PairLabels(n=1, similarity=[0.4707], difference=[0.])
     """
     if sigma < 0:
         raise ValueError(f"sigma must not be negative; got {sigma}")
-    factors = 1 + sigma * stream(seed, "label noise").standard_normal((2, len(labels)))
+    draws = normal(stream(seed, "label noise"), 2 * len(labels))
+    factors = 1 + sigma * draws.reshape(2, len(labels))
     return PairLabels(labels.similarity * factors[0], labels.difference * factors[1], noisy=True)
 
 

@@ -1,7 +1,9 @@
 """Pairs at a class prior, and test sets at a class prior.
 
-Everything random in pairlearn comes from `stream`: a numpy generator that one seed
-and the name of its purpose determine, the same on every machine.
+Everything random in pairlearn comes from `stream`, which one seed and the name of its
+purpose determine. numpy keeps the raw numbers of PCG64 and of its seeding for ever, but
+not what `Generator.permutation` and the like make of them (NEP 19), so that `permutation`
+and `normal` here use the raw numbers alone: the same on every machine.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TestSubset", "sample_pairs", "stream", "subset_at_prior"]
+__all__ = ["TestSubset", "normal", "permutation", "sample_pairs", "stream", "subset_at_prior"]
 
 Indices = NDArray[np.int64]
 TestSubset = Literal["paper", "stratified"]
@@ -23,11 +25,39 @@ def stream(seed: int, *purpose: str | int) -> np.random.Generator:
 
     Examples
     --------
-    >>> int(stream(0, "pairs").integers(1000)), int(stream(0, "noise").integers(1000))
-    (978, 927)
+    >>> permutation(stream(0, "pairs"), 5), permutation(stream(0, "noise"), 5)
+    (array([4, 3, 1, 0, 2]), array([1, 4, 3, 0, 2]))
     """
     keys = [zlib.crc32(p.encode()) if isinstance(p, str) else p for p in purpose]
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *keys])))
+    # A spawn key, because in the entropy itself (0, 1) and (0, 1, 0) would be the same.
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=keys)))
+
+
+def permutation(rng: np.random.Generator, n: int) -> Indices:
+    """The numbers 0 to n − 1 in random order, the same in every version of numpy.
+
+    Examples
+    --------
+    >>> permutation(stream(0, "pairs"), 5)
+    array([4, 3, 1, 0, 2])
+    """
+    return np.argsort(rng.bit_generator.random_raw(n), kind="stable")
+
+
+def normal(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+    """Draw n times from N(0, 1), the same in every version of numpy up to rounding.
+
+    By Box and Muller: √(−2 log u) cos 2πv of uniform u in (0, 1] and v in [0, 1).
+
+    Examples
+    --------
+    >>> normal(stream(0, "noise"), 3).round(4)
+    array([-0.3141, -0.493 , -1.7614])
+    """
+    bits = rng.bit_generator.random_raw(2 * n) >> np.uint64(11)
+    u, v = bits.astype(np.float64).reshape(2, n) * 2.0**-53
+    draws: NDArray[np.float64] = np.sqrt(-2 * np.log(1 - u)) * np.cos(2 * np.pi * v)
+    return draws
 
 
 def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
@@ -72,8 +102,8 @@ def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
                 f"{n} pairs at prior {prior:g} need {wanted} distinct {name} instances, "
                 f"and there are {len(members)}: ask for fewer pairs"
             )
-        chosen.append(rng.choice(members, wanted, replace=False))
-    shuffled = rng.permutation(np.concatenate(chosen))
+        chosen.append(members[permutation(rng, len(members))[:wanted]])
+    shuffled = np.concatenate(chosen)[permutation(rng, 2 * n)]
     return np.stack([shuffled[:n], shuffled[n:]], axis=1)
 
 
@@ -119,10 +149,12 @@ def subset_at_prior(
     if kind not in ("stratified", "paper"):
         raise ValueError(f"test subset must be 'stratified' or 'paper'; got {kind!r}")
     sides = {True: np.flatnonzero(positive), False: np.flatnonzero(~positive)}
+    if not (len(sides[True]) and len(sides[False])):
+        raise ValueError("positive must have instances of both classes: a prior needs both")
     odds = prior / (1 - prior)
     wanted = {
-        True: min(len(sides[True]), int(len(sides[False]) * odds + 1e-9)),
-        False: min(len(sides[False]), int(len(sides[True]) / odds + 1e-9)),
+        True: min(len(sides[True]), max(1, int(len(sides[False]) * odds + 1e-9))),
+        False: min(len(sides[False]), max(1, int(len(sides[True]) / odds + 1e-9))),
     }
     strata = np.zeros(len(positive), np.int64) if classes is None else np.asarray(classes)
     rng = stream(seed, "test subset")
@@ -139,13 +171,17 @@ def subset_at_prior(
 def _stratified(
     members: Indices, strata: NDArray[Any], wanted: int, rng: np.random.Generator
 ) -> Indices:
-    """Draw `wanted` members so that every prefix is spread evenly over the strata."""
-    shuffled = rng.permutation(len(members))
-    position = np.empty(len(members))
-    for stratum in np.unique(strata):
-        rows = shuffled[strata[shuffled] == stratum]
-        position[rows] = (np.arange(len(rows)) + rng.random()) / len(rows)
-    return members[np.argsort(position, kind="stable")[:wanted]]
+    """Draw `wanted` members, from every stratum its share to within one."""
+    names, counts = np.unique(strata, return_counts=True)
+    shares, remainders = np.divmod(wanted * counts, len(members))
+    ties = permutation(rng, len(names))
+    largest = ties[np.argsort(-remainders[ties], kind="stable")]
+    shares[largest[: wanted - shares.sum()]] += 1
+    order = permutation(rng, len(members))
+    drawn: list[Indices] = [
+        order[strata[order] == name][:share] for name, share in zip(names, shares, strict=True)
+    ]
+    return members[np.concatenate(drawn)]
 
 
 def _mask(name: str, values: Any) -> NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from pairlearn.cli import bench
+from pairlearn.cli.demo import demo
 
 __all__ = ["app", "main"]
 
@@ -14,6 +15,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+app.command()(demo)
 app.add_typer(bench.app, name="bench")
 
 

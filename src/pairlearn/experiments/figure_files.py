@@ -28,6 +28,7 @@ __all__ = ["FIGURES", "draw_figures", "save_figure", "save_figures"]
 _STYLE: Any = {  # the type of its keys differs between versions of matplotlib
     "font.size": 8,
     "axes.titlesize": 9,
+    "figure.titlesize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
@@ -98,7 +99,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     content = io.BytesIO()
     with matplotlib.rc_context(_STYLE):
-        figure.savefig(content, format=kind, dpi=200, metadata=undated)
+        figure.savefig(content, format=kind, dpi=150, metadata=undated)
     with replacing(path) as part:
         part.write_bytes(content.getvalue())
     return path
@@ -196,12 +197,12 @@ def _panels(
     label_width: float = 0.2,
     share_rows: bool = False,
 ) -> Figure:
-    """A panel for each data set, and one legend below them all."""
+    """A panel for each data set in at most so many columns, and one legend below them all."""
     from matplotlib.figure import Figure
 
     datasets = _datasets(cells)
-    columns = min(columns, len(datasets))
     rows = -(-len(datasets) // columns)
+    columns = -(-len(datasets) // rows)
     width = columns * size[0] + (1 if share_rows else columns) * label_width
     figure = Figure((width, rows * size[1] + 0.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
@@ -219,10 +220,14 @@ def _panels(
             ax.set_xlabel("")
         handles, labels = ax.get_legend_handles_labels()
         labelled |= dict(zip(labels, handles, strict=True))
-    fitting = min(len(labelled), max(1, int(width / 1.5)))
+    lines = -(-len(labelled) // max(1, int(width / 1.35)))
     figure.legend(
-        list(labelled.values()), list(labelled), loc="outside lower center", ncols=fitting
+        list(labelled.values()),
+        list(labelled),
+        loc="outside lower center",
+        ncols=-(-len(labelled) // lines),
     )
+    figure.suptitle(_origin(cells))
     return figure
 
 
@@ -252,8 +257,13 @@ def _noise_figure(
         axes.append(ax)
     scale = ScalarMappable(Normalize(*limits), "viridis")
     figure.colorbar(scale, ax=axes, label="accuracy", shrink=0.75 if solid else 1.0)
-    figure.suptitle(dataset_title(cells[0].config.dataset))
+    figure.suptitle(f"{dataset_title(cells[0].config.dataset)}, {_origin(cells)}")
     return figure
+
+
+def _origin(cells: Sequence[Cell]) -> str:
+    """What all panels of a figure have in common."""
+    return f"π₊ = {cells[0].config.prior:g}, {cells[0].test_subset} test subset"
 
 
 def _datasets(cells: Sequence[Cell]) -> list[str]:

@@ -3,7 +3,7 @@
 Every estimator in this package reads a batch only through its *moments*, the means
 of (loss term × basis function) over the pairs:
 
-    terms   ℓ(g(x), +1), ℓ(g(x), −1), ℓ(g(x'), +1), ℓ(g(x'), −1), −log P(same)
+    terms   ℓ(g(x), +1), ℓ(g(x), −1), ℓ(g(x'), +1), ℓ(g(x'), −1), log P(same)
     basis   1, u, v      the two judgements: similarity and difference
                          (the two classes for `Supervised`)
 
@@ -26,7 +26,7 @@ from pairlearn.risks.corrections import correct, correction_name, correction_slo
 
 __all__ = ["BASIS", "TERMS", "Risk", "contract", "pair_moments"]
 
-TERMS = ("positive", "negative", "positive_prime", "negative_prime", "same")
+TERMS = ("positive", "negative", "positive_prime", "negative_prime", "log_same")
 BASIS = ("one", "u", "v")
 
 
@@ -50,7 +50,7 @@ def pair_moments(
     loss : Loss
         The margin loss ℓ.
     same : bool
-        Compute the fifth term, −log P(same) of the logistic model; zero otherwise.
+        Compute the fifth term, log P(same) of the logistic model; zero otherwise.
     weight : Tensor of shape (n,) or (..., n), optional
         Weights of the pairs in the mean.
 
@@ -63,18 +63,21 @@ def pair_moments(
     terms = both.flatten(-3, -2)
     if same:
         # P(same) = σ(z)σ(z') + σ(−z)σ(−z'): no difference of large numbers anywhere.
-        plus, minus = both.sum(-3).neg().unbind(-2)
-        terms = torch.cat([terms, torch.logaddexp(plus, minus).neg().unsqueeze(-2)], -2)
+        log_same = torch.logsumexp(-both.sum(-3), -2, keepdim=True)
+        terms = torch.cat([terms, log_same], -2)
     basis = torch.stack([torch.ones_like(u), u, v], -2).to(terms.dtype)
-    share = 1 / u.shape[-1] if weight is None else weight / weight.sum(-1, keepdim=True)
-    basis = basis * (share if isinstance(share, float) else share.unsqueeze(-2))
+    if weight is None:
+        basis = basis / u.shape[-1]
+    else:
+        basis = basis * (weight / weight.sum(-1, keepdim=True)).unsqueeze(-2)
     moments = (terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
     return moments if same else nn.functional.pad(moments, (0, 0, 0, 1))
 
 
 def contract(table: Tensor, moments: Tensor) -> Tensor:
     """Partial risks (..., k) of tables (..., k, 5, 3) at moments (..., 5, 3)."""
-    return (table * moments.unsqueeze(-3)).sum((-1, -2))
+    batched = moments.unsqueeze(-3) if moments.ndim > 2 else moments
+    return (table * batched).sum((-1, -2))
 
 
 class Risk(nn.Module):
@@ -99,7 +102,7 @@ class Risk(nn.Module):
         self.slope = correction_slope(correction)
         self.loss = make_loss(loss)
         self.table = table.double()
-        self._same = bool(self.table[:, TERMS.index("same")].any())
+        self._same = bool(self.table[:, TERMS.index("log_same")].any())
         self._tables: dict[tuple[torch.dtype, torch.device], Tensor] = {}
 
     def forward(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
@@ -129,20 +132,22 @@ class Risk(nn.Module):
 
     def _checked(self, *batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         # A model's (n, 1) output is taken as (n,); broadcasting it would be a silent bug.
-        logits, logits_prime, u, v = (t.squeeze(-1) if t.ndim == 2 else t for t in batch)
+        logits, logits_prime, u, v = [t.squeeze(-1) if t.ndim == 2 else t for t in batch]
         if not logits.shape == logits_prime.shape == u.shape == v.shape or logits.ndim != 1:
             shapes = ", ".join(str(tuple(t.shape)) for t in batch)
             names = ", ".join(("logits", "logits_prime", *self.judgements))
             raise ValueError(f"{names} must share one shape (n,) or (n, 1); got {shapes}")
         if not len(logits):
             raise ValueError("the batch is empty: a risk is a mean over at least one pair")
-        if not torch.compiler.is_compiling() and bool(torch.isnan(u + v).any()):
-            column = 0 if bool(torch.isnan(u).any()) else 1
-            row = int(torch.isnan((u, v)[column]).int().argmax())
-            raise ValueError(
-                f"{self.judgements[column]} is missing (NaN) in row {row}: a risk needs both "
-                "judgements of every pair; PairClassifier learns from incomplete ones"
-            )
+        # One sum tells of a NaN anywhere; a graph that is being compiled cannot be asked.
+        if not torch.compiler.is_compiling() and math.isnan(float((u + v).sum())):
+            for name, column in zip(self.judgements, (u, v), strict=True):
+                if bool(torch.isnan(column).any()):
+                    row = int(torch.isnan(column).int().argmax())
+                    raise ValueError(
+                        f"{name} is missing (NaN) in row {row}: "
+                        "a risk needs both judgements of every pair"
+                    )
         return logits, logits_prime, u, v
 
     @property

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 __all__ = ["CORRECTIONS", "correct", "correction_name", "correction_slope"]
 
@@ -59,5 +61,6 @@ def correct(partial_risks: Tensor, slope: float | Tensor) -> Tensor:
     >>> correct(torch.tensor([-2.0, 3.0]), 0.5)
     tensor([1., 3.])
     """
-    negative = (partial_risks < 0).to(partial_risks.dtype)
-    return partial_risks * (1 - (1 + slope) * negative)
+    if isinstance(slope, Tensor):
+        return torch.where(partial_risks < 0, -slope * partial_risks, partial_risks)
+    return F.leaky_relu(partial_risks, -slope)

@@ -23,7 +23,7 @@ __all__ = ["PairLikelihood"]
 _OUTCOMES = (
     (("positive", "negative_prime"), (0.5, -0.5, -0.5)),  # a = (1 − s − c)/2
     (("negative", "positive_prime"), (0.5, -0.5, +0.5)),  # b = (1 − s + c)/2
-    (("same",), (0.0, 1.0, 0.0)),  # s
+    (("log_same",), (0.0, -1.0, 0.0)),  # s, and the term is +log P(same)
 )
 
 

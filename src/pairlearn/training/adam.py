@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -45,8 +46,10 @@ class FleetAdam:
         if self.uniform is not None and on_cpu and not torch.compiler.is_compiling():
             self._fused_step(list(gradients), *self.uniform)
             return
-        correction1 = 1 - BETA1**self.steps
-        correction2 = (1 - BETA2**self.steps).sqrt()
+        steps = self.steps.to(self.parameters[0].dtype)
+        # 1 − βᵗ; the difference itself would lose four digits of float32 in early steps.
+        correction1 = -torch.expm1(steps * math.log(BETA1))
+        correction2 = (-torch.expm1(steps * math.log(BETA2))).sqrt()
         for p, g, m, v in zip(self.parameters, gradients, self.first, self.second, strict=True):
             rate, decay = self.uniform or (_for(p, self.learning_rate), _for(p, self.weight_decay))
             gradient = g + decay * p

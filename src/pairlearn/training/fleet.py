@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from pairlearn.losses import Loss
 from pairlearn.models import MLP, make_model
 from pairlearn.risks import BASIS, TERMS, Risk
-from pairlearn.sampling import stream
+from pairlearn.sampling import permutation, stream
 from pairlearn.training.graph import GraphedStep
 from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.step import Step
@@ -159,6 +159,8 @@ class Fleet:
         self.epoch = 0
         self.history: list[dict[str, NDArray[np.float64]]] = []
         self.features = torch.as_tensor(features, device=self.device)
+        if self.features.is_floating_point():
+            self.features = self.features.to(self.dtype)
         self.network = self._make_network(model).to(self.device)
         self.network.train()
         self._upload()
@@ -200,6 +202,7 @@ class Fleet:
         """
         tested = all(group.test is not None for group in self.groups)
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
+        self.network.train()  # `module` may have handed out a lone one for use
         while self.epoch < epochs:
             risk = torch.zeros((), device=self.device)
             steps = 0
@@ -256,7 +259,7 @@ class Fleet:
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
         orders = {
-            seed: stream(seed, "batches", epoch).permutation(self.pairs)
+            seed: permutation(stream(seed, "batches", epoch), self.pairs)
             for seed in {group.seed for group in self.groups}
         }
         order = np.stack([orders[group.seed] for group in self.groups])
@@ -278,7 +281,7 @@ class Fleet:
             if isinstance(model, str):
                 shape = tuple(self.features.shape[1:])
                 model = make_model(model, shape, self.groups[0].members[0].seed)
-            return Lone(model)
+            return Lone(model.to(self.dtype))
         shape = tuple(self.features.shape[1:])
         seeds = {member.seed for group in self.groups for member in group.members}
         models = {seed: make_model(model, shape, seed) for seed in seeds}

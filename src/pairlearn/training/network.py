@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from pairlearn.losses import in_full_precision
 from pairlearn.models import MLP
 
 __all__ = ["Lone", "Network", "StackedMLP"]
@@ -88,10 +89,19 @@ class Lone(Network):
     def run(
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Statistics]:
-        """Logits (1, 1, R); the module keeps statistics of its own, if any."""
-        parameters = {name.removeprefix("model."): value for name, value in operands.items()}
-        logits: Tensor = functional_call(self.model, parameters, (x[0],))
-        return logits.reshape(1, 1, -1).float(), []
+        """Logits (1, 1, R), and the module's buffers as the forward pass leaves them."""
+        state = {name.removeprefix("model."): value for name, value in operands.items()}
+        # Copies: what is differentiated may change nothing that is not its own.
+        state |= {name: value.clone() for name, value in self.model.named_buffers()}
+        logits: Tensor = functional_call(self.model, state, (x[0],))
+        buffers = [(state[name], state[name]) for name, _ in self.model.named_buffers()]
+        return in_full_precision(logits.reshape(1, 1, -1)), buffers
+
+    @torch.no_grad()
+    def absorb(self, statistics: Statistics) -> None:
+        """Keep the buffers of the forward pass: running means and the like."""
+        for buffer, (value, _) in zip(self.model.buffers(), statistics, strict=True):
+            buffer.copy_(value)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """The model itself."""

@@ -48,7 +48,8 @@ class Step:
         compiled: bool,
     ) -> None:
         self.network, self.tables, self.slopes, self.loss = network, tables, slopes, loss
-        self.parameters: Operands = dict(network.named_parameters())
+        named = network.named_parameters()
+        self.parameters: Operands = {name: p for name, p in named if p.requires_grad}
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
         with torch.no_grad():
             made = network.operands(self.parameters)
