@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from pairlearn import __version__
+from pairlearn.atomic import replacing
 from pairlearn.datasets.errors import DatasetCorruptError, DatasetNotFoundError, DownloadFailedError
-from pairlearn.datasets.storage import replacing
 from pairlearn.experiments.better import improvements
 from pairlearn.experiments.compare import compare_with_published
 from pairlearn.experiments.figure_files import save_figures

@@ -10,10 +10,10 @@ from urllib.request import urlopen
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.atomic import replacing
 from pairlearn.datasets.errors import DatasetCorruptError, DownloadFailedError, missing_extra
 from pairlearn.datasets.progress import Progress
 from pairlearn.datasets.registry import DatasetSpec, OpenML, ScikitLearn
-from pairlearn.datasets.storage import replacing
 
 _TIMEOUT_SECONDS = 60
 _CHUNK_BYTES = 1 << 18

@@ -3,53 +3,19 @@
 from __future__ import annotations
 
 import json
-import secrets
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.atomic import replacing
 from pairlearn.datasets.digests import file_digest
 from pairlearn.datasets.errors import DatasetCorruptError
 
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Write to a temporary neighbour that takes the place of ``path`` on success.
-
-    Parameters
-    ----------
-    path : Path
-        The file to create or replace; its folder is created.
-
-    Yields
-    ------
-    Path
-        Where to write. Removed if the block raises; ``path`` is then untouched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder, "a.txt")) as part:
-    ...         _ = part.write_text("whole")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a.txt']
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def checksum_path(path: Path) -> Path:

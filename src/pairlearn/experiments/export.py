@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pairlearn.datasets.storage import replacing
+from pairlearn.atomic import replacing
 from pairlearn.experiments.records import Record
 
 __all__ = ["flat_rows", "write_csv", "write_parquet"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.datasets.storage import replacing
+from pairlearn.atomic import replacing
 from pairlearn.experiments.figures import (
     plot_accuracy,
     plot_gamma,

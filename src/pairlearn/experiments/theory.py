@@ -682,8 +682,9 @@ def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
         slope = log_log_slope([r["n"] for r in rows], [r["excess_mean"] for r in rows])
         summary[f"exponent of the excess risk, {name}"] = slope
         for row in (rows[0], rows[-1]):
-            factor = row["bound_rederived"] / row["excess_q95"]
-            summary[f"bound over excess risk at n = {row['n']}, {name}"] = factor
+            limits = (row["bound_rederived"], row["bound_uniform"])
+            factor = min(limit for limit in limits if limit is not None) / row["excess_q95"]
+            summary[f"least bound over excess risk at n = {row['n']}, {name}"] = factor
     return _rounded(summary)
 
 

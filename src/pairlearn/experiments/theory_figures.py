@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.datasets.storage import replacing
+from pairlearn.atomic import replacing
 from pairlearn.experiments.figure_files import _STYLE, save_figure
 from pairlearn.experiments.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, YELLOW
 from pairlearn.experiments.render import to_csv
@@ -82,7 +82,7 @@ def plot_label_plane(rows: Sequence[Row], ax: Axes, example: tuple[float, float]
     for level in dict.fromkeys(row["r"] for row in rows):
         line = [row for row in rows if row["r"] == level]
         at = [row["difference"] for row in line], [row["similarity"] for row in line]
-        color = colormaps["cividis"](0.9 * level)
+        color = colormaps["cividis"](0.75 * level)
         ax.plot(*at, color=color, lw=0.8)
         if round(10 * level) % 2 == 0:
             ax.annotate(
@@ -92,15 +92,21 @@ def plot_label_plane(rows: Sequence[Row], ax: Axes, example: tuple[float, float]
     ax.plot(c, (1 - c**2) / 2, color="black", lw=1.6)
     ax.plot([-1, 0, 1], [0, 1, 0], color="black", lw=0.8)
     below: Any = {"fontsize": 7, "ha": "center", "va": "center"}
-    ax.text(0, 0.37, "r + r′ = 1:  c² = 1 − 2s", **below)
+    ax.text(0, 0.36, "r + r′ = 1\nc² = 1 − 2s", **below)
     ax.text(0, 0.12, "no pair of posteriors\ngives such labels", color=GREY, **below)
     s_at, c_at = _labels(example)
-    for level, color in ((example[0], BLUE), (1 - example[1], ORANGE)):
+    for level, color, side, name in (
+        (example[0], BLUE, "right", "slope 2r − 1"),
+        (1 - example[1], ORANGE, "left", "slope 1 − 2r′"),
+    ):
         touch_s, touch_c = _labels((level, 1 - level))
         ax.plot([c_at, touch_c], [s_at, touch_s], color=color, lw=2)
         ax.plot(touch_c, touch_s, "o", ms=4, color=color, mfc="white")
+        edge = -0.48 if side == "right" else 0.34
+        ax.text(edge, 0.62 if side == "right" else 0.74, name, color=color, ha=side, fontsize=7.5)
     ax.plot(c_at, s_at, "o", ms=5, color="black", zorder=5)
     ax.set(xlabel="difference c", ylabel="similarity s", xlim=(-1.05, 1.12), ylim=(-0.03, 1.06))
+    ax.set_box_aspect(1)
     return ax
 
 
@@ -133,7 +139,7 @@ def plot_posterior_square(ax: Axes, example: tuple[float, float] = EXAMPLE) -> A
         r, r_prime, r * r_prime + (1 - r) * (1 - r_prime), [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9],
         colors="0.35", linewidths=0.8,
     )  # fmt: skip
-    ax.clabel(same, [0.2, 0.4, 0.6, 0.8], fmt="s=%g", fontsize=6)
+    ax.clabel(same, [0.2, 0.8], fmt="s=%g", fontsize=6)
     ax.plot([0.5, 0.5], [0, 1], color="0.35", lw=0.8)  # s = ½ is a cross
     ax.plot([0, 1], [0.5, 0.5], color="0.35", lw=0.8)
     ax.contour(r, r_prime, r_prime - r, 7, colors=GREEN, linewidths=0.7, linestyles="dashed")
@@ -141,8 +147,8 @@ def plot_posterior_square(ax: Axes, example: tuple[float, float] = EXAMPLE) -> A
     mirror = 1 - example[1], 1 - example[0]
     ax.plot(*zip(example, mirror, strict=True), color="black", lw=1, ls=":")
     for point, color, name, shift in (
-        (example, BLUE, "(r, r′)", (4, 5)),
-        (mirror, ORANGE, "(1 − r′, 1 − r)", (5, -9)),
+        (example, BLUE, "(r, r′)", (-16, 7)),
+        (mirror, ORANGE, "(1 − r′, 1 − r)", (-24, -13)),
     ):
         ax.plot(*point, "o", ms=6, color=color, mec="black", zorder=5)
         box = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.8}
@@ -181,23 +187,26 @@ def plot_confidence_vectors(ax: Axes, example: tuple[float, float] = EXAMPLE) ->
     vectors = [np.array([p, 1 - p]) for p in example]
     names = (("(r, 1 − r)", BLUE), ("(r′, 1 − r′)", ORANGE))
     for vector, (name, color) in zip(vectors, names, strict=True):
-        ax.annotate("", vector, (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.8})
         ax.annotate(
-            name, vector, xytext=(4, 3), textcoords="offset points", color=color, fontsize=8
+            "", tuple(vector), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.8}
         )
-        ax.plot([vector[0]] * 2, [vector[1], -0.09], color=color, lw=0.8, ls=":")
+        ax.annotate(
+            name, tuple(vector), xytext=(4, 3), textcoords="offset points", color=color, fontsize=8
+        )
+        ax.plot([vector[0]] * 2, [vector[1], -0.05], color=color, lw=0.8, ls=":")
     first, second = vectors
     foot = first * s / (first @ first)
     ax.plot(*zip(second, foot, strict=True), color=GREY, lw=0.9, ls="--")
     ax.plot(*zip((0, 0), foot, strict=True), color="black", lw=3.2, alpha=0.30)
     ends = {"arrowstyle": "<-", "color": GREEN, "lw": 1.5, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", (example[0], -0.09), (example[1], -0.09), arrowprops=ends)
+    ax.annotate("", (example[0], -0.05), (example[1], -0.05), arrowprops=ends)
     middle = sum(example) / 2
-    ax.text(middle, -0.12, f"c = {c:.2f}", color=GREEN, ha="center", va="top", fontsize=8)
-    text = f"s = inner product\n   = {s:.3f}\n   = shadow of one on the\n      other × its length"
-    ax.text(0.03, 0.30, text, fontsize=7.5, va="bottom")
-    ax.text(0.22, 0.80, "all confidences", color="0.45", rotation=-45, fontsize=7, va="center")
-    ax.set(xlabel="P(+1)", ylabel="P(−1)", xlim=(0, 1.12), ylim=(-0.22, 1.03))
+    value = f"c = {c:.2f}".replace("-", "−")
+    ax.text(middle, -0.06, value, color=GREEN, ha="center", va="top", fontsize=8)
+    text = f"s = inner product = {s:.3f}:\nthe shadow of one on the\nother, times its length"
+    ax.text(1.14, 0.98, text, fontsize=7.5, ha="right", va="top")
+    ax.text(0.14, 0.76, "all confidences", color="0.45", rotation=-45, fontsize=7, va="center")
+    ax.set(xlabel="P(+1)", ylabel="P(−1)", xlim=(0, 1.16), ylim=(-0.14, 1.02))
     ax.set_aspect("equal")
     return ax
 
@@ -226,9 +235,24 @@ def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
     for prior, line, color, marker in _by_prior(rows):
         sizes = [row["n"] for row in line]
         ax.plot(sizes, [row["rmse_limit"] for row in line], color=color, lw=0.9)
+        if prior in (rows[0]["prior"], 0.5):
+            place = line[len(line) // 2]
+            rate = r"$\propto n^{-1/4}$" if prior == 0.5 else r"$\propto n^{-1/2}$"
+            up = prior == 0.5
+            ax.annotate(
+                rate,
+                (place["n"], place["rmse_limit"]),
+                xytext=(8, 6 if up else -14),
+                textcoords="offset points",
+                color=color,
+                ha="left" if up else "right",
+            )
         errors = [row["rmse"] for row in line]
         ax.plot(sizes, errors, marker, ms=4.5, color=color, mec="white", mew=0.5,
                 label=f"π₊ = {prior:g}")  # fmt: skip
+    ax.plot([], [], color=GREY, lw=0.9, label="limit, large n")
+    note = "exp(−n), as printed, would be\n$10^{-13}$ at n = 30: far below"
+    ax.text(0.03, 0.04, note, transform=ax.transAxes, fontsize=7, color=GREY)
     ax.set(xscale="log", yscale="log", xlabel="pairs n", ylabel="root mean square error of π₊")
     return ax
 
@@ -292,7 +316,8 @@ def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
     'λ'
     """
     ax.axvline(0.5, color="0.6", lw=0.8, ls=":")
-    _plot_variance(rows, "lam", ax, color=BLUE, marker="o", label="SconfConfDiff(λ)")
+    _plot_variance(rows, "lam", ax, color=BLUE, marker="o", label="exact")
+    ax.plot([], [], "o", ms=3, color=BLUE, mfc="white", label="simulated, ± 95%")
     if rows:
         least = min(rows, key=lambda row: float(row["exact"]))
         ax.plot(least["lam"], least["exact"], "*", ms=11, color=YELLOW, mec="black", zorder=5)
@@ -337,7 +362,7 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
             shift, side = {
                 "confdiff": ((7, -2), "left"),
                 "sconf": ((8, 2), "left"),
-                "sconfconfdiff": ((0, -12), "right"),
+                "sconfconfdiff": ((-8, -4), "right"),
             }[name]
             ax.annotate(title, (beta, exact), xytext=shift, textcoords="offset points", ha=side,
                         fontsize=7)  # fmt: skip
@@ -374,9 +399,10 @@ def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Ax
     values = {(row["beta_plus"], row["beta_minus"]): row["exact"] / least for row in rows}
     grid = np.array([[values[p, m] for p in plus] for m in minus])
     levels = [1.1, 1.5, 2, 3, 5, 10, 20, 40]
-    ax.contourf(plus, minus, np.log(grid), 24, cmap="Blues", alpha=0.6)
+    depth = np.log(grid)
+    ax.contourf(plus, minus, depth, 48, cmap="Blues", vmax=2 * depth.max())
     lines = ax.contour(plus, minus, grid, levels, colors="0.35", linewidths=0.7)
-    ax.clabel(lines, fmt="%g×", fontsize=6)
+    ax.clabel(lines, levels[1:], fmt="%g×", fontsize=6)
     ends = np.array([min(plus), max(plus)])
     ax.plot(ends, ends, color=BLUE, lw=1, ls="--")
     ax.plot(ends, -ends, color=ORANGE, lw=1, ls="--")
@@ -428,7 +454,7 @@ def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
     ax.plot(sizes, high, "^", color="black", ms=4.5, ls=":", lw=0.8, label="measured, 95% quantile")
     ax.plot(sizes, mean, "o", color="black", mfc="white", ms=4, ls=":", lw=0.8,
             label="measured, mean")  # fmt: skip
-    for row in rows[:1] + rows[-1:]:
+    for row in (rows[0], rows[-1]) if rows else ():
         best = min(row[k] for k in ("bound_rederived", "bound_uniform") if row[k] is not None)
         arrow = {"arrowstyle": "<->", "color": GREY, "lw": 0.8, "shrinkA": 3, "shrinkB": 3}
         ax.annotate("", (row["n"], best), (row["n"], row["excess_q95"]), arrowprops=arrow)
@@ -517,11 +543,13 @@ def _geometry(rows: Sequence[Row]) -> Figure:
 
 def _prior(rows: Sequence[Row]) -> Figure:
     figure, axes = _row_of_panels((7.2, 3.1), (1, 1))
-    plot_prior_error(rows, axes[0]).set_title("the error falls like n^−½, at π₊ = ½ like n^−¼")
-    plot_prior_coverage(rows, axes[1]).set_title("intervals that contain the prior")
+    plot_prior_error(rows, axes[0]).set_title("error of the estimated class prior")
+    plot_prior_coverage(rows, axes[1]).set_title("intervals that contain it")
     handles, names = axes[0].get_legend_handles_labels()
     more, further = axes[1].get_legend_handles_labels()
-    figure.legend(handles + more, names + further, loc="outside lower center", ncols=6)
+    figure.legend(
+        handles + more, names + further, loc="outside lower center", ncols=7, columnspacing=1.3
+    )
     return figure
 
 
@@ -531,7 +559,8 @@ def _variance(tables: Mapping[str, Sequence[Row]]) -> Figure:
     plot_lambda_variance(tables["variance-lambda"], axes[0]).set_title("least at λ = ½")
     plot_beta_variance(tables["variance-beta"], members, axes[1]).set_title("two slices")
     plot_beta_plane(tables["variance-plane"], members, axes[2]).set_title("the affine family")
-    axes[1].legend(loc="upper center", fontsize=7)
+    for ax in axes[:2]:
+        ax.legend(loc="upper center", fontsize=7)
     return figure
 
 
@@ -545,7 +574,7 @@ def _bounds(rows: Sequence[Row]) -> Figure:
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         plot_bounds([row for row in rows if row["risk"] == name], ax).set_title(title)
         ax.label_outer()
-    axes[0].annotate("no risk is larger", (0.98, 1), xycoords=("axes fraction", "data"),
+    axes[0].annotate("the loss is at most 1", (0.98, 1), xycoords=("axes fraction", "data"),
                      xytext=(0, 2), textcoords="offset points", ha="right", color=GREY,
                      fontsize=7)  # fmt: skip
     handles, names = axes[1].get_legend_handles_labels()

@@ -8,8 +8,10 @@ Features, pairs, labels and batch order live on the device.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +23,7 @@ from pairlearn.losses import Loss
 from pairlearn.models import MLP, make_model
 from pairlearn.risks import BASIS, TERMS, Risk
 from pairlearn.sampling import permutation, stream
+from pairlearn.training.checkpoint import restore, save
 from pairlearn.training.graph import GraphedStep
 from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.step import Step
@@ -182,6 +185,8 @@ class Fleet:
         *,
         window: int = 1,
         progress: Callable[[int, float], None] | None = None,
+        checkpoint: Path | None = None,
+        checkpoint_seconds: float = 60.0,
     ) -> dict[str, NDArray[np.float64]]:
         """Train until `epochs` passes over the pairs are done.
 
@@ -194,6 +199,9 @@ class Fleet:
             has a test set.
         progress : callable, optional
             Called after each epoch with its number and the members' mean risk.
+        checkpoint : Path, optional
+            Written between epochs, at most every `checkpoint_seconds`. If it is there
+            already, training goes on from it; at the end it is removed.
 
         Returns
         -------
@@ -203,6 +211,9 @@ class Fleet:
         tested = all(group.test is not None for group in self.groups)
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
         self.network.train()  # `module` may have handed out a lone one for use
+        if checkpoint is not None and checkpoint.exists():
+            restore(self, checkpoint)
+        saved = time.monotonic()
         while self.epoch < epochs:
             risk = torch.zeros((), device=self.device)
             steps = 0
@@ -214,6 +225,11 @@ class Fleet:
                 self.history.append(self.accuracy())
             if progress is not None:
                 progress(self.epoch, float(risk) / (steps * sum(self.sizes)))
+            if checkpoint is not None and time.monotonic() - saved >= checkpoint_seconds:
+                save(self, checkpoint)
+                saved = time.monotonic()
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
         names = self.history[0] if self.history else {}
         return {name: np.stack([row[name] for row in self.history]) for name in names}
 

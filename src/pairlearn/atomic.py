@@ -1,0 +1,43 @@
+"""Files that are either whole or absent."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Write to a temporary neighbour that takes the place of ``path`` on success.
+
+    Parameters
+    ----------
+    path : Path
+        The file to create or replace; its folder is created.
+
+    Yields
+    ------
+    Path
+        Where to write. Removed if the block raises; ``path`` is then untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder, "a.txt")) as part:
+    ...         _ = part.write_text("whole")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['a.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
