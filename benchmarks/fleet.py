@@ -4,7 +4,9 @@
 
 Measures, in one run, on one device:
 - the plain loop: a DataLoader over pairs, one model, one optimiser, one method;
-- the fleet: every row of the accuracy grid at three priors and five seeds;
+- the fleet: on CUDA every row of the accuracy grid at three priors and five seeds, on a
+  CPU a fleet of four in each of as many processes as there are cores, as `bench run`
+  does it (the plain loop may use all cores, too);
 and prints seconds per model-epoch of both, their ratio, and on CUDA the least time
 that a step could take by its arithmetic and by the bytes it has to move.
 """
@@ -13,9 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing import Queue, get_context
+from multiprocessing.synchronize import Barrier
 
 import numpy as np
 import torch
@@ -23,7 +29,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.datasets import as_features, get_spec, load
-from pairlearn.experiments.execute import plan_fleets
+from pairlearn.experiments.execute import MEMBERS_ON_CPU, plan_fleets
 from pairlearn.experiments.spec import Run
 from pairlearn.models import make_model
 from pairlearn.sampling import sample_pairs
@@ -57,11 +63,14 @@ class Pairs(Dataset):
 
 @dataclass
 class Task:
+    """A data set's features and classes."""
+
     x: np.ndarray
     positive: np.ndarray
     spec: object
 
     def group_data(self, prior: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Pairs at a prior, their judgements and their classes."""
         spec = self.spec
         pairs = sample_pairs(self.positive[: spec.n_train], spec.n_pairs, prior, seed)
         r = np.where(self.positive, 0.97, 0.02)
@@ -144,12 +153,44 @@ def make_fleet(task: Task, args: argparse.Namespace) -> Fleet:
     )
 
 
+def cpu_worker(task: Task, args: argparse.Namespace, barrier: Barrier, results: Queue) -> None:
+    torch.set_num_threads(1)
+    pairs, labels, _ = task.group_data(0.2, 0)
+    members = [Member(make_risk(name, 0.2), labels) for name in METHODS[:MEMBERS_ON_CPU]]
+    group = Group(pairs, members)
+    fleet = Fleet(
+        task.x, [group], batch_size=task.spec.batch_size, device="cpu", precision=args.precision
+    )
+    fleet.fit(1)
+    barrier.wait()
+    seconds, _ = timed(lambda: fleet.fit(fleet.epoch + 1), args.seconds)
+    barrier.wait()  # both stay busy until both have measured
+    results.put(seconds / len(members))
+
+
+def cpu_fleets(task: Task, args: argparse.Namespace) -> float:
+    """Seconds per model-epoch with one process a core, all busy at once."""
+    context = get_context("spawn")
+    workers = os.cpu_count() or 1
+    barrier, results = context.Barrier(workers), context.Queue()
+    processes = [
+        context.Process(target=cpu_worker, args=(task, args, barrier, results))
+        for _ in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    each = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return sum(each) / len(each) / workers
+
+
 def roofline(fleet: Fleet) -> dict[str, float]:
     """Least milliseconds of a step: products at 790 TFLOP/s, memory at 4.3 TB/s (measured)."""
     network = fleet.network
     widths = [w.shape[-2] for w in network.weights]
     rows, models = 2 * fleet.batch_size, network.groups * network.members
-    products = sum(a * b for a, b in zip(widths, widths[1:]))
+    products = sum(a * b for a, b in pairwise(widths))
     backward = 3 * products - widths[0] * widths[1]  # no gradient with respect to the input
     flops = 2 * rows * models * backward
     parameters = models * sum(w[0, 0].numel() for w in network.weights)
@@ -179,23 +220,46 @@ def profile(fleet: Fleet) -> None:
     )
 
 
+def print_report(report: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(report, indent=1))
+        return
+    for name, value in report.items():
+        print(f"{name:<36}{value:.6g}" if isinstance(value, float) else f"{name:<36}{value}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data")
     parser.add_argument("--dataset", default="mnist")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--precision", help="bf16 on CUDA and float32 on a CPU if not given")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     device = choose_device(args.device)
+    args.precision = args.precision or ("bf16" if device.type == "cuda" else "float32")
     spec = get_spec(args.dataset)
     dataset = load(args.dataset, args.data)
     task = Task(as_features(dataset.x, spec), spec.is_positive(dataset.y), spec)
 
     loop, loop_epochs = plain_epochs(task, device, args.seconds)
+    if device.type == "cpu":
+        fleet_time = cpu_fleets(task, args)
+        report = {
+            "dataset": spec.name,
+            "device": "cpu",
+            "cores": os.cpu_count(),
+            "torch": torch.__version__,
+            "precision": args.precision,
+            "loop_seconds_per_model_epoch": loop,
+            "fleet_seconds_per_model_epoch": fleet_time,
+            "times_faster_per_model_epoch": loop / fleet_time,
+        }
+        print_report(report, args.json)
+        return
     start = time.perf_counter()
     fleet = make_fleet(task, args)
     built = time.perf_counter() - start
@@ -227,16 +291,11 @@ def main() -> None:
         "build_seconds": built,
         "first_epoch_with_compiler_seconds": first,
     }
-    if device.type == "cuda":
-        report |= {f"roofline_{name}": value for name, value in roofline(fleet).items()}
-        report["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
+    report |= {f"roofline_{name}": value for name, value in roofline(fleet).items()}
+    report["memory_gib"] = torch.cuda.max_memory_allocated() / 2**30
     if args.profile:
         profile(fleet)
-    if args.json:
-        print(json.dumps(report, indent=1))
-    else:
-        for name, value in report.items():
-            print(f"{name:<36}{value:.6g}" if isinstance(value, float) else f"{name:<36}{value}")
+    print_report(report, args.json)
 
 
 if __name__ == "__main__":

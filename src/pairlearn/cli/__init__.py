@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from pairlearn import __version__
 from pairlearn.cli import bench
 from pairlearn.cli.demo import demo
 
 __all__ = ["app", "main"]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pairlearn {__version__}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="pairlearn",
@@ -15,6 +25,17 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Learn a binary classifier from pairs annotated with soft judgements."""
+
+
 app.command()(demo)
 app.add_typer(bench.app, name="bench")
 
