@@ -18,6 +18,7 @@ import typer
 
 from pairlearn import __version__
 from pairlearn.atomic import replacing
+from pairlearn.cli.theory import theory
 from pairlearn.datasets.errors import DatasetCorruptError, DatasetNotFoundError, DownloadFailedError
 from pairlearn.experiments.better import improvements
 from pairlearn.experiments.compare import compare_with_published
@@ -286,6 +287,9 @@ def compare(
         typer.echo(report_text(comparison, improved))
     if not passes(comparison, improved):
         raise typer.Exit(1)
+
+
+app.command()(theory)
 
 
 _TRAINING_ERRORS = (

@@ -9,13 +9,14 @@ run side by side in processes of one thread each.
 from __future__ import annotations
 
 import os
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -30,10 +31,11 @@ from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_
 
 __all__ = ["execute", "plan_fleets"]
 
+T = TypeVar("T")
 Progress = Callable[[int, int, str], None]
 Result = tuple[Run, dict[str, float]]
 Posteriors = dict[tuple[int, float | None], NDArray[np.float32]]  # by seed and prior
-MEMBERS_ON_CPU = 4
+MEMBERS_ON_CPU = 1  # stacking gains nothing there, and alone a run rounds as it always does
 MODELS_ON_CUDA = 1024
 
 
@@ -111,8 +113,10 @@ class Benchmark:
         """Posteriors of every annotator that the runs ask for, by seed and prior."""
         wanted = sorted({_annotator_of(run) for run in runs}, key=str)
         posteriors: Posteriors = {}
-        batches = [[one] for one in wanted] if self.model == "resnet34" else [wanted]
-        for batch in batches:
+        alone = self.model == "resnet34" or choose_device(self.device).type == "cpu"
+        # Of one prior only: a fleet's annotators learn from equally many instances.
+        batches = _grouped(wanted, (lambda one: one) if alone else (lambda one: one[1]))
+        for batch in batches.values():
             annotators = []
             for seed, prior in batch:
                 train, _ = self.rows(seed)
@@ -121,9 +125,9 @@ class Benchmark:
                 self.features,
                 annotators,
                 self.model,
-                batch_size=runs[0].batch_size,
-                learning_rate=runs[0].learning_rate,
-                weight_decay=runs[0].weight_decay,
+                batch_size=self.dataset.spec.batch_size,
+                learning_rate=self.dataset.spec.learning_rate,
+                weight_decay=self.dataset.spec.weight_decay,
                 device=self.device,
                 precision=self.precision,
             )
@@ -240,10 +244,10 @@ def _annotator_of(run: Run) -> tuple[int, float | None]:
     return run.seed, (run.prior if run.annotator == "calibrated" else None)
 
 
-def _grouped(runs: Sequence[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
-    groups: dict[Any, list[Run]] = defaultdict(list)
-    for run in runs:
-        groups[key(run)].append(run)
+def _grouped(things: Sequence[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    groups: dict[Any, list[T]] = defaultdict(list)
+    for thing in things:
+        groups[key(thing)].append(thing)
     return groups
 
 
@@ -284,8 +288,17 @@ _worker: tuple[Benchmark, Posteriors]  # what a worker process was started with
 
 def _start_worker(benchmark: Benchmark, annotators: Posteriors) -> None:
     global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     _worker = benchmark, annotators
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it does, even by SIGKILL."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _work(fleet: list[list[Run]]) -> list[Result]:

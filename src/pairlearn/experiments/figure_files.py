@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "draw_figures", "save_figure", "save_figures"]
+__all__ = ["FIGURES", "STYLE", "draw_figures", "save_figure", "save_figures"]
 
-_STYLE: Any = {  # the type of its keys differs between versions of matplotlib
+STYLE: Any = {  # the type of its keys differs between versions of matplotlib
     "font.size": 8,
     "axes.titlesize": 9,
     "figure.titlesize": 9,
@@ -38,6 +38,7 @@ _STYLE: Any = {  # the type of its keys differs between versions of matplotlib
     "svg.hashsalt": "pairlearn",  # or every SVG would differ from the one before
     "svg.fonttype": "none",
 }
+"""Settings of matplotlib that every figure is drawn and saved with."""
 
 NamedFigure = tuple[str, "Figure"]
 
@@ -65,7 +66,7 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
         import matplotlib
     except ImportError:
         raise ImportError('figures need matplotlib: pip install "pairlearn[plot]"') from None
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         return list(FIGURES[grid](cells))
 
 
@@ -98,7 +99,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     kind = path.suffix.removeprefix(".")
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     content = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure.savefig(content, format=kind, dpi=150, metadata=undated)
     with replacing(path) as part:
         part.write_bytes(content.getvalue())

@@ -1,0 +1,359 @@
+"""The theory's numbers against references of their own: definitions, brute force, known laws."""
+
+import csv
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+from pairlearn import make_risk
+from pairlearn.cli.theory import theory
+from pairlearn.experiments.theory import (
+    FULL,
+    QUICK,
+    SmallWorld,
+    TwoGaussians,
+    beta_rows,
+    compute_theory,
+    geometry_rows,
+    lambda_rows,
+    limiting_prior_error,
+    log_log_slope,
+    member_rows,
+    plot_beta_plane,
+    plot_beta_variance,
+    plot_bounds,
+    plot_label_plane,
+    plot_lambda_variance,
+    plot_prior_coverage,
+    plot_prior_error,
+    prior_rows,
+    save_theory,
+    summarize_theory,
+)
+from pairlearn.risks import affine_table
+
+Tables = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def quick() -> Tables:
+    return compute_theory(QUICK, seed=1)
+
+
+def sigmoid(z: Any) -> Any:
+    return 1 / (1 + np.exp(-z))
+
+
+# ---- geometry -----------------------------------------------------------------------------------
+
+
+def test_lines_of_constant_r_are_tangents_of_the_parabola() -> None:
+    rows = geometry_rows()
+    for level in {row["r"] for row in rows}:
+        line = [row for row in rows if row["r"] == level]
+        c = np.array([row["difference"] for row in line])
+        s = np.array([row["similarity"] for row in line])
+        slope, height = np.polyfit(c, s, 1)
+        np.testing.assert_allclose(slope * c + height, s, atol=1e-9)  # straight
+        above = s - (1 - c**2) / 2
+        assert above.min() >= -1e-9, "never below the parabola"
+        touch = 2 * level - 1  # where the parabola's slope −c is that of the line
+        assert slope == pytest.approx(touch, abs=1e-9)
+        assert slope * -touch + height == pytest.approx((1 - touch**2) / 2, abs=1e-9)
+
+
+def test_mirrored_posteriors_have_the_same_label_on_the_other_branch() -> None:
+    rows = {(row["r"], row["r_prime"]): row for row in geometry_rows(11, 11)}
+    for (r, r_prime), row in rows.items():
+        mirror = rows[round(1 - r_prime, 6), round(1 - r, 6)]
+        assert mirror["difference"] == pytest.approx(row["difference"])
+        assert mirror["similarity"] == pytest.approx(row["similarity"])
+        assert mirror["branch"] == -row["branch"]
+
+
+# ---- class prior --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prior", "low", "high"),
+    [(0.1, -0.6, -0.4), (0.2, -0.6, -0.4), (0.8, -0.6, -0.4), (0.5, -0.32, -0.18)],
+)
+def test_the_error_of_the_prior_is_a_power_of_n(prior: float, low: float, high: float) -> None:
+    sizes = (100, 400, 1600, 6400)
+    rows = prior_rows(prior, sizes, repetitions=300, seed=3)
+    errors = [row["rmse"] for row in rows]
+    assert low < log_log_slope(sizes, errors) < high
+    assert all(error > 1e3 * math.exp(-n) for n, error in zip(sizes, errors, strict=True))
+    for row in rows:
+        assert row["rmse"] == pytest.approx(row["rmse_limit"], rel=0.2)
+        assert row["coverage_normal"] > 0.91
+        assert row["coverage_mcdiarmid"] >= row["coverage_normal"]
+        assert row["width_mcdiarmid"] > row["width_normal"]
+
+
+def test_at_one_half_the_normal_interval_can_miss_on_one_side_only() -> None:
+    (row,) = prior_rows(0.5, [300], repetitions=1500)
+    assert 0.962 < row["coverage_normal"] < 0.988
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.5])
+def test_the_limit_of_the_error_from_simulated_similarities(prior: float) -> None:
+    rng, mu, size = np.random.default_rng(0), 5.0, 400_000
+    positive = rng.random((2, size)) < prior
+    u = rng.normal(np.where(positive, mu / 2, -mu / 2))
+    r = sigmoid(mu * u + math.log(prior / (1 - prior)))
+    assert r.mean() == pytest.approx(prior, abs=0.003), "the annotator is calibrated"
+    means = 0.5 + np.std(r[0] * r[1] + (1 - r[0]) * (1 - r[1])) * rng.normal(size=size) / 1e3
+    if prior != 0.5:
+        means += 2 * (prior - 0.5) ** 2
+    estimates = (1 - np.sqrt(np.clip(2 * means - 1, 0, None))) / 2
+    error = math.sqrt(np.mean((estimates - prior) ** 2))
+    assert limiting_prior_error(prior, 10**6) == pytest.approx(error, rel=0.02)
+
+
+# ---- variance -----------------------------------------------------------------------------------
+
+
+def enumerated_variance(world: SmallWorld, plus: float, minus: float, lam: float = 0.5) -> float:
+    """From the weights as they are written in the design, pair by pair."""
+    first, second, prior = 0.0, 0.0, world.prior
+    delta, same = 2 * prior - 1, prior**2 + (1 - prior) ** 2
+    points = list(zip(world.mass, world.posterior, world.logit, strict=True))
+    for (q, r, z), (q_prime, r_prime, z_prime) in itertools.product(points, points):
+        s, c = r * r_prime + (1 - r) * (1 - r_prime), r_prime - r
+        t, t_prime = s + delta * c - same, s - delta * c - same
+        value = (
+            lam * (prior - c + plus * t) * math.log1p(math.exp(-z))
+            + (1 - lam) * (1 - prior + c + minus * t) * math.log1p(math.exp(z))
+            + (1 - lam) * (prior + c + plus * t_prime) * math.log1p(math.exp(-z_prime))
+            + lam * (1 - prior - c + minus * t_prime) * math.log1p(math.exp(z_prime))
+        )
+        first += q * q_prime * value
+        second += q * q_prime * value**2
+    return second - first**2
+
+
+def test_lambda_variance_is_least_at_one_half_exactly() -> None:
+    rows = lambda_rows(repetitions=4000)
+    variances = {row["lam"]: row["exact"] for row in rows}
+    assert min(variances, key=lambda lam: variances[lam]) == 0.5
+    for row in rows:
+        expected = enumerated_variance(SmallWorld(), -1, -1, row["lam"])
+        assert row["exact"] == pytest.approx(expected, rel=1e-5)
+        assert variances[round(1 - row["lam"], 9)] == pytest.approx(row["exact"], rel=1e-5)
+        assert abs(row["simulated"] - row["exact"]) < 5 * row["standard_error"]
+    # A parabola in λ: its second differences agree, so no other minimum hides between.
+    second = np.diff([row["exact"] for row in rows], 2)
+    np.testing.assert_allclose(second, second.mean(), rtol=0.02)
+    assert second.mean() > 0
+
+
+def test_optimal_betas_are_the_minimum_of_the_enumerated_variance() -> None:
+    world = SmallWorld()
+    for directions in ([(1.0, 1.0)], [(1.0, -1.0)], [(1.0, 0.0), (0.0, 1.0)]):
+        best = np.array(world.optimal_betas(*directions))
+        least = enumerated_variance(world, *best)
+        for way in directions:
+            # The exact vertex of the parabola through three enumerated values is at 0.
+            low, high = (enumerated_variance(world, *(best + k * np.array(way))) for k in (-1, 1))
+            assert (low - high) / (2 * (low + high - 2 * least)) == pytest.approx(0, abs=1e-9)
+            assert low > least < high
+
+
+def test_named_members_and_slices() -> None:
+    world, members = SmallWorld(), {row["member"]: row for row in member_rows()}
+    for row in members.values():
+        expected = enumerated_variance(world, row["beta_plus"], row["beta_minus"])
+        assert row["exact"] == pytest.approx(expected, rel=1e-4)
+        assert row["relative"] >= 1
+    rows = beta_rows(repetitions=4000)
+    for direction, name in (("same", "optimum-same"), ("opposite", "optimum-opposite")):
+        line = [row for row in rows if row["direction"] == direction]
+        best = min(line, key=lambda row: row["exact"])
+        assert best["beta"] == pytest.approx(members[name]["beta_plus"], abs=0.051)
+        assert all(row["exact"] >= members[name]["exact"] for row in line)
+        assert all(abs(r["simulated"] - r["exact"]) < 5 * r["standard_error"] for r in line)
+    convex = make_risk("convex-0.5", prior=world.prior).table
+    assert members["convex-0.5"]["exact"] == pytest.approx(world.variance(convex), rel=1e-5)
+
+
+def test_every_member_is_unbiased() -> None:
+    world = SmallWorld()
+    z, r = np.array(world.logit), np.array(world.posterior)
+    risk = np.dot(world.mass, r * np.logaddexp(0, -z) + (1 - r) * np.logaddexp(0, z))
+    for betas in ((0, 0), (-1, -1), (0.7, -2.1)):
+        losses = world.pair_losses(affine_table(world.prior, *betas))
+        assert world.pair_mass @ losses == pytest.approx(risk)
+
+
+# ---- bounds -------------------------------------------------------------------------------------
+
+
+def test_exact_risks_of_two_gaussians_against_a_large_sample() -> None:
+    task, rng = TwoGaussians(), np.random.default_rng(0)
+    y = rng.random(1_000_000) < task.prior
+    x = rng.standard_normal((y.size, task.dimension))
+    x[:, 0] += np.where(y, task.mean, -task.mean)
+    weights = np.linspace(-0.7, 0.9, task.dimension + 1)
+    logits = x @ weights[:-1] + weights[-1]
+    sampled = [np.mean(y * sigmoid(-logits)), np.mean(~y * sigmoid(logits))]
+    np.testing.assert_allclose(task.class_risks(weights), sampled, atol=0.002)
+
+
+def test_nothing_in_the_ball_beats_the_best_risk_or_the_floors() -> None:
+    task, rng = TwoGaussians(), np.random.default_rng(1)
+    weights = rng.standard_normal((20_000, task.dimension + 1))
+    weights[:10_000, 1:-1] *= 0.05  # near the plane where the best ones are
+    size = task.radius * rng.random((20_000, 1)) ** 0.1
+    weights *= size / np.linalg.norm(weights, axis=1, keepdims=True)
+    risks = task.class_risks(weights)
+    assert task.best_risk <= risks.sum(-1).min() < task.best_risk + 0.002
+    assert (np.array(task.floors[:2]) <= risks.min(0) / 2).all()
+
+
+@pytest.mark.parametrize("name", ["sconfconfdiff-none", "sconfconfdiff-abs", "convex-0.5-none"])
+def test_minimisers_stay_in_the_ball_and_beat_projected_gradient_descent(name: str) -> None:
+    task = TwoGaussians()
+    features, labels = task.sample(200, np.random.default_rng(5))
+    risk = make_risk(name, prior=task.prior, loss=task.loss)
+
+    def value(w: torch.Tensor) -> torch.Tensor:
+        z, z_prime = (features @ w).unbind(1)
+        return risk(z, z_prime, labels.similarity, labels.difference)
+
+    found = torch.from_numpy(task.minimise(risk, features, labels))
+    assert found.norm() <= task.radius + 1e-9
+    w = torch.zeros_like(found, requires_grad=True)
+    for _ in range(500):
+        (gradient,) = torch.autograd.grad(value(w), w)
+        step = w.detach() - gradient
+        w = (step * min(1.0, task.radius / float(step.norm()))).requires_grad_()
+    assert value(found).item() <= value(w).item() + 1e-7
+
+
+def test_bounds_exceed_every_measured_excess_risk(quick: Tables) -> None:
+    rows = quick["bounds"]
+    assert [row["n"] for row in rows[::3]] == list(QUICK.bound_sizes)
+    for row in rows:
+        assert 0 <= row["excess_mean"] <= row["excess_q95"] <= row["excess_max"]
+        for column in ("bound_printed", "bound_rederived", "bound_uniform"):
+            assert row[column] is None or row[column] > row["excess_max"]
+        assert (row["bound_uniform"] is None) == (row["risk"] != "sconfconfdiff-abs")
+    summary = summarize_theory(quick)
+    for name in ("sconfconfdiff-none", "convex-0.5-none"):
+        line = [row for row in rows if row["risk"] == name]
+        slope = log_log_slope([r["n"] for r in line], [r["bound_rederived"] for r in line])
+        assert slope == pytest.approx(-0.5, abs=1e-4)
+        assert summary[f"exponent of the excess risk, {name}"] < -0.7, "faster than the bound"
+        assert summary[f"least bound over excess risk at n = 1000, {name}"] > 100
+
+
+# ---- everything ---------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_tables(quick: Tables) -> None:
+    threads = torch.get_num_threads()
+    seen: list[tuple[int, int, str]] = []
+    again = compute_theory(QUICK, seed=1, progress=lambda *step: seen.append(step))
+    assert again == quick
+    assert [done for done, _, _ in seen] == list(range(seen[0][1]))
+    assert torch.get_num_threads() == threads
+    assert prior_rows(0.2, [30], repetitions=5, seed=2) != prior_rows(0.2, [30], repetitions=5)
+
+
+def test_full_settings_cover_what_is_claimed() -> None:
+    assert FULL.priors == (0.1, 0.2, 0.3, 0.5)
+    assert FULL.prior_sizes[0] == 30 and FULL.prior_sizes[-1] == 30_000
+    assert all(n in FULL.bound_sizes for n in (30, 30_000))
+
+
+# ---- files and command --------------------------------------------------------------------------
+
+
+def call(*arguments: str) -> Any:
+    app = typer.Typer()
+    app.command()(theory)
+    return CliRunner().invoke(app, arguments)
+
+
+def test_command_writes_tables_and_figures(tmp_path: Path, quick: Tables) -> None:
+    pytest.importorskip("matplotlib")
+    done = call("--out", str(tmp_path / "new"), "--quick", "--seed", "1", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.output)
+    files = sorted((tmp_path / "new").iterdir())
+    assert sorted(report["files"]) == list(map(str, files)), "and nothing else is left there"
+    assert {file.name for file in files} == {
+        *(f"{name}.csv" for name in quick),
+        *(f"{name}.png" for name in ("geometry", "prior", "variance", "bounds")),
+    }
+    assert report["summary"]["least variance at lambda"] == 0.5
+    for file in files:
+        if file.suffix == ".png":
+            assert 10_000 < file.stat().st_size < 200_000
+            continue
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        expected = quick[file.stem]
+        assert list(rows[0]) == list(expected[0])
+        assert rows == [
+            {k: "" if v is None else str(v) for k, v in row.items()} for row in expected
+        ]
+
+
+def test_a_failed_write_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
+) -> None:
+    pytest.importorskip("matplotlib")
+    save_theory(quick, tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+
+    def half(self: Path, text: str, **options: Any) -> int:
+        self.write_bytes(text[:10].encode())
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match="disk full"):
+        save_theory(quick, tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_command_explains_what_it_cannot_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("pairlearn.cli.theory.compute_theory", lambda *_, **__: quick)
+    (tmp_path / "file").write_text("in the way")
+    done = call("--out", str(tmp_path / "file"), "--quick")
+    assert done.exit_code == 2
+    assert "error: " in done.output and "Traceback" not in done.output
+    assert call("--seed", "-1").exit_code == 2
+    done = call("--out", str(tmp_path / "fine"))
+    assert done.exit_code == 0
+    assert "| least variance at lambda" in done.output and "11 files in" in done.output
+
+
+def test_plots_return_their_axes_and_take_no_rows(quick: Tables) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    for plot in (
+        plot_label_plane,
+        plot_prior_error,
+        plot_prior_coverage,
+        plot_lambda_variance,
+        plot_bounds,
+    ):
+        ax = Figure().subplots()
+        assert plot([], ax) is ax
+    for plot in (plot_beta_variance, plot_beta_plane):
+        ax = Figure().subplots()
+        assert plot([], [], ax) is ax
