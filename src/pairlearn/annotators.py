@@ -143,8 +143,8 @@ def add_noise(labels: PairLabels, sigma: float, seed: int) -> PairLabels:
     >>> add_noise(PairLabels([0.5], [0.0]), sigma=0.1, seed=0)
     PairLabels(n=1, similarity=[0.4707], difference=[0.])
     """
-    if sigma < 0:
-        raise ValueError(f"sigma must not be negative; got {sigma}")
+    if not 0 <= sigma < np.inf:
+        raise ValueError(f"sigma must be a finite number of at least 0; got {sigma}")
     draws = normal(stream(seed, "label noise"), 2 * len(labels))
     factors = 1 + sigma * draws.reshape(2, len(labels))
     return PairLabels(labels.similarity * factors[0], labels.difference * factors[1], noisy=True)

@@ -63,6 +63,7 @@ class Step:
             for part in ("gradients", "sums", "update", "remake_sums"):
                 setattr(self, part, torch.compile(getattr(self, part), dynamic=False))
 
+    @torch.no_grad()
     def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor) -> Tensor:
         """Step on instances (G, 2B, ...) and judgements (G, M, B): the sum of the risks."""
         gradients, risk, statistics = self.gradients(x, u, v, weight)

@@ -1,0 +1,184 @@
+"""Models: shapes, sizes counted by hand, norms, seeds."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from pairlearn.models import MLP, ResNet34, make_model
+
+
+def size(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+# --- MLP -----------------------------------------------------------------------------------
+
+
+def test_parameters_of_the_papers_network():
+    norm = 2 * 784
+    layers = (784 * 300 + 300) + 2 * (300 * 300 + 300) + (300 + 1)
+    assert size(make_model("mlp", (28, 28))) == norm + layers == 417_969
+    assert size(make_model("mlp-bn", (784,))) == norm + layers + 3 * 2 * 300
+    assert size(make_model("linear", (784,))) == norm + 784 + 1
+    assert size(MLP(784, norm="none")) == layers
+
+
+@pytest.mark.parametrize("name", ["mlp", "mlp-bn", "linear"])
+@pytest.mark.parametrize("training", [True, False])
+def test_logits_are_one_a_row(name, training):
+    model = make_model(name, (5,), seed=0).train(training)
+    logits = model(torch.randn(7, 5))
+    assert logits.shape == (7,)
+    logits.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def reference(model, x):
+    """The network written out with functional operations, from its state alone."""
+    state = model.state_dict()
+
+    def norm(depth, h):
+        mean, var = state[f"norms.{depth}.running_mean"], state[f"norms.{depth}.running_var"]
+        if model.training:
+            mean, var = h.mean(0), h.var(0, unbiased=False)
+        h = (h - mean) / (var + 1e-5).sqrt()
+        return h * state[f"norms.{depth}.weight"] + state[f"norms.{depth}.bias"]
+
+    if model.norm != "none":
+        x = norm(0, x)
+    depths = sum(name.startswith("layers") and name.endswith("bias") for name in state)
+    for depth in range(depths):
+        x = x @ state[f"layers.{depth}.weight"].T + state[f"layers.{depth}.bias"]
+        if depth < depths - 1:
+            x = torch.clamp(norm(depth + 1, x) if model.norm == "all" else x, min=0)
+    return x[:, 0]
+
+
+@pytest.mark.parametrize("norm", ["none", "input", "all"])
+@pytest.mark.parametrize("hidden", [(), (4,), (6, 3, 5)])
+@pytest.mark.parametrize("training", [True, False])
+def test_forward_is_what_it_says(norm, hidden, training):
+    generator = torch.Generator().manual_seed(1)
+    model = MLP(8, hidden, norm=norm).double()
+    with torch.no_grad():
+        for tensor in model.state_dict().values():
+            if tensor.is_floating_point():
+                tensor.add_(torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype))
+    model.train(training)
+    x = torch.randn(9, 8, generator=generator, dtype=torch.float64)
+    expected = reference(model, x)
+    torch.testing.assert_close(model(x), expected, rtol=0, atol=1e-12)
+
+
+def test_norms_are_where_they_should_be():
+    assert [m.num_features for m in MLP(9, (4, 5), norm="all").norms] == [9, 4, 5]
+    assert [m.num_features for m in MLP(9, (4, 5)).norms] == [9]
+    assert len(MLP(9, (4, 5), norm="none").norms) == 0
+
+
+def test_initial_weights_are_pytorchs_default():
+    """Uniform on ±1/√fan-in, which has the standard deviation 1/√(3 fan-in)."""
+    model = make_model("mlp", (784,), seed=0)
+    for layer in model.layers[:-1]:
+        bound = layer.in_features**-0.5
+        assert layer.weight.abs().max() <= bound
+        assert layer.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert all(bool((n.weight == 1).all() and (n.bias == 0).all()) for n in model.norms)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"features": 3, "norm": "batch"}, "norm must be 'none', 'input' or 'all'; got 'batch'"),
+        ({"features": 0}, r"every width must be at least 1; got \[0, 300"),
+        ({"features": 3, "hidden": (4, 0)}, r"every width must be at least 1; got \[3, 4, 0\]"),
+    ],
+)
+def test_networks_that_do_not_exist(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MLP(**arguments)
+
+
+# --- ResNet-34 -----------------------------------------------------------------------------
+
+
+def test_parameters_of_resnet34():
+    def conv(inputs, outputs, kernel):
+        return inputs * outputs * kernel**2 + 2 * outputs  # with its batch norm
+
+    expected = conv(3, 64, 3)
+    inputs = 64
+    for outputs, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        expected += conv(inputs, outputs, 3) + conv(outputs, outputs, 3)
+        expected += (blocks - 1) * 2 * conv(outputs, outputs, 3)
+        if inputs != outputs:
+            expected += conv(inputs, outputs, 1)
+        inputs = outputs
+    expected += 512 + 1
+    model = ResNet34()
+    assert size(model) == expected == 21_277_505
+    main_path = sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in model.modules())
+    assert main_path + 1 == 34, "33 convolutions and the linear layer"
+
+
+def test_resnet34_forward_and_backward():
+    model = make_model("resnet34", (3, 32, 32), seed=0)
+    sizes = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda _m, _i, out: sizes.append(tuple(out.shape[1:])))
+    x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    logits = model(x)
+    assert logits.shape == (2,)
+    F.softplus(logits).sum().backward()
+    assert all(bool(p.grad.isfinite().all()) and bool(p.grad.any()) for p in model.parameters())
+    assert bool(x.grad[0].any()) and bool(x.grad[1].any())
+    stages = [(64, 32, 32)] * 3 + [(128, 16, 16)] * 4 + [(256, 8, 8)] * 6 + [(512, 4, 4)] * 3
+    assert sizes == stages
+    assert int(model.norm.num_batches_tracked) == 1
+
+
+def test_resnet34_takes_any_channels():
+    assert make_model("resnet34", (1, 8, 8), seed=0).eval()(torch.zeros(1, 1, 8, 8)).shape == (1,)
+
+
+# --- by name -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mlp", "mlp-bn", "linear", "resnet34"])
+def test_weights_follow_the_seed_and_touch_no_other(name):
+    shape = (3, 8, 8)
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = make_model(name, shape, seed=0)
+    assert torch.equal(torch.get_rng_state(), before), "torch's own generator stays as it was"
+    torch.manual_seed(6)
+    again, other = make_model(name, shape, seed=0), make_model(name, shape, seed=1)
+    same = [torch.equal(p, q) for p, q in zip(first.parameters(), again.parameters(), strict=True)]
+    assert all(same)
+    differ = any(
+        (p != q).any() for p, q in zip(first.parameters(), other.parameters(), strict=True)
+    )
+    assert differ
+
+
+def test_without_a_seed_the_global_generator_is_used():
+    torch.manual_seed(3)
+    first = make_model("linear", (4,))
+    second = make_model("linear", (4,))
+    torch.manual_seed(3)
+    again = make_model("linear", (4,))
+    assert torch.equal(first.layers[0].weight, again.layers[0].weight)
+    assert not torch.equal(first.layers[0].weight, second.layers[0].weight)
+
+
+def test_the_same_weights_as_from_the_global_seed():
+    """A seed means torch.manual_seed, so that a plain script can start from the same."""
+    torch.manual_seed(11)
+    plain = MLP(6)
+    assert torch.equal(make_model("mlp", (2, 3), seed=11).layers[2].weight, plain.layers[2].weight)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="model 'resnet' is unknown; choose one of mlp, mlp-bn"):
+        make_model("resnet", (3, 32, 32))
