@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ __all__ = ["restore", "save"]
 
 def save(fleet: Fleet, path: Path) -> None:
     """Write the state of a fleet between two epochs; an older checkpoint is replaced."""
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in _state(fleet).items()}
+    arrays = {name: _array(tensor) for name, tensor in _state(fleet).items()}
     for index, row in enumerate(fleet.history):
         arrays |= {f"history/{index}/{name}": values for name, values in row.items()}
     arrays["fleet"] = np.array(_fingerprint(fleet))
@@ -51,6 +51,13 @@ def restore(fleet: Fleet, path: Path) -> None:
             _, index, subset = name.split("/", 2)
             rows.setdefault(int(index), {})[subset] = values
     fleet.history = [rows[index] for index in sorted(rows)]
+
+
+def _array(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[Any]]:
+    # numpy has no bfloat16; float32 holds the same numbers.
+    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    array: np.ndarray[tuple[int, ...], np.dtype[Any]] = tensor.detach().cpu().numpy()
+    return array
 
 
 def _state(fleet: Fleet) -> dict[str, Tensor]:

@@ -230,8 +230,8 @@ class Fleet:
                 saved = time.monotonic()
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
-        names = self.history[0] if self.history else {}
-        return {name: np.stack([row[name] for row in self.history]) for name in names}
+        recent = self.history[-window:] if window else []
+        return {name: np.stack([row[name] for row in recent]) for name in (recent or [{}])[0]}
 
     @torch.no_grad()
     def logits(self, rows: Any) -> Tensor:
@@ -291,24 +291,23 @@ class Fleet:
             yield chosen[:, batch], weights[batch]
 
     def _make_network(self, model: str | nn.Module) -> Network:
+        shape = tuple(self.features.shape[1:])
+        dtype = torch.bfloat16 if self.precision == "bf16" else self.dtype
         if isinstance(model, nn.Module) or model == "resnet34":
             if len(self.groups) > 1 or self.sizes != [1]:
                 raise ValueError("a module of your own and resnet34 train one at a time")
-            if isinstance(model, str):
-                shape = tuple(self.features.shape[1:])
-                model = make_model(model, shape, self.groups[0].members[0].seed)
-            return Lone(model.to(self.dtype))
-        shape = tuple(self.features.shape[1:])
+            seed = self.groups[0].members[0].seed
+            module = make_model(model, shape, seed) if isinstance(model, str) else model
+            if len(shape) == 3:
+                module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            return Lone(module.to(self.dtype), dtype)
         seeds = {member.seed for group in self.groups for member in group.members}
         models = {seed: make_model(model, shape, seed) for seed in seeds}
         grid: list[list[MLP]] = []
         for group in self.groups:
             row = [models[member.seed] for member in group.members]
             grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
-        dtype = {"bf16": torch.bfloat16, "float64": torch.float64}.get(self.precision)
-        return StackedMLP(
-            grid, dtype=dtype or torch.float32, pad_to=16 if self.precision == "bf16" else 1
-        )
+        return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
     def _upload(self) -> None:
         """Pairs and labels of all members as stacked tensors."""
