@@ -66,11 +66,11 @@ def _margins(z: Tensor) -> Tensor:
 
 def _logistic(z: Tensor) -> Tensor:
     # By default softplus turns linear at 20, which float64 would notice.
-    return F.softplus(_margins(-z), threshold=40)
+    return F.softplus(torch.stack([-z, z], -2), threshold=40)
 
 
 def _sigmoid(z: Tensor) -> Tensor:
-    return torch.sigmoid(-_margins(z))
+    return torch.sigmoid(torch.stack([-z, z], -2))
 
 
 def _squared(z: Tensor) -> Tensor:
