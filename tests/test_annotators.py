@@ -45,7 +45,7 @@ def test_calibrated_annotator_has_the_prior_of_the_pairs(world):
     x, positive = world
     rows = np.arange(1200)
     natural, rare = (
-        train_annotators(x, [Annotator(rows, positive, 0, prior)], epochs=60, **QUICK)[0]
+        train_annotators(x, [Annotator(rows, positive, 0, prior)], epochs=40, **QUICK)[0]
         for prior in (None, 0.2)
     )
     shift = np.median(log_odds(rare) - log_odds(natural))

@@ -280,9 +280,10 @@ def test_batch_norm_of_ones_own_module_keeps_running_statistics():
     steps = EPOCHS * 3  # 120 pairs in batches of 50
     for ours, theirs in zip(own.norms, plain.norms, strict=True):
         assert int(ours.num_batches_tracked) == int(theirs.num_batches_tracked) == steps
-        torch.testing.assert_close(ours.running_mean, theirs.running_mean, rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(ours.running_var, theirs.running_var, rtol=1e-3, atol=1e-4)
-        assert not bool((ours.running_mean == 0).all())
+        assert not bool((ours.running_mean == 0).any())
+    # Those of the input do not depend on the weights, and so not on their rounding.
+    torch.testing.assert_close(own.norms[0].running_mean, plain.norms[0].running_mean)
+    torch.testing.assert_close(own.norms[0].running_var, plain.norms[0].running_var)
 
 
 def test_frozen_parameters_stay():

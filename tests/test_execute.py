@@ -1,0 +1,378 @@
+"""From runs to results: recomputed by hand, whatever else is asked for, and after kills."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+import pairlearn
+from pairlearn import make_risk
+from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
+from pairlearn.experiments import GRIDS, Run, RunStore
+from pairlearn.experiments import execute as module
+from pairlearn.experiments.execute import execute, plan_fleets
+from pairlearn.models import MLP, make_model
+from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
+
+ACCURACIES = {"paper", "stratified", "annotator_paper", "annotator_stratified"}
+
+
+def blobs(official: bool) -> Dataset:
+    """Ten classes around ten centres, overlapping."""
+    rng = np.random.default_rng(0)
+    spec = replace(
+        get_spec("digits"), shape=(6,), n_train=320, n_test=80, n_pairs=40, digest=None,
+        official_split=official, batch_size=32,
+    )  # fmt: skip
+    y = np.repeat(np.arange(10), 40)[rng.permutation(400)].astype(np.uint8)
+    centres = rng.integers(60, 190, (10, 6))
+    x = np.clip(centres[y] + rng.normal(0, 25, (400, 6)), 0, 255).astype(np.uint8)
+    return Dataset(spec, x, y)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """The set of that name, in place of the one in the registry; and no threads."""
+    sets = {"digits": blobs(official=False), "mnist": blobs(official=True)}
+    monkeypatch.setattr(module, "load", lambda name, _data: sets[name])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield sets
+    torch.set_num_threads(threads)
+
+
+def make(method="likelihood-abs", **fields):
+    fields = {"dataset": "digits", "prior": 0.2, "seed": 0, "model": "linear"} | fields
+    fields = {"pairs": 40, "epochs": 3, "batch_size": 16, "window": 2} | fields
+    return Run(method=method, **fields)
+
+
+def results(runs, **options):
+    return {run.key(): found for run, found in execute(runs, device="cpu", workers=1, **options)}
+
+
+# --- what a result is ----------------------------------------------------------------------
+
+
+def adam_loop(model, steps, rate=1e-3):
+    adam = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=1e-5)
+    for step in steps:
+        adam.zero_grad()
+        step(model).backward()
+        adam.step()
+    return model
+
+
+def by_hand(data: Dataset, run: Run) -> dict[str, float]:
+    """The same run as a plain script, from the data to the four accuracies."""
+    spec, everything = data.spec, np.arange(400)
+    x = torch.as_tensor(as_features(data.x, spec)).double()
+    train, test = (everything[part] for part in split_indices(data, run.seed))
+    positive = np.isin(data.y, spec.positive)
+
+    # The annotator: ten epochs of ordinary training on the whole training split.
+    half = len(train) // 2
+    ends = train[permutation(stream(run.seed, "annotator"), len(train))].reshape(2, half)
+    if run.annotator == "calibrated":
+        n = int(min(positive[train].sum() / run.prior, (~positive[train]).sum() / (1 - run.prior)))
+        half = (n - 1) // 2
+        ends = train[sample_pairs(positive[train], half, run.prior, run.seed)].T
+    target = torch.as_tensor(positive).double()
+
+    def instances():
+        for epoch in range(10):
+            order = permutation(stream(run.seed, "batches", epoch), half)
+            for rows in np.split(order, range(16, half, 16)):
+                batch = torch.as_tensor(ends[:, rows].ravel())
+                yield lambda model, batch=batch: F.binary_cross_entropy_with_logits(
+                    model(x[batch]), target[batch]
+                )
+
+    annotator = adam_loop(make_model(run.model, x.shape[1:], run.seed).double(), instances())
+    with torch.no_grad():
+        # Posteriors are handed on as float32.
+        r = torch.sigmoid(annotator.eval()(x)).float().double().numpy()
+
+    # Judgements of the pairs, with their noise.
+    n = run.n_training_pairs
+    pairs = train[sample_pairs(positive[train], n, run.prior, run.seed)]
+    left, right = r[pairs].T
+    factors = 1 + run.label_noise * normal(stream(run.seed, "label noise"), 2 * n).reshape(2, n)
+    u = (left * right + (1 - left) * (1 - right)) * factors[0]
+    v = (right - left) * factors[1]
+    if run.method == "supervised":
+        u, v = positive[pairs].T.astype(float)
+    u, v = torch.as_tensor(u), torch.as_tensor(v)
+    risk = make_risk(run.method, prior=run.prior_factor * run.prior)
+
+    # Training, and the mean accuracy after each of the last epochs.
+    classes = data.y[test]
+    in_order = classes if spec.official_split else None
+    subsets = {
+        "paper": subset_at_prior(positive[test], run.prior, "paper", classes=in_order),
+        "stratified": subset_at_prior(
+            positive[test], run.prior, "stratified", classes=classes, seed=run.seed
+        ),
+    }
+    model = make_model(run.model, x.shape[1:], run.seed).double()
+    adam = torch.optim.Adam(model.parameters(), lr=run.learning_rate, weight_decay=run.weight_decay)
+    measured = []
+    for epoch in range(run.epochs):
+        model.train()
+        order = permutation(stream(run.seed, "batches", epoch), n)
+        for rows in np.split(order, range(run.batch_size, n, run.batch_size)):
+            logits = model(x[pairs[rows].T.ravel()]).reshape(2, -1)
+            adam.zero_grad()
+            risk(*logits, u[rows], v[rows]).backward()
+            adam.step()
+        with torch.no_grad():
+            told = model.eval()(x[test]).numpy() > 0
+        measured.append({k: (told == positive[test])[rows].mean() for k, rows in subsets.items()})
+    expected = {k: np.mean([m[k] for m in measured[-run.window :]]) for k in subsets}
+    agrees = (r[test] > 0.5) == positive[test]
+    return expected | {f"annotator_{k}": agrees[rows].mean() for k, rows in subsets.items()}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        make(),
+        make("supervised", dataset="mnist", prior=0.8, seed=2),
+        make("sconfconfdiff-abs", prior_factor=1.2, label_noise=0.5, learning_rate=0.03),
+        make("convex-0.5-relu", dataset="mnist", fraction=0.5, epochs=1, window=10),
+        make("confdiff-none", prior=0.5, annotator="calibrated", model="mlp-bn"),
+    ],
+    ids=lambda run: run.method,
+)
+def test_a_result_is_what_a_plain_script_gives(run, tiny):
+    ((same, found),) = execute([run], device="cpu", precision="float64", workers=1)
+    assert same == run
+    assert set(found) == ACCURACIES
+    assert found == pytest.approx(by_hand(tiny[run.dataset], run), abs=1e-12)
+
+
+# --- whatever else is asked for ------------------------------------------------------------
+
+MIXED = [
+    *(make(name, seed=s) for name in ("likelihood-abs", "sconf-none") for s in (0, 1)),
+    *(
+        make(name, seed=s, prior=0.5)
+        for name in ("likelihood-abs", "confdiff-none")
+        for s in (0, 1)
+    ),
+    make("supervised", annotator="calibrated"),
+    make("likelihood-abs", annotator="calibrated", prior=0.8),
+    make("sconf-abs", epochs=2),
+    make("sconf-abs", fraction=0.5, learning_rate=0.01),
+    make("sconf-abs", batch_size=8),
+    make("supervised", model="mlp"),
+    make("likelihood-none", dataset="mnist", label_noise=0.1),
+]
+
+
+class Exact(module.Fleet):
+    """A fleet whose "accuracy" shows a change of the last bit of any weight."""
+
+    def accuracy(self):
+        values = torch.sigmoid(self.logits(np.arange(400)).double()).mean(-1).numpy()
+        return {"paper": values, "stratified": values}
+
+
+def test_every_run_has_a_result_and_repeats(tiny):
+    first = results(MIXED)
+    assert set(first) == {run.key() for run in MIXED}
+    assert all(set(found) == ACCURACIES for found in first.values())
+    assert all(0 <= value <= 1 for found in first.values() for value in found.values())
+    assert results(MIXED[::-1]) == first
+
+
+def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
+    """What is left after a kill must come out as it would have: to the last bit."""
+    monkeypatch.setattr(module, "Fleet", Exact)
+    monkeypatch.setattr(MLP.__init__, "__defaults__", ((40, 40), "input"))
+    mixed = [replace(run, model="mlp") for run in dict.fromkeys(MIXED) if run.model == "linear"]
+    everything = results(mixed)
+    shuffled = random.Random(0).sample(mixed, len(mixed))
+    half = len(mixed) // 2
+    assert results(shuffled[:half]) | results(shuffled[half:]) == everything
+    for run in mixed[:2]:
+        assert results([run])[run.key()] == everything[run.key()]
+
+
+def test_processes_give_the_same():
+    runs = MIXED[:4]
+    found = {run.key(): one for run, one in execute(runs, device="cpu", workers=2)}
+    assert found == results(runs)
+
+
+def test_progress_goes_up_to_the_total():
+    seen = []
+    results(MIXED, progress=lambda *report: seen.append(report))
+    done = [report[0] for report in seen]
+    total = sum(run.epochs for run in MIXED)
+    assert done == sorted(done)
+    assert done[-1] == total
+    assert {report[1] for report in seen} == {total}
+    assert "digits" in seen[0][2]
+
+
+def test_results_come_as_they_finish():
+    found = execute([make(), make("supervised")], device="cpu", workers=1)
+    assert next(found)[0] == make()
+    found.close()
+
+
+# --- plans ---------------------------------------------------------------------------------
+
+runs = st.builds(
+    make,
+    st.sampled_from(["likelihood-abs", "likelihood-none", "confdiff-abs", "supervised"]),
+    prior=st.sampled_from([0.2, 0.5]),
+    seed=st.integers(0, 3),
+    pairs=st.sampled_from([40, 20]),
+    fraction=st.sampled_from([1.0, 0.5]),
+    label_noise=st.sampled_from([0.0, 0.1]),
+    epochs=st.sampled_from([1, 2]),
+    model=st.just("linear") | st.just("resnet34"),
+)
+
+
+@settings(max_examples=200)
+@given(chosen=st.lists(runs, min_size=1, max_size=40), limit=st.integers(1, 50))
+def test_plans_have_every_run_once_and_keep_to_the_limit(chosen, limit):
+    fleets = plan_fleets(chosen, limit)
+    assert Counter(r for fleet in fleets for group in fleet for r in group) == Counter(chosen)
+    for fleet in fleets:
+        members = [run for group in fleet for run in group]
+        assert all(fleet) and fleet
+        assert len(fleet) * max(map(len, fleet)) <= limit, "idle places included"
+        if members[0].model == "resnet34":
+            assert len(members) == 1
+        alike = {(r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model) for r in members}
+        assert len(alike) == 1
+        for group in fleet:
+            assert len({(run.prior, run.seed) for run in group}) == 1
+
+
+def test_the_mnist_grid_is_one_fleet_without_idle_places():
+    grid = GRIDS["accuracy"].select(datasets=["mnist"]).runs()
+    (fleet,) = plan_fleets(grid, 1024)
+    assert len(grid) == 285
+    places = len(fleet) * max(map(len, fleet))
+    assert places < 1.15 * len(grid)
+
+
+def test_on_a_cpu_a_run_is_alone(monkeypatch):
+    sizes = []
+
+    class Counted(module.Fleet):
+        def __init__(self, features, groups, *rest, **options):
+            sizes.append([len(group.members) for group in groups])
+            super().__init__(features, groups, *rest, **options)
+
+    monkeypatch.setattr(module, "Fleet", Counted)
+    results(MIXED[:4])
+    assert sizes == [[1]] * 4
+
+
+# --- killed and started again --------------------------------------------------------------
+
+COMMAND = (
+    *("-m", "pairlearn", "bench", "run", "accuracy", "--datasets", "digits", "--seeds", "2"),
+    *("--priors", "0.2", "--epochs", "4", "--model", "linear", "--device", "cpu"),
+    *("--methods", "likelihood-abs,sconfconfdiff-abs,confdiff-none,supervised"),
+)
+
+
+def start(store: Path) -> subprocess.Popen[bytes]:
+    source = str(Path(pairlearn.__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, *COMMAND, "--store", str(store)],
+        env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def lines(store: Path) -> int:
+    return store.read_bytes().count(b"\n") if store.exists() else 0
+
+
+def kill_after(store: Path, rows: int, delay: float) -> bool:
+    """Start, kill a moment after so many more rows are there; was it in the middle?"""
+    before, process = lines(store), start(store)
+    while lines(store) < before + rows and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_for_the_end_of(process.pid)
+    return process.returncode == -signal.SIGKILL
+
+
+def wait_for_the_end_of(session: int) -> None:
+    """No worker outlives the process that was killed."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            os.killpg(session, 0)
+        except ProcessLookupError:
+            return
+        if time.monotonic() > deadline:
+            os.killpg(session, signal.SIGKILL)
+            pytest.fail("workers are left behind")
+        time.sleep(0.05)
+
+
+def finished_store(store: Path, kills: list[tuple[int, float]]) -> RunStore:
+    interrupted = [kill_after(store, rows, delay) for rows, delay in kills]
+    assert interrupted[0], "the first kill came too late to be one"
+    process = start(store)
+    assert process.wait(timeout=300) == 0
+    wait_for_the_end_of(process.pid)
+    return RunStore(store)
+
+
+@pytest.fixture
+def undisturbed(tmp_path, monkeypatch) -> RunStore:
+    """The same runs, trained in this process in one go."""
+    monkeypatch.setattr(module, "load", pairlearn.datasets.load)
+    wanted = GRIDS["accuracy"].select(
+        datasets=["digits"], seeds=range(2), priors=[0.2], epochs=4, model="linear",
+        methods=["likelihood-abs", "sconfconfdiff-abs", "confdiff-none", "supervised"],
+    )  # fmt: skip
+    store = RunStore(tmp_path / "undisturbed.jsonl")
+    for run, found in execute(wanted.runs(), device="cpu", workers=1):
+        store.append(run, found)
+    return store
+
+
+def test_killed_twice_and_finished(tmp_path, undisturbed):
+    pytest.importorskip("sklearn")
+    store = finished_store(tmp_path / "killed.jsonl", [(1, 0.0), (2, 0.02)])
+    assert len(store) == 8
+    assert store.rows() == undisturbed.rows()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+def test_killed_many_times_and_finished(tmp_path, undisturbed, seed):
+    rng = random.Random(seed)
+    kills = [(rng.choice([0, 1]), rng.uniform(0, 5)) for _ in range(5)]
+    kills[0] = (0, rng.uniform(0, 1))
+    store = finished_store(tmp_path / "killed.jsonl", kills)
+    assert store.rows() == undisturbed.rows()

@@ -1,0 +1,383 @@
+"""The fleet as a whole: who learns what from whom, evaluation, precision, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn import PairLabels, make_risk
+from pairlearn.models import MLP
+from pairlearn.training import Fleet, Group, Member, TestSet, choose_device
+
+DIM, PAIRS = 5, 60
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Narrow networks, and no threads for such small products."""
+    monkeypatch.setattr(MLP.__init__, "__defaults__", ((18, 18), "input"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def draw(seed=0, pairs=PAIRS):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * pairs, DIM)).astype(np.float32)
+    ends = rng.permutation(2 * pairs).reshape(pairs, 2)
+    r = 1 / (1 + np.exp(-4 * x[:, 0]))
+    return x, ends, PairLabels.from_posteriors(*r[ends].T).to_array()
+
+
+X, ENDS, LABELS = draw()
+ABS = make_risk("likelihood-abs")
+
+
+def member(name="likelihood-abs", prior=0.4, labels=LABELS, **rates):
+    return Member(make_risk(name, prior=prior), labels, **rates)
+
+
+def flat(model):
+    values = [t for t in model.state_dict().values() if t.is_floating_point()]
+    return torch.cat([t.flatten() for t in values])
+
+
+def trained(groups, model="mlp", epochs=3, batch_size=16, precision="float64", **options):
+    fleet = Fleet(X, groups, model, batch_size=batch_size, precision=precision, device="cpu")
+    fleet.fit(epochs, **options)
+    return fleet
+
+
+# --- members and neighbours ----------------------------------------------------------------
+
+members = st.builds(
+    member,
+    name=st.sampled_from(
+        [
+            *("likelihood-abs", "likelihood-none", "sconf-abs", "confdiff-relu"),
+            *("nonnegative-none", "convex-0.5-abs", "sconfconfdiff-slope=2", "supervised"),
+        ]
+    ),
+    prior=st.sampled_from([0.1, 0.3, 0.8]),
+    labels=st.sampled_from([LABELS, LABELS * 1.3, (LABELS > 0.2).astype(float)]),
+    learning_rate=st.sampled_from([1e-3, 1e-2]),
+    weight_decay=st.sampled_from([1e-5, 1e-2]),
+    seed=st.integers(0, 2),
+)
+groups = st.builds(
+    lambda members, seed, shift: Group(np.roll(ENDS, shift, 0), members, seed),
+    members=st.lists(members, min_size=1, max_size=3),
+    seed=st.integers(0, 2),
+    shift=st.integers(0, 5),
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(mixed=st.lists(groups, min_size=1, max_size=3), data=st.data())
+def test_a_member_does_not_depend_on_its_neighbours(mixed, data):
+    together = trained(mixed)
+    g = data.draw(st.integers(0, len(mixed) - 1))
+    m = data.draw(st.integers(0, len(mixed[g].members) - 1))
+    alone = trained([Group(mixed[g].pairs, [mixed[g].members[m]], mixed[g].seed)])
+    difference = flat(together.module(g, m)) - flat(alone.module())
+    assert difference.abs().max() < 1e-9
+
+
+def test_twins_stay_twins_and_others_differ():
+    same, other = member(), member("likelihood-none", labels=LABELS * 1.5)
+    fleet = trained([Group(ENDS, [same, same, other]), Group(ENDS, [same], seed=1)])
+    first = flat(fleet.module(0, 0))
+    assert torch.equal(flat(fleet.module(0, 1)), first)
+    assert not torch.equal(flat(fleet.module(0, 2)), first)
+    assert not torch.equal(flat(fleet.module(1, 0)), first), "another order of the batches"
+
+
+def test_idle_places_learn_nothing_and_count_for_nothing():
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    ragged = [
+        Group(ENDS, [member(), member(), member()], test=test),
+        Group(ENDS, [member()], 1, test),
+    ]
+    risks = []
+    fleet = Fleet(X, ragged, "mlp", batch_size=16, device="cpu", precision="float64")
+    history = fleet.fit(2, progress=lambda _, risk: risks.append(risk))
+    assert history["all"].shape == (1, 2, 3)
+    np.testing.assert_array_equal(np.isnan(history["all"][0]), [[False] * 3, [False, True, True]])
+    alone = []
+    for group in ragged:
+        one = Fleet(X, [group], "mlp", batch_size=16, device="cpu", precision="float64")
+        seen = []
+        one.fit(2, progress=lambda _, risk, seen=seen: seen.append(risk))
+        alone.append(np.array(seen) * len(group.members))
+    np.testing.assert_allclose(risks, sum(alone) / 4, atol=1e-6)
+
+
+def test_equal_fleets_are_equal_to_the_last_bit():
+    for precision in ("float32", "float64", "bf16"):
+        first, second = (
+            trained([Group(ENDS, [member(), member("sconf-abs")])], precision=precision)
+            for _ in range(2)
+        )
+        for m in range(2):
+            assert torch.equal(flat(first.module(0, m)), flat(second.module(0, m)))
+
+
+def test_training_leaves_the_global_generators_alone():
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    trained([Group(ENDS, [member()])])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_every_pair_is_seen_once_an_epoch_in_a_new_order():
+    fleet = Fleet(X, [Group(ENDS, [member()]), Group(ENDS, [member()], 1)], "linear", batch_size=16)
+    orders = []
+    for epoch in range(3):
+        batches = list(fleet._batches(epoch))
+        assert [len(weight) for _, weight in batches] == [16] * 4
+        order = torch.cat([chosen for chosen, _ in batches], 1)
+        weight = torch.cat([weight for _, weight in batches])
+        assert weight.tolist() == [1.0] * 60 + [0.0] * 4
+        for g in range(2):
+            assert sorted(order[g, :60].tolist()) == list(range(60))
+            orders.append(tuple(order[g].tolist()))
+    assert len(set(orders)) == 6
+
+
+def test_going_on_is_the_same_as_not_stopping():
+    once = trained([Group(ENDS, [member()])], epochs=4)
+    twice = trained([Group(ENDS, [member()])], epochs=1)
+    twice.fit(4)
+    assert torch.equal(flat(once.module()), flat(twice.module()))
+    twice.fit(4)
+    assert torch.equal(flat(once.module()), flat(twice.module())), "it was done already"
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64", "bf16"])
+def test_going_on_after_a_kill_is_the_same_as_not_stopping(precision, tmp_path):
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    group = Group(ENDS, [member(), member("sconf-abs", learning_rate=0.01)], test=test)
+    kept = {"checkpoint": tmp_path / "fleet.npz", "checkpoint_seconds": 0.0, "window": 3}
+
+    def fleet():
+        return Fleet(X, [group], "mlp-bn", batch_size=16, device="cpu", precision=precision)
+
+    def kill(epoch, _):
+        if epoch == 4:
+            raise KeyboardInterrupt
+
+    whole, killed, again = fleet(), fleet(), fleet()
+    expected = whole.fit(5, window=3)
+    with pytest.raises(KeyboardInterrupt):
+        killed.fit(5, progress=kill, **kept)
+    found = again.fit(5, **kept)
+    np.testing.assert_array_equal(found["all"], expected["all"])
+    for m in range(2):
+        assert torch.equal(flat(whole.module(0, m)), flat(again.module(0, m)))
+    assert not list(tmp_path.iterdir()), "the checkpoint is gone"
+
+
+# --- evaluation ----------------------------------------------------------------------------
+
+
+def test_accuracy_is_counted_right():
+    rng = np.random.default_rng(3)
+    tests = [
+        TestSet(
+            rng.permutation(120)[:50],
+            rng.random(50) < 0.4,
+            {"first": np.arange(20), "odd ones": rng.permutation(50)[:7]},
+        )
+        for _ in range(2)
+    ]
+    fleet = trained(
+        [
+            Group(ENDS, [member(), member("sconf-abs")], test=tests[0]),
+            Group(ENDS, [member()], 1, tests[1]),
+        ]
+    )
+    accuracy = fleet.accuracy()
+    assert list(accuracy) == ["first", "odd ones"]
+    for g, test in enumerate(tests):
+        for m in range(len(fleet.groups[g].members)):
+            module = fleet.module(g, m)
+            with torch.no_grad():
+                logits = module(torch.as_tensor(X[test.rows]).double()).numpy()
+            for name, subset in test.subsets.items():
+                right = [(logits[i] > 0) == test.positive[i] for i in subset]
+                assert accuracy[name][g, m] == pytest.approx(sum(right) / len(right), abs=1e-12)
+
+
+def test_logits_are_those_of_the_modules():
+    fleet = trained([Group(ENDS, [member(), member("sconf-abs")]), Group(ENDS, [member()], 1)])
+    rows = np.arange(100)
+    each = np.stack([rows, rows[::-1]])
+    for asked, per_group in ((rows, [rows, rows]), (each, each)):
+        logits = fleet.logits(asked)
+        assert logits.shape == (2, 2, 100)
+        for g, m in ((0, 0), (0, 1), (1, 0)):
+            with torch.no_grad():
+                expected = fleet.module(g, m)(torch.as_tensor(X[per_group[g]]).double())
+            torch.testing.assert_close(logits[g, m], expected, rtol=0, atol=1e-9)
+
+
+def test_evaluation_in_parts_is_evaluation(monkeypatch):
+    fleet = trained([Group(ENDS, [member()])], "mlp-bn")
+    whole = fleet.logits(np.arange(120))
+    monkeypatch.setattr("pairlearn.training.fleet.EVALUATION_ROWS", 7)
+    torch.testing.assert_close(fleet.logits(np.arange(120)), whole, rtol=0, atol=1e-12)
+
+
+def test_evaluating_does_not_change_training():
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    plain = trained([Group(ENDS, [member()])], "mlp-bn")
+    tested = trained([Group(ENDS, [member()], test=test)], "mlp-bn", window=3)
+    assert torch.equal(flat(plain.module()), flat(tested.module()))
+
+
+@pytest.mark.parametrize(("epochs", "window", "length"), [(5, 1, 1), (5, 3, 3), (2, 10, 2)])
+def test_history_is_of_the_last_epochs(epochs, window, length):
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    group = Group(ENDS, [member(learning_rate=0.01)], test=test)
+    fleet = Fleet(X, [group], "mlp", batch_size=16, device="cpu")
+    history = fleet.fit(epochs, window=window)
+    assert history["all"].shape == (length, 1, 1)
+    one_by_one = Fleet(X, [group], "mlp", batch_size=16, device="cpu")
+    expected = []
+    for epoch in range(1, epochs + 1):
+        one_by_one.fit(epoch, window=0)
+        expected.append(one_by_one.accuracy()["all"])
+    np.testing.assert_array_equal(history["all"], expected[-length:])
+
+
+def test_history_of_a_second_fit_is_its_own():
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    fleet = Fleet(X, [Group(ENDS, [member()], test=test)], "linear", device="cpu")
+    assert len(fleet.fit(3, window=2)["all"]) == 2
+    assert len(fleet.fit(5, window=1)["all"]) == 1
+    assert len(fleet.fit(5, window=1)["all"]) == 1
+    assert fleet.fit(6, window=0) == {}
+
+
+def test_no_test_set_no_history():
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    assert Fleet(X, [Group(ENDS, [member()])], "linear").fit(1) == {}
+    half = Fleet(X, [Group(ENDS, [member()], test=test), Group(ENDS, [member()])], "linear")
+    assert half.fit(1) == {}
+    with pytest.raises(ValueError, match="accuracy needs a test set in every group"):
+        half.accuracy()
+
+
+def test_progress_tells_epoch_and_mean_risk():
+    """The risk reported is the mean over steps of the risk before each step."""
+    risk = make_risk("sconfconfdiff-abs", prior=0.4)
+    group = Group(ENDS, [Member(risk, LABELS, 0.0, 0.0), Member(ABS, LABELS, 0.0, 0.0)])
+    seen = []
+    fleet = Fleet(X, [group], "linear", batch_size=60, device="cpu", precision="float64")
+    fleet.fit(3, progress=lambda *report: seen.append(report))
+    assert [epoch for epoch, _ in seen] == [1, 2, 3]
+    model = fleet.module().train()
+    logits = model(torch.as_tensor(X[ENDS.T.ravel()]).double()).reshape(2, -1)
+    labels = torch.as_tensor(LABELS).T
+    expected = (risk(*logits, *labels) + ABS(*logits, *labels)) / 2
+    assert seen[0][1] == pytest.approx(expected.item(), rel=1e-6)
+
+
+# --- precision -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bf16"])
+def test_every_precision_learns_an_easy_task(precision):
+    test = TestSet(np.arange(120), X[:, 0] > 0)
+    group = Group(
+        ENDS,
+        [member(learning_rate=0.01), member("sconfconfdiff-abs", 0.5, learning_rate=0.01)],
+        test=test,
+    )
+    fleet = Fleet(X, [group], "mlp", batch_size=20, device="cpu", precision=precision)
+    assert (fleet.fit(40)["all"] > 0.88).all()
+    wide = torch.float64 if precision == "float64" else torch.float32
+    assert {p.dtype for p in fleet.network.parameters()} == {wide}
+    assert fleet.logits([0]).dtype == wide
+    assert fleet.module().layers[0].weight.shape == (18, DIM), "no padding in a module"
+
+
+def test_bf16_is_near_float32():
+    """Products have 8 bits: logits agree to a few hundredths after a few epochs."""
+    full, half = (trained([Group(ENDS, [member()])], precision=p) for p in ("float32", "bf16"))
+    difference = (full.logits(np.arange(120)) - half.logits(np.arange(120))).abs()
+    assert 0 < difference.max() < 0.05
+    assert half.network.weights[1].shape[-2:] == (32, 32), "18 units are made 32"
+    for weight in half.network.weights[1:-1]:
+        assert not weight[..., 18:, :].any()
+        assert not weight[..., 18:].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.uint8, np.int64])
+def test_features_of_any_type(dtype):
+    x = (X * 10 + 50).astype(dtype)
+    for model in ("linear", MLP(DIM, (3,)) if np.issubdtype(dtype, np.floating) else "mlp"):
+        fleet = Fleet(x, [Group(ENDS, [member()])], model, device="cpu")
+        fleet.fit(1)
+        assert bool(fleet.logits(np.arange(120)).isfinite().all())
+
+
+def test_devices():
+    assert choose_device("cpu") == torch.device("cpu")
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+# --- refusals ------------------------------------------------------------------------------
+
+HINGE = make_risk("confdiff", prior=0.4, loss="hinge")
+NAN = LABELS.copy()
+NAN[7, 1] = math.nan
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([], "at least one group"),
+        ([Group(ENDS, [])], "a group at least one member"),
+        ([Group(ENDS, [member()]), Group(ENDS, [])], "a group at least one member"),
+        ([Group(ENDS[:0], [member(labels=LABELS[:0])])], r"shape \(0, 2\), n > 0"),
+        ([Group(ENDS.ravel(), [member()])], r"shape \(120, 2\).*got \(120,\)"),
+        ([Group(ENDS[:, [0, 1, 1]], [member()])], r"got \(60, 3\)"),
+        (
+            [Group(ENDS, [member()]), Group(ENDS[1:], [member(labels=LABELS[1:])])],
+            r"pairs of group 1 must have shape \(60, 2\), n > 0; got \(59, 2\)",
+        ),
+        ([Group(ENDS + 1, [member()])], "pairs of group 0 point outside the 120 instances"),
+        ([Group(ENDS - 1, [member()])], "pairs of group 0 point outside the 120 instances"),
+        (
+            [Group(ENDS, [member(), member("sconf-abs", labels=LABELS[1:])])],
+            r"labels of sconf-abs in group 0 must have shape \(60, 2\); got \(59, 2\)",
+        ),
+        ([Group(ENDS, [member(labels=LABELS[:, 0])])], r"must have shape \(60, 2\); got \(60,\)"),
+        ([Group(ENDS, [member(labels=NAN)])], r"of likelihood-abs are missing .* in row 7"),
+        ([Group(ENDS, [member("supervised", labels=NAN)])], r"labels of supervised are missing"),
+        (
+            [Group(ENDS, [member(), Member(HINGE, LABELS)])],
+            "the risks of a fleet must share one loss",
+        ),
+    ],
+)  # fmt: skip
+def test_groups_that_cannot_be_trained(groups, message):
+    with pytest.raises(ValueError, match=message):
+        Fleet(X, groups, "linear", device="cpu")
+
+
+def test_other_refusals():
+    two = [Group(ENDS, [member(), member()])]
+    with pytest.raises(ValueError, match="train one at a time"):
+        Fleet(X, two, MLP(DIM))
+    with pytest.raises(ValueError, match="train one at a time"):
+        Fleet(X, [Group(ENDS, [member()])] * 2, "resnet34")
+    with pytest.raises(ValueError, match=r"precision must be one of .*; got 'half'"):
+        Fleet(X, two, "linear", precision="half")
+    with pytest.raises(ValueError, match="model 'mpl' is unknown"):
+        Fleet(X, two, "mpl")
