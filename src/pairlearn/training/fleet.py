@@ -9,8 +9,7 @@ Features, pairs, labels and batch order live on the device.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,84 +20,18 @@ from torch import Tensor, nn
 
 from pairlearn.losses import Loss
 from pairlearn.models import MLP, make_model
-from pairlearn.risks import BASIS, TERMS, Risk
+from pairlearn.risks import BASIS, TERMS
 from pairlearn.sampling import permutation, stream
 from pairlearn.training.checkpoint import restore, save
 from pairlearn.training.graph import GraphedStep
+from pairlearn.training.groups import Group, check_groups
 from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.step import Step
 
-__all__ = ["Fleet", "Group", "Member", "Precision", "TestSet", "choose_device"]
+__all__ = ["Fleet", "Precision", "choose_device"]
 
 Precision = Literal["float64", "float32", "tf32", "bf16"]
 EVALUATION_ROWS = 2048
-
-
-@dataclass(frozen=True)
-class Member:
-    """One model of a fleet.
-
-    Parameters
-    ----------
-    risk : Risk
-        What it minimises.
-    labels : array of shape (n, 2)
-        The two judgements that the risk reads for each pair of the group: similarity
-        and difference, or the two classes for `Supervised`.
-    learning_rate, weight_decay : float
-        Of Adam, with the decay in the gradient.
-    seed : int
-        Of the initial weights.
-    """
-
-    risk: Risk
-    labels: Any
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """Labelled instances to measure accuracy on, with named subsets.
-
-    Parameters
-    ----------
-    rows : array of int, shape (t,)
-        Rows of the fleet's features.
-    positive : array of bool, shape (t,)
-        Their classes.
-    subsets : mapping of str to array of int
-        Positions in `rows`; "all" by default.
-    """
-
-    __test__ = False  # pytest: not a test
-
-    rows: Any
-    positive: Any
-    subsets: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Models that train on the same pairs in the same order.
-
-    Parameters
-    ----------
-    pairs : array of int, shape (n, 2)
-        Rows of x and x' in the fleet's features.
-    members : sequence of Member
-        The models.
-    seed : int
-        Of the order of the batches.
-    test : TestSet, optional
-        Evaluated during training.
-    """
-
-    pairs: Any
-    members: Sequence[Member]
-    seed: int = 0
-    test: TestSet | None = None
 
 
 class Fleet:
@@ -125,6 +58,7 @@ class Fleet:
     Examples
     --------
     >>> from pairlearn import PairLabels, make_risk
+    >>> from pairlearn.training import Group, Member, TestSet
     >>> x = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
     >>> pairs = np.arange(400).reshape(200, 2)
     >>> r = 1 / (1 + np.exp(-4 * x[:, 0]))
@@ -151,19 +85,24 @@ class Fleet:
     ) -> None:
         if precision not in get_args(Precision):
             raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1; got {batch_size}")
         self.device = choose_device(device)
         self.groups = list(groups)
         self.sizes = [len(group.members) for group in self.groups]
-        self.pairs = _check_groups(self.groups, len(features))
+        check_groups(self.groups, len(features))
+        self.pairs = len(self.groups[0].pairs)
         self.batch_size = min(batch_size, self.pairs)
         self.precision = precision
         self.dtype = torch.float64 if precision == "float64" else torch.float32
         self.shape = len(self.groups), max(self.sizes)
         self.epoch = 0
         self.history: list[dict[str, NDArray[np.float64]]] = []
-        self.features = torch.as_tensor(features, device=self.device)
+        self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
+        if isinstance(model, str) and model != "resnet34":
+            self.features = self.features.flatten(1)
         self.network = self._make_network(model).to(self.device)
         self.network.train()
         self._upload()
@@ -316,7 +255,7 @@ class Fleet:
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
-                labels[:, g, m] = torch.from_numpy(_label_columns(member))
+                labels[:, g, m] = torch.from_numpy(member.columns())
         self._labels = labels.to(self.device).unbind(0)
 
     def _risk_tables(self) -> tuple[Tensor, Tensor, Loss]:
@@ -350,33 +289,14 @@ def choose_device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _label_columns(member: Member) -> NDArray[np.float64]:
-    labels = np.asarray(member.labels, dtype=np.float64)
-    if np.isnan(labels).any():
-        row = int(np.isnan(labels).any(1).argmax())
-        raise ValueError(f"labels of {member.risk} are missing (NaN) in row {row}")
-    if member.risk.judgements != ("similarity", "difference"):
-        labels = (labels > 0).astype(np.float64)
-    return np.ascontiguousarray(labels.T)
-
-
-def _check_groups(groups: list[Group], instances: int) -> int:
-    if not groups or not all(group.members for group in groups):
-        raise ValueError("a fleet needs at least one group, and a group at least one member")
-    pairs = len(groups[0].pairs)
-    for index, group in enumerate(groups):
-        ends = np.asarray(group.pairs)
-        if ends.ndim != 2 or ends.shape != (pairs, 2) or pairs == 0:
-            raise ValueError(
-                f"pairs of group {index} must have shape ({pairs}, 2), n > 0; got {ends.shape}"
-            )
-        if ends.min() < 0 or ends.max() >= instances:
-            raise ValueError(f"pairs of group {index} point outside the {instances} instances")
-        for member in group.members:
-            shape = np.shape(member.labels)
-            if shape != (pairs, 2):
-                raise ValueError(
-                    f"labels of {member.risk} in group {index} must have shape ({pairs}, 2); "
-                    f"got {shape}"
-                )
-    return pairs
+def _usable_features(features: Any) -> Tensor:
+    if isinstance(features, np.ndarray) and not features.flags.writeable:
+        features = features.copy()  # torch would warn that it could be written to
+    tensor = torch.as_tensor(features)
+    if tensor.ndim < 2:
+        raise ValueError(f"features must have shape (N, ...); got {tuple(tensor.shape)}")
+    finite = torch.isfinite(tensor).flatten(1).all(1)
+    if not bool(finite.all()):
+        row = int(finite.int().argmin())
+        raise ValueError(f"features are NaN or infinite in row {row}")
+    return tensor

@@ -1,0 +1,149 @@
+"""What a fleet is made of: members in groups, with test sets; bad input never trains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.risks import Risk
+
+__all__ = ["Group", "Member", "TestSet", "check_groups"]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of a fleet.
+
+    Parameters
+    ----------
+    risk : Risk
+        What it minimises.
+    labels : array of shape (n, 2)
+        The two judgements that the risk reads for each pair of the group: similarity
+        and difference, or the two classes for `Supervised`.
+    learning_rate, weight_decay : float
+        Of Adam, with the decay in the gradient.
+    seed : int
+        Of the initial weights.
+    """
+
+    risk: Risk
+    labels: Any
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "weight_decay"):
+            rate = getattr(self, name)
+            if not (math.isfinite(rate) and rate >= 0):
+                raise ValueError(f"{name} must be a number of at least 0; got {rate}")
+
+    def columns(self) -> NDArray[np.float64]:
+        """The labels as two rows (2, n), classes as indicators of the positive one."""
+        labels = np.asarray(self.labels, dtype=np.float64)
+        for what, bad in (("missing (NaN)", np.isnan(labels)), ("infinite", np.isinf(labels))):
+            if bad.any():
+                row = int(bad.any(1).argmax())
+                raise ValueError(f"labels of {self.risk} are {what} in row {row}")
+        if self.risk.judgements != ("similarity", "difference"):
+            labels = (labels > 0).astype(np.float64)
+        return np.ascontiguousarray(labels.T)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Labelled instances to measure accuracy on, with named subsets.
+
+    Parameters
+    ----------
+    rows : array of int, shape (t,)
+        Rows of the fleet's features.
+    positive : array of bool, shape (t,)
+        Their classes.
+    subsets : mapping of str to array of int
+        Positions in `rows`; "all" by default.
+    """
+
+    __test__ = False  # pytest: not a test
+
+    rows: Any
+    positive: Any
+    subsets: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Models that train on the same pairs in the same order.
+
+    Parameters
+    ----------
+    pairs : array of int, shape (n, 2)
+        Rows of x and x' in the fleet's features.
+    members : sequence of Member
+        The models.
+    seed : int
+        Of the order of the batches.
+    test : TestSet, optional
+        Evaluated during training.
+    """
+
+    pairs: Any
+    members: Sequence[Member]
+    seed: int = 0
+    test: TestSet | None = None
+
+
+def check_groups(groups: Sequence[Group], instances: int) -> None:
+    """Refuse groups that cannot train together, naming what is wrong."""
+    if not groups or not all(group.members for group in groups):
+        raise ValueError("a fleet needs at least one group, and a group at least one member")
+    pairs = len(groups[0].pairs)
+    for index, group in enumerate(groups):
+        ends = np.asarray(group.pairs)
+        if ends.shape != (pairs, 2) or pairs == 0:
+            raise ValueError(
+                f"pairs of group {index} must have shape ({pairs}, 2), n > 0; got {ends.shape}"
+            )
+        _check_rows(f"pairs of group {index}", ends, instances)
+        for member in group.members:
+            shape = np.shape(member.labels)
+            if shape != (pairs, 2):
+                raise ValueError(
+                    f"labels of {member.risk} in group {index} must have shape ({pairs}, 2); "
+                    f"got {shape}"
+                )
+    _check_tests([group.test for group in groups if group.test is not None], instances)
+
+
+def _check_tests(tests: list[TestSet], instances: int) -> None:
+    for index, test in enumerate(tests):
+        rows, positive = np.asarray(test.rows), np.asarray(test.positive)
+        _check_rows(f"test rows of group {index}", rows, instances)
+        if positive.dtype != np.bool_ or positive.shape != rows.shape or rows.ndim != 1:
+            raise ValueError(
+                f"test classes of group {index} must be booleans of shape {rows.shape}, true "
+                f"for positive; got {positive.dtype} {positive.shape}"
+            )
+        for name, subset in test.subsets.items():
+            if not len(subset):
+                raise ValueError(f"test subset {name!r} of group {index} is empty")
+            _check_rows(f"test subset {name!r} of group {index}", np.asarray(subset), len(rows))
+        if len(rows) != len(tests[0].rows) or list(test.subsets) != list(tests[0].subsets):
+            raise ValueError(
+                f"the test sets of a fleet must share size and subsets: group 0 has "
+                f"{len(tests[0].rows)} rows and subsets {list(tests[0].subsets)}, group {index} "
+                f"{len(rows)} and {list(test.subsets)}"
+            )
+
+
+def _check_rows(what: str, rows: NDArray[Any], instances: int) -> None:
+    if rows.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be integers; got {rows.dtype}")
+    if rows.size and (rows.min() < 0 or rows.max() >= instances):
+        raise ValueError(f"{what} point outside the {instances} instances")
