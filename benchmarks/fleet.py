@@ -5,8 +5,8 @@
 Measures, in one run, on one device:
 - the plain loop: a DataLoader over pairs, one model, one optimiser, one method;
 - the fleet: on CUDA every row of the accuracy grid at three priors and five seeds, on a
-  CPU a fleet of four in each of as many processes as there are cores, as `bench run`
-  does it (the plain loop may use all cores, too);
+  CPU one model in each of as many processes as there are cores, as `bench run` does it
+  (the plain loop may use all cores, too);
 and prints seconds per model-epoch of both, their ratio, and on CUDA the least time
 that a step could take by its arithmetic and by the bytes it has to move.
 """
@@ -194,9 +194,9 @@ def roofline(fleet: Fleet) -> dict[str, float]:
     backward = 3 * products - widths[0] * widths[1]  # no gradient with respect to the input
     flops = 2 * rows * models * backward
     parameters = models * sum(w[0, 0].numel() for w in network.weights)
-    # Adam reads w, m, v and the gradient and writes w, m, v (float32); the gradient is
-    # written once; weights are read and written once as bf16 and read twice.
-    adam_bytes = parameters * (7 * 4 + 4 + 2 * 3)
+    # Adam reads and writes w, m and v in float32; in bf16 the gradient is written and
+    # read, the weights are written once and read twice.
+    adam_bytes = parameters * (6 * 4 + 2 * 5)
     # Each hidden activation: written and read by the product, the ReLU, and both backward.
     activation_bytes = rows * models * sum(widths[1:]) * 2 * 8
     return {

@@ -376,3 +376,12 @@ def test_killed_many_times_and_finished(tmp_path, undisturbed, seed):
     kills[0] = (0, rng.uniform(0, 1))
     store = finished_store(tmp_path / "killed.jsonl", kills)
     assert store.rows() == undisturbed.rows()
+
+
+def test_only_what_is_asked_for_comes_back_and_in_its_own_company(monkeypatch):
+    """Fleets are planned for the whole experiment, whatever of it is missing."""
+    monkeypatch.setattr(module, "MEMBERS_ON_CPU", 4)  # fleets of several, as on CUDA
+    whole = [make(method) for method in ("likelihood-abs", "confdiff-abs", "supervised")]
+    everything = dict(execute(whole, device="cpu", workers=1))
+    part = dict(execute(whole[1:2], among=whole, device="cpu", workers=1))
+    assert part == {whole[1]: everything[whole[1]]}

@@ -31,11 +31,13 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
     def execute(
         runs: Sequence[Run],
         *,
+        among: Sequence[Run],
         data: Path | None,
         device: str,
         precision: str,
         progress: Callable[[int, int, str], None] | None,
     ) -> Iterator[tuple[Run, dict[str, float]]]:
+        assert set(runs) <= set(among)
         seen.append({"runs": list(runs), "data": data, "device": device, "precision": precision})
         for run in reversed(runs):
             value = accuracy(run)
@@ -94,7 +96,7 @@ def test_run_passes_its_options_on(
         for method in ("sconf-none", "confdiff-abs")
     }
     (record, *_) = RunStore(store)
-    assert record.notes == {"device": "cpu", "version": pairlearn.__version__}
+    assert record.notes == {"device": "cpu", "precision": "bf16", "version": pairlearn.__version__}
     monkeypatch.setenv("PAIRLEARN_DATA", "elsewhere")
     call("run", *MNIST, "--seeds", "1")
     assert calls[1]["data"] == Path("elsewhere")

@@ -135,7 +135,7 @@ def run(
         missing = kept.missing(wanted)
     start = time.monotonic()
     with _plain_errors(*_TRAINING_ERRORS):
-        finished = _train(missing, kept, data, device.value, precision.value)
+        finished = _train(missing, wanted, kept, data, device.value, precision.value)
     report = {
         "grid": grid.value,
         "store": str(kept.path),
@@ -337,7 +337,14 @@ def _summaries(
     return [summarize(records, name) for name in TEST_SUBSETS if both or name == test_subset.value]
 
 
-def _train(runs: list[Run], store: RunStore, data: Path | None, device: str, precision: str) -> int:
+def _train(
+    runs: list[Run],
+    among: list[Run],
+    store: RunStore,
+    data: Path | None,
+    device: str,
+    precision: str,
+) -> int:
     """Run and keep the runs, and say how many were kept."""
     if not runs:
         return 0
@@ -345,10 +352,15 @@ def _train(runs: list[Run], store: RunStore, data: Path | None, device: str, pre
     from pairlearn.training import choose_device
 
     finished = 0
-    notes = {"device": choose_device(device).type, "version": __version__}
+    notes = {
+        "device": choose_device(device).type,
+        "precision": precision,
+        "version": __version__,
+    }
     with store, _progress_bar() as progress:
         results = execute(
             runs,
+            among=among,
             data=data,
             device=device,
             precision=cast("Precision", precision),

@@ -42,6 +42,7 @@ MODELS_ON_CUDA = 1024
 def execute(
     runs: Sequence[Run],
     *,
+    among: Sequence[Run] | None = None,
     data: Path | None = None,
     device: str = "auto",
     precision: Precision = "float32",
@@ -54,6 +55,9 @@ def execute(
     ----------
     runs : sequence of Run
         Any mix.
+    among : sequence of Run, optional
+        The experiment that they are part of. Fleets are planned for all of it, so that
+        a run trains in the same company, and rounds alike, whichever others are done.
     data : Path, optional
         Folder of the data sets.
     device, precision
@@ -69,24 +73,32 @@ def execute(
         Accuracies, means over the run's window: "paper" and "stratified" on the two
         test subsets, "annotator_paper" and "annotator_stratified" of the annotator.
     """
-    total = sum(run.epochs for run in runs)
-    done = 0
+    asked = set(runs)
     on_cuda = choose_device(device).type == "cuda"
-    for dataset, members in _grouped(runs, lambda run: (run.dataset, run.model)).items():
-        benchmark = Benchmark(load(dataset[0], data), dataset[1], device, precision)
-        annotators = benchmark.annotate(members)
+    plans = []
+    for key, members in _grouped(among or runs, lambda run: (run.dataset, run.model)).items():
         fleets = plan_fleets(members, MODELS_ON_CUDA if on_cuda else MEMBERS_ON_CPU)
+        fleets = [fleet for fleet in fleets if any(asked.intersection(group) for group in fleet)]
+        if fleets:
+            plans.append((key, members, fleets))
+    total = sum(run.epochs for *_, fleets in plans for run in _runs_of(fleets))
+    done = 0
+    for (name, model), members, fleets in plans:
+        benchmark = Benchmark(load(name, data), model, device, precision)
+        # On CUDA annotators train together, so all of them do; on a CPU each alone.
+        annotators = benchmark.annotate(members if on_cuda else _runs_of(fleets))
         if on_cuda or workers == 1 or len(fleets) == 1:
-            for fleet in fleets:
-                report = _reporter(progress, done, total, fleet)
-                yield from benchmark.train(fleet, annotators, report)
-                done += sum(run.epochs for group in fleet for run in group)
+            finished: Iterator[list[Result]] = (
+                benchmark.train(fleet, annotators, _reporter(progress, start, total, fleet))
+                for start, fleet in _with_starts(fleets, done)
+            )
         else:
-            for results in _in_processes(benchmark, fleets, annotators, workers):
-                done += sum(run.epochs for run, _ in results)
-                if progress is not None:
-                    progress(done, total, dataset[0])
-                yield from results
+            finished = _in_processes(benchmark, fleets, annotators, workers)
+        for results in finished:
+            done += sum(run.epochs for run, _ in results)
+            if progress is not None:
+                progress(done, total, name)
+            yield from ((run, accuracies) for run, accuracies in results if run in asked)
 
 
 @dataclass
@@ -238,6 +250,19 @@ def _best_size(groups: Sequence[Sequence[Run]]) -> int:
         return pieces * (size + 0.15)  # a group's own batch costs about 0.15 models
 
     return min(range(1, max(map(len, groups)) + 1), key=cost)
+
+
+def _runs_of(fleets: Sequence[Sequence[Sequence[Run]]]) -> list[Run]:
+    return [run for fleet in fleets for group in fleet for run in group]
+
+
+def _with_starts(
+    fleets: Sequence[list[list[Run]]], start: int
+) -> Iterator[tuple[int, list[list[Run]]]]:
+    """Each fleet with the epochs done before it."""
+    for fleet in fleets:
+        yield start, fleet
+        start += sum(run.epochs for run in _runs_of([fleet]))
 
 
 def _annotator_of(run: Run) -> tuple[int, float | None]:

@@ -13,7 +13,7 @@ from pairlearn.experiments.spec import Run
 
 __all__ = ["NOTES", "Record", "StoreError", "checked_results"]
 
-NOTES = ("seconds", "device", "version")
+NOTES = ("seconds", "device", "precision", "version")
 """What may be noted beside the results."""
 
 
@@ -39,7 +39,7 @@ class Record:
         Accuracies: on the test subsets "paper" and "stratified", and under
         "annotator_paper" and "annotator_stratified" those of the annotator itself.
     notes : dict of str to object
-        How it came about ("seconds", "device", "version"): no part of the result.
+        How it came about ("seconds", "device", "precision", "version"): no part of the result.
 
     Examples
     --------

@@ -122,7 +122,7 @@ class RunStore:
         results : mapping of str to float
             Its accuracies, see :class:`Record`.
         **notes
-            Any of ``seconds``, ``device`` and ``version``.
+            Any of ``seconds``, ``device``, ``precision`` and ``version``.
 
         Raises
         ------
