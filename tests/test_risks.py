@@ -158,6 +158,29 @@ def test_published_weights() -> None:
     assert weights(NonNegative(0.2, loss="hinge")) == (0.4375, 0.46875, 1.71875)
 
 
+@pytest.mark.parametrize("prior", [0.1, 0.35, 0.8])
+def test_every_member_is_its_beta(prior: float) -> None:
+    """Weights of the members as they are printed, against (π₊ − c) + β T with T by hand."""
+    gap = 2 * prior - 1
+    betas = {
+        "confdiff": (0.0, 0.0),
+        "sconf": (1 / gap, -1 / gap),
+        "convex-0.3": (0.3 / gap, -0.3 / gap),
+        "sconfconfdiff": (-1.0, -1.0),
+        "nonnegative": (-1 / (2 * (1 - prior)), -1 / (2 * prior)),
+    }
+    for name, (plus, minus) in betas.items():
+        weights = make_risk(name, prior).table.sum(0)  # of 1, s, c for each loss term
+        for r, r_prime in ((0.9, 0.2), (0.3, 0.6)):
+            s, c = r * r_prime + (1 - r) * (1 - r_prime), r_prime - r
+            t = 2 * (r - (1 - prior)) * (r_prime - prior)
+            t_prime = 2 * (r_prime - (1 - prior)) * (r - prior)
+            expected = [prior - c + plus * t, 1 - prior + c + minus * t]
+            expected += [prior + c + plus * t_prime, 1 - prior - c + minus * t_prime]
+            got = weights[:4] @ torch.tensor([1.0, s, c], dtype=torch.float64)
+            assert (2 * got).tolist() == pytest.approx(expected, abs=1e-12), name
+
+
 @given(prior=st.floats(0.02, 0.98), r=st.floats(0, 1), r_prime=st.floats(0, 1))
 def test_nonnegative_member_is_never_negative(prior: float, r: float, r_prime: float) -> None:
     labels = PairLabels.from_posteriors(

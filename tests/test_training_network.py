@@ -1,0 +1,165 @@
+"""The parts of a step on their own: Adam, and stacked networks against single ones."""
+
+import pytest
+import torch
+
+from pairlearn import make_risk
+from pairlearn.losses import make_loss
+from pairlearn.models import MLP
+from pairlearn.training.adam import FleetAdam
+from pairlearn.training.network import Lone, StackedMLP
+from pairlearn.training.step import Step
+from test_training_step import DIM, PAIRS, draw, flat, quick
+
+__all__ = ["quick"]
+
+# --- Adam ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_adam_is_torchs(uniform):
+    generator = torch.Generator().manual_seed(0)
+    rates = torch.tensor([[1e-3, 1e-3], [1e-3, 1e-3]] if uniform else [[1e-3, 1e-1], [1.0, 1e-4]])
+    decays = torch.tensor([[0.1, 0.1], [0.1, 0.1]] if uniform else [[0.0, 0.1], [1e-5, 1.0]])
+    rates, decays = rates.double(), decays.double()
+    start = [torch.randn(2, 2, *s, generator=generator).double() for s in ((3, 4), (5,), ())]
+    ours = [p.clone() for p in start]
+    theirs = [p.clone().requires_grad_() for p in start]
+    fleet_adam = FleetAdam(ours, rates, decays)
+    slices = [
+        ([p[g, m] for p in theirs], rates[g, m].item(), decays[g, m].item())
+        for g in range(2)
+        for m in range(2)
+    ]
+    leaves = [[t.detach().clone().requires_grad_() for t in row] for row, _, _ in slices]
+    adams = [
+        torch.optim.Adam(row, lr=rate, weight_decay=decay)
+        for row, (_, rate, decay) in zip(leaves, slices, strict=True)
+    ]
+    for step in range(60):
+        gradients = [
+            torch.randn(p.shape, generator=generator).double() * 10 ** (-step / 10) for p in start
+        ]
+        fleet_adam.step(gradients)
+        for k, (row, adam) in enumerate(zip(leaves, adams, strict=True)):
+            for leaf, gradient in zip(row, gradients, strict=True):
+                leaf.grad = gradient[k // 2, k % 2].clone()
+            adam.step()
+    for k, row in enumerate(leaves):
+        for leaf, mine in zip(row, ours, strict=True):
+            torch.testing.assert_close(mine[k // 2, k % 2], leaf.detach(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_adams_first_steps_in_float32(uniform):
+    """1 − β₂ᵗ is .001 at first: computed as a difference it would have four digits only."""
+    rates = torch.tensor([[1.0, 1.0 if uniform else 0.5]])
+    p = torch.zeros(1, 2, 3)
+    adam = FleetAdam([p], rates, torch.zeros(1, 2))
+    adam.step([torch.full((1, 2, 3), 0.3)])
+    torch.testing.assert_close(p, -rates.unsqueeze(-1).expand(1, 2, 3), rtol=3e-7, atol=0)
+
+
+def test_adam_takes_gradients_of_any_strides():
+    p, gradient = torch.zeros(1, 1, 3, 4), torch.arange(12.0).view(1, 1, 4, 3).transpose(2, 3)
+    adam = FleetAdam([p], torch.full((1, 1), 0.1), torch.zeros(1, 1))
+    adam.step([gradient])
+    assert p[0, 0, 0, 0] == 0
+    torch.testing.assert_close(p.flatten()[1:], torch.full((11,), -0.1))
+    torch.testing.assert_close(adam.first[0], 0.1 * gradient)
+
+
+# --- networks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["none", "input", "all"])
+@pytest.mark.parametrize("hidden", [(), (5,), (6, 4)])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_stack_is_its_models(norm, hidden, training):
+    torch.manual_seed(0)
+    models = [[MLP(DIM, hidden, norm=norm).double() for _ in range(3)] for _ in range(2)]
+    for row in models:
+        for model in row:
+            for parameter in model.parameters():
+                parameter.data.add_(0.1 * torch.randn_like(parameter))
+    stack = StackedMLP(models, dtype=torch.float64).double()
+    x = torch.randn(2, 11, DIM, dtype=torch.float64)
+    if norm != "none":  # statistics other than the initial ones, the same everywhere
+        for row in models:
+            for model in row:
+                for n in model.norms:
+                    n.running_mean.fill_(0.3)
+                    n.running_var.fill_(1.7)
+        for name, buffer in stack.named_buffers():
+            buffer.fill_(0.3 if "mean" in name else 1.7)
+    stack.train(training)
+    logits = stack(x)
+    assert logits.shape == (2, 3, 11)
+    for g in range(2):
+        for m in range(3):
+            expected = models[g][m].train(training)(x[g])
+            torch.testing.assert_close(logits[g, m], expected, rtol=0, atol=1e-6)
+
+
+def test_a_stack_gives_its_models_back():
+    torch.manual_seed(0)
+    models = [[MLP(DIM, (5, 3), norm="all") for _ in range(2)] for _ in range(2)]
+    for pad_to in (1, 16):
+        stack = StackedMLP(models, pad_to=pad_to)
+        for g in range(2):
+            for m in range(2):
+                state, back = models[g][m].state_dict(), stack.module(g, m).state_dict()
+                assert all(torch.equal(state[name], back[name]) for name in state)
+
+
+@pytest.mark.parametrize("norm", ["input", "all"])
+def test_padded_units_stay_zero_and_change_nothing(norm):
+    torch.manual_seed(0)
+    x, ends, told = draw(11)
+    u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in told.to_array().T)
+    models = [[MLP(DIM, (5, 18), norm=norm) for _ in range(2)]]
+    risks = make_risk("likelihood-abs"), make_risk("likelihood-none")
+    tables = torch.stack([risk.table for risk in risks])[None].float()
+    slopes = torch.tensor([[[1.0], [-1.0]]])
+    rates, decays = torch.full((1, 2), 1e-2), torch.full((1, 2), 1e-3)
+    batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
+    stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]
+    for stack in stacks:
+        step = Step(stack, rates, decays, tables, slopes, make_loss("logistic"), compiled=False)
+        for _ in range(30):
+            step(batch, u, v, torch.ones(PAIRS))
+    plain, padded = stacks
+    assert [w.shape[-2:] for w in padded.weights] == [(DIM, 16), (16, 32), (32, 1)]
+    assert not padded.weights[0][..., 5:].any()
+    assert not padded.weights[1][..., 5:, :].any()
+    assert not padded.weights[1][..., 18:].any()
+    assert not padded.weights[2][..., 18:, :].any()
+    assert not padded.biases[0][..., 5:].any()
+    assert not padded.biases[1][..., 18:].any()
+    for m in range(2):
+        difference = (flat(plain.module(0, m)) - flat(padded.module(0, m))).abs()
+        assert difference.median() < 1e-6
+        assert difference.max() < 1e-2
+
+
+def test_rows_of_weight_zero_count_for_nothing():
+    torch.manual_seed(0)
+    stack = StackedMLP([[MLP(DIM, (5,), norm="all")]], dtype=torch.float64)
+    x = torch.randn(1, 12, DIM, dtype=torch.float64)
+    weight = torch.tensor([1.0] * 9 + [0.0] * 3, dtype=torch.float64)
+    operands = stack.operands(dict(stack.named_parameters()))
+    full, statistics = stack.run(operands, x, weight)
+    short, expected = stack.run(operands, x[:, :9])
+    torch.testing.assert_close(full[..., :9], short, rtol=0, atol=1e-12)
+    for ours, theirs in zip(statistics, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_lone_does_not_touch_its_module_until_told():
+    model = MLP(DIM, (4,))
+    lone = Lone(model).train()
+    logits, statistics = lone.run(dict(lone.named_parameters()), torch.randn(1, 6, DIM))
+    assert logits.shape == (1, 1, 6)
+    assert int(model.norms[0].num_batches_tracked) == 0
+    lone.absorb(statistics)
+    assert int(model.norms[0].num_batches_tracked) == 1
