@@ -37,11 +37,17 @@ setup: $(STAMP)
 # The stamp is newer than what it was made from, so a second run installs nothing.
 $(STAMP): pyproject.toml constraints.txt
 	@echo "== setup: creating $(VENV) and installing pairlearn with its tools"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
-	  { echo "setup needs the venv module: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	@test -x $(BIN)/python || $(MAKE) --no-print-directory $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt torch==2.13.0 --editable ".[dev]"
 	@touch $@
+
+# Debian's Python comes without ensurepip; then virtualenv, from a folder of its own, does it.
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV) && \
+	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --target .bootstrap virtualenv && \
+	  PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv --quiet $(VENV) && rm -rf .bootstrap; } || \
+	  { echo "setup needs venv or pip: apt-get install python3-venv"; rm -rf $(VENV) .bootstrap; exit 1; }
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/risk_overhead.py

@@ -146,7 +146,7 @@ def test_offline_says_which_file_to_put_where(openml, cache, tmp_path, error):
         f"https://www.openml.org/d/554 could not be fetched: {error}. "
         "Put mnist.npz with the uint8 arrays x_train (60000, 28, 28), y_train (60000,), "
         "x_test (10000, 28, 28), y_test (10000,), published at https://www.openml.org/d/554, "
-        f"into {tmp_path}, or into a folder that you name with data=... or PAIRLEARN_DATA"
+        f"into {tmp_path}, or into a folder that you name with --data, data=... or PAIRLEARN_DATA"
     )
     assert isinstance(caught.value, FileNotFoundError)
 

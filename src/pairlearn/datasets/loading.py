@@ -106,5 +106,5 @@ def _what_to_do(spec: DatasetSpec, folders: Sequence[Path], reason: str) -> str:
     return (
         f"{spec.name} is not in {places}, and was not downloaded: {reason}. "
         f"Put {describe_layout(spec)}{archive}{origin} into {folders[0]}, or into a folder "
-        "that you name with data=... or PAIRLEARN_DATA"
+        "that you name with --data, data=... or PAIRLEARN_DATA"
     )
