@@ -125,7 +125,7 @@ def test_padded_units_stay_zero_and_change_nothing(norm):
     batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
     stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]
     for stack in stacks:
-        step = Step(stack, rates, decays, tables, slopes, make_loss("logistic"), compiled=False)
+        step = Step(stack, rates, decays, tables, slopes, make_loss("logistic"))
         for _ in range(30):
             step(batch, u, v, torch.ones(PAIRS))
     plain, padded = stacks

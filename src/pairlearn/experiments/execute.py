@@ -8,6 +8,7 @@ run side by side in processes of one thread each.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import defaultdict
@@ -71,7 +72,9 @@ def execute(
     ------
     (Run, dict)
         Accuracies, means over the run's window: "paper" and "stratified" on the two
-        test subsets, "annotator_paper" and "annotator_stratified" of the annotator.
+        test subsets, "annotator_paper" and "annotator_stratified" of the annotator; and
+        all four with "_shifted", where log-odds are moved from the class prior of the
+        annotator's population to that of the pairs.
     """
     asked = set(runs)
     on_cuda = choose_device(device).type == "cuda"
@@ -114,6 +117,7 @@ class Benchmark:
         prepare = as_images if self.model == "resnet34" else as_features
         self.features = prepare(self.dataset.x, self.dataset.spec)
         self.positive = self.dataset.spec.is_positive(self.dataset.y)
+        self._used: Fleet | None = None
 
     def rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the training and of the test split."""
@@ -154,14 +158,7 @@ class Benchmark:
     ) -> list[Result]:
         """Train one fleet and measure it."""
         run = groups[0][0]
-        fleet = Fleet(
-            self.features,
-            [self._group(group, annotators) for group in groups],
-            self.model,
-            batch_size=run.batch_size,
-            device=self.device,
-            precision=self.precision,
-        )
+        fleet = self._fleet([self._group(group, annotators) for group in groups], run.batch_size)
         history = fleet.fit(run.epochs, window=run.window, progress=progress)
         results = []
         for g, group in enumerate(groups):
@@ -169,12 +166,30 @@ class Benchmark:
             assert test is not None
             for m, one in enumerate(group):
                 accuracy = {name: float(values[:, g, m].mean()) for name, values in history.items()}
-                told = annotators[_annotator_of(one)][test.rows] > 0.5
+                told = annotators[_annotator_of(one)][test.rows]
                 for name, subset in test.subsets.items():
-                    agreement = told[subset] == test.positive[subset]
+                    threshold = 1 / (1 + np.exp(-test.thresholds.get(name, 0.0)))
+                    agreement = (told[subset] > threshold) == test.positive[subset]
                     accuracy[f"annotator_{name}"] = float(agreement.mean())
                 results.append((one, accuracy))
         return results
+
+    def _fleet(self, groups: list[Group], batch_size: int) -> Fleet:
+        """A fleet of these groups; for one convolutional net after another the same one."""
+        if self._used is not None and self._used.can_restart(groups):
+            self._used.restart(groups)
+            return self._used
+        fleet = Fleet(
+            self.features,
+            groups,
+            self.model,
+            batch_size=batch_size,
+            device=self.device,
+            precision=self.precision,
+        )
+        if self.model == "resnet34":
+            self._used = fleet
+        return fleet
 
     def _group(
         self,
@@ -200,16 +215,24 @@ class Benchmark:
         positive, classes = self.positive[rows], self.dataset.y[rows]
         # Only the image sets were truncated in class order; the others were shuffled.
         in_order = classes if self.dataset.spec.official_split else None
+        subsets = {
+            "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
+            "stratified": subset_at_prior(
+                positive, run.prior, "stratified", classes=classes, seed=run.seed
+            ),
+        }
+        shifted = {f"{name}_shifted": rows for name, rows in subsets.items()}
         return TestSet(
-            rows,
-            positive,
-            {
-                "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
-                "stratified": subset_at_prior(
-                    positive, run.prior, "stratified", classes=classes, seed=run.seed
-                ),
-            },
+            rows, positive, subsets | shifted, dict.fromkeys(shifted, -self._prior_shift(run))
         )
+
+    def _prior_shift(self, run: Run) -> float:
+        """What to add to the log-odds of the annotator's population to get to the pairs'."""
+        if run.annotator == "calibrated":
+            return 0.0
+        train, _ = self.rows(run.seed)
+        natural = self.positive[train].mean()
+        return math.log(run.prior / (1 - run.prior)) - math.log(natural / (1 - natural))
 
 
 def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:

@@ -42,8 +42,7 @@ class FleetAdam:
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Update the parameters in place."""
         self.steps.add_(1)
-        on_cpu = self.parameters[0].device.type == "cpu"
-        if self.uniform is not None and on_cpu and not torch.compiler.is_compiling():
+        if self.uniform is not None and not torch.compiler.is_compiling():
             self._fused_step(list(gradients), *self.uniform)
             return
         steps = self.steps.to(self.parameters[0].dtype)
@@ -57,10 +56,15 @@ class FleetAdam:
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
             p.sub_(rate / correction1 * m / (v.sqrt() / correction2 + EPS))
 
+    def restart(self) -> None:
+        """Forget every step."""
+        for tensor in self.state().values():
+            tensor.zero_()
+
     def _fused_step(self, gradients: list[Tensor], rate: float, decay: float) -> None:
         torch._fused_adam_(  # one pass over memory; the public optimiser calls the same
             self.parameters,
-            [g.contiguous() for g in gradients],  # it reads memory in order, whatever the strides
+            [_laid_out_like(p, g) for p, g in zip(self.parameters, gradients, strict=True)],
             self.first,
             self.second,
             [],
@@ -80,6 +84,13 @@ class FleetAdam:
         for index, (m, v) in enumerate(zip(self.first, self.second, strict=True)):
             state |= {f"adam.first.{index}": m, f"adam.second.{index}": v}
         return state
+
+
+def _laid_out_like(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient in the parameter's order in memory, in which the fused step reads it."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 def _for(parameter: Tensor, rates: Tensor) -> Tensor:

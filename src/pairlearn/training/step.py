@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.func import grad, vjp
@@ -32,8 +35,9 @@ class Step:
         Risks and corrections of the members.
     loss : Loss
         The margin loss of all of them.
-    compiled : bool
-        Compile the parts of the step.
+    compiled_pairs : int, optional
+        Compile the parts of the step for batches of this many pairs. Others, the short
+        last one of an epoch, run as written: they are few, and compiling takes long.
     """
 
     def __init__(
@@ -45,7 +49,7 @@ class Step:
         slopes: Tensor,
         loss: Loss,
         *,
-        compiled: bool,
+        compiled_pairs: int | None = None,
     ) -> None:
         self.network, self.tables, self.slopes, self.loss = network, tables, slopes, loss
         named = network.named_parameters()
@@ -56,21 +60,42 @@ class Step:
         # Some operands are parameters as they are; the others are kept beside them.
         self.made = [name for name in made if made[name] is not self.parameters.get(name)]
         self.operands = made | {name: made[name].clone() for name in self.made}
-        if compiled:
+        self.compiled_pairs = compiled_pairs
+        self._parts: list[Callable[..., Any]] = [
+            self.gradients,
+            self.sums,
+            self.update,
+            self.remake_sums,
+        ]
+        self._compiled = self._parts
+        if compiled_pairs is not None:
             # In parts, or the compiler would fuse sums over a layer's weights with the
-            # updates of those weights, into kernels of half the speed.
+            # updates of those weights, into kernels of half the speed. Where no operands
+            # are made of the parameters, all but the first are Adam, which is fused as it is.
             torch._dynamo.reset()
-            for part in ("gradients", "sums", "update", "remake_sums"):
-                setattr(self, part, torch.compile(getattr(self, part), dynamic=False))
+            count = len(self._parts) if self.made else 1
+            compiled = [torch.compile(part, dynamic=False) for part in self._parts[:count]]
+            self._compiled = compiled + self._parts[count:]
 
     @torch.no_grad()
     def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor) -> Tensor:
         """Step on instances (G, 2B, ...) and judgements (G, M, B): the sum of the risks."""
-        gradients, risk, statistics = self.gradients(x, u, v, weight)
+        full = u.shape[-1] == self.compiled_pairs
+        gradients, sums, update, remake_sums = self._compiled if full else self._parts
+        risk: Tensor
+        slopes, risk, statistics = gradients(x, u, v, weight)
         self.network.absorb(statistics)
-        self.update(gradients, self.sums(gradients))
-        self.remake_sums()
+        update(slopes, sums(slopes))
+        remake_sums()
         return risk
+
+    @torch.no_grad()
+    def restart(self, tables: Tensor, slopes: Tensor) -> None:
+        """Forget every step, take the network's weights as they now are, and other risks."""
+        self.tables.copy_(tables)
+        self.slopes.copy_(slopes)
+        self.adam.restart()
+        self._remake(self.made)
 
     def gradients(
         self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor
