@@ -225,6 +225,27 @@ def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
         assert results([run])[run.key()] == everything[run.key()]
 
 
+def test_what_a_risk_does_not_read_is_not_trained_again(monkeypatch):
+    trained = []
+    train = module.Benchmark.train
+
+    def counting(self, groups, *rest):
+        trained.extend(run for group in groups for run in group)
+        return train(self, groups, *rest)
+
+    monkeypatch.setattr(module.Benchmark, "train", counting)
+    runs = [make("likelihood-abs", prior_factor=f, label_noise=0.1) for f in (0.8, 1.0, 1.2)]
+    runs += [make("supervised", label_noise=n) for n in (0.0, 0.5)]
+    runs += [make("confdiff-abs", prior_factor=f) for f in (0.8, 1.2)]
+    found = results(runs)
+    assert len(trained) == 4
+    assert set(found) == {run.key() for run in runs}
+    for same in (runs[:3], runs[3:5]):
+        assert len({str(found[run.key()]) for run in same}) == 1
+    alone = results(runs[2:3])[runs[2].key()]
+    assert alone == found[runs[2].key()]
+
+
 def test_processes_give_the_same():
     runs = MIXED[:4]
     found = {run.key(): one for run, one in execute(runs, device="cpu", workers=2)}

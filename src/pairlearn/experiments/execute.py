@@ -14,7 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
 from pairlearn.datasets import Dataset, as_features, as_images, load, split_indices
 from pairlearn.experiments.spec import Run
-from pairlearn.risks import make_risk
+from pairlearn.risks import Supervised, make_risk
 from pairlearn.sampling import sample_pairs, subset_at_prior
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 
@@ -76,10 +76,13 @@ def execute(
         all four with "_shifted", where log-odds are moved from the class prior of the
         annotator's population to that of the pairs.
     """
-    asked = set(runs)
+    # Runs that differ in what their risk does not read are trained once.
+    alike = _grouped(runs, _as_trained)
+    asked = set(alike)
+    among = list(_grouped(among or runs, _as_trained))
     on_cuda = choose_device(device).type == "cuda"
     plans = []
-    for key, members in _grouped(among or runs, lambda run: (run.dataset, run.model)).items():
+    for key, members in _grouped(among, lambda run: (run.dataset, run.model)).items():
         fleets = plan_fleets(members, MODELS_ON_CUDA if on_cuda else MEMBERS_ON_CPU)
         fleets = [fleet for fleet in fleets if any(asked.intersection(group) for group in fleet)]
         if fleets:
@@ -101,7 +104,8 @@ def execute(
             done += sum(run.epochs for run, _ in results)
             if progress is not None:
                 progress(done, total, name)
-            yield from ((run, accuracies) for run, accuracies in results if run in asked)
+            for trained, accuracies in results:
+                yield from ((run, dict(accuracies)) for run in alike.get(trained, []))
 
 
 @dataclass
@@ -286,6 +290,14 @@ def _with_starts(
     for fleet in fleets:
         yield start, fleet
         start += sum(run.epochs for run in _runs_of([fleet]))
+
+
+def _as_trained(run: Run) -> Run:
+    """The run with ε = 1 or σ = 0 where its risk reads neither prior nor judgements."""
+    risk = make_risk(run.method, prior=run.estimator_prior)
+    if isinstance(risk, Supervised):
+        return replace(run, prior_factor=1.0, label_noise=0.0)
+    return run if hasattr(risk, "prior") else replace(run, prior_factor=1.0)
 
 
 def _annotator_of(run: Run) -> tuple[int, float | None]:
