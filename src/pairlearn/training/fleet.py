@@ -26,7 +26,7 @@ from pairlearn.training.checkpoint import restore, save
 from pairlearn.training.graph import GraphedStep
 from pairlearn.training.groups import Group, check_groups
 from pairlearn.training.network import Lone, Network, StackedMLP
-from pairlearn.training.step import Step
+from pairlearn.training.step import Objective, Step
 
 __all__ = ["Fleet", "Precision", "choose_device"]
 
@@ -54,6 +54,8 @@ class Fleet:
         Of the matrix products; with "float64" of everything.
     compiled : bool, optional
         Compile the step and replay it as a CUDA graph; by default on CUDA only.
+    objective : Objective, optional
+        What a fleet of one group minimises in place of its members' risks.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Fleet:
         device: str = "auto",
         precision: Precision = "float32",
         compiled: bool | None = None,
+        objective: Objective | None = None,
     ) -> None:
         if precision not in get_args(Precision):
             raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
@@ -105,7 +108,7 @@ class Fleet:
             self.features = self.features.flatten(1)
         self.network = self._make_network(model).to(self.device)
         self.network.train()
-        self._upload()
+        self._upload(objective)
         on_cuda = self.device.type == "cuda"
         self.step = Step(
             self.network,
@@ -113,6 +116,7 @@ class Fleet:
             self._per_member("weight_decay"),
             *self._risk_tables(),
             compiled=on_cuda if compiled is None else compiled,
+            objective=objective,
         )
         self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
         if on_cuda:
@@ -208,8 +212,8 @@ class Fleet:
         """One step on the pairs `chosen` (G, B): the sum of the members' risks."""
         rows = torch.cat([self._left.gather(1, chosen), self._right.gather(1, chosen)], 1)
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
-        u, v = (column.gather(2, position) for column in self._labels)
-        return self.step(self.features[rows], u, v, weight)
+        u, v, *columns = (column.gather(2, position) for column in self._labels)
+        return self.step(self.features[rows], u, v, weight, *columns)
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
@@ -248,15 +252,19 @@ class Fleet:
             grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
-    def _upload(self) -> None:
+    def _upload(self, objective: Objective | None) -> None:
         """Pairs and labels of all members as stacked tensors."""
+        columns = () if objective is None else objective.columns
+        if len(self.groups) > 1 and objective is not None:
+            raise ValueError("an objective of your own trains one group")
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
         self._left, self._right = torch.from_numpy(ends).to(self.device).unbind(-1)
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
                 labels[:, g, m] = torch.from_numpy(member.columns())
-        self._labels = labels.to(self.device).unbind(0)
+        further = [torch.as_tensor(c).to(self.dtype).expand(*self.shape, -1) for c in columns]
+        self._labels = [column.to(self.device) for column in (*labels.unbind(0), *further)]
 
     def _risk_tables(self) -> tuple[Tensor, Tensor, Loss]:
         """Tables (G, M, k, 5, 3), slopes (G, M, 1) and the loss of the members' risks."""
