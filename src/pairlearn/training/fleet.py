@@ -182,7 +182,7 @@ class Fleet:
         rows = torch.as_tensor(rows, device=self.device)
         rows = rows.expand(len(self.groups), -1) if rows.ndim == 1 else rows
         self.network.eval()
-        parts = [self.network(self.features[part]) for part in rows.split(EVALUATION_ROWS, dim=1)]
+        parts = [self.network(self._instances(part)) for part in rows.split(EVALUATION_ROWS, dim=1)]
         self.network.train()
         return torch.cat(parts, -1)
 
@@ -213,7 +213,13 @@ class Fleet:
         rows = torch.cat([self._left.gather(1, chosen), self._right.gather(1, chosen)], 1)
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
         u, v, *columns = (column.gather(2, position) for column in self._labels)
-        return self.step(self.features[rows], u, v, weight, *columns)
+        return self.step(self._instances(rows), u, v, weight, *columns)
+
+    def _instances(self, rows: Tensor) -> Tensor:
+        """Instances (G, R, ...) of rows (G, R)."""
+        if self.device.type == "cpu":  # where it is six times as fast as indexing
+            return self.features.index_select(0, rows.flatten()).unflatten(0, rows.shape)
+        return self.features[rows]
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
