@@ -100,7 +100,8 @@ class PairClassifier(PairPredictor):
     mean_, scale_ : array
         Of the standardisation (0 and 1 without).
     sign_ : int
-        −1 where the classes were exchanged to make the larger one the `majority`.
+        −1 where the model's outputs are log-odds of the negative class: similarities are
+        the same with the classes exchanged, and training may have found either.
     shift_ : float
         What is added to the log-odds for another prior.
     prior_ : float
@@ -283,7 +284,8 @@ class PairClassifier(PairPredictor):
                 held_prior=float(self.prior) if need == "prior" else None,
                 progress=progress,
             )
-        self.module_, self.history_, self.n_iter_ = trained.module, trained.history, trained.epoch
+        self.module_, self.sign_ = trained.module, trained.sign
+        self.history_, self.n_iter_ = trained.history, trained.epoch
 
     def _complete(
         self, features: NDArray[np.float32], table: Table, prior: float | None, seed: int
@@ -313,6 +315,7 @@ class PairClassifier(PairPredictor):
             random_state=seed,
             **options,
         )
+        self.sign_ = 1
         self.history_ = [asdict(one) for one in rounds]
         self.n_iter_ = len(rounds)
 
@@ -326,11 +329,11 @@ class PairClassifier(PairPredictor):
         """Which class is which, and at which prior; a warning if the stated one does not fit."""
         weight = table.instance_weight()
         used = weight > 0
-        self.sign_, self.shift_ = 1, 0.0
+        self.shift_ = 0.0
         z, weight = self._log_odds(features[used]), weight[used]
         mean = population.mean_posterior(z, weight)
         if need == "majority" and (mean > 0.5) != (self.majority == "positive"):
-            self.sign_, z, mean = -1, -z, 1 - mean
+            self.sign_, z, mean = -self.sign_, -z, 1 - mean
         affine = is_affine(self.risk)
         self.prior_ = prior if affine and prior is not None else mean
         # Where a table does not fix the constant, mean(p) is held to the prior.

@@ -138,7 +138,14 @@ class PairObjective:
     held_prior : float, optional
         Class prior π that mean(p) is held to, by KL(π ‖ mean p) of every batch. Without
         any similarity or class the posteriors are known only up to an added constant.
+
+    Attributes
+    ----------
+    sign : int
+        −1 to read outputs as log-odds of the negative class.
     """
+
+    sign = 1
 
     def __init__(
         self,
@@ -167,6 +174,7 @@ class PairObjective:
         self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
     ) -> Tensor:
         """The sum over a batch's kinds of row of their corrected risks."""
+        left, right = self.sign * left, self.sign * right
         terms = self._terms(left, right)
         share = weight / weight.sum()
         total = torch.zeros((), dtype=terms.dtype, device=terms.device)

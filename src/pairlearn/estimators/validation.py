@@ -113,7 +113,7 @@ def look_up(preprocessor: Any, ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray
     if hasattr(preprocessor, "iloc"):
         rows = preprocessor.index.get_indexer(ids)
         _refuse_unknown(ids, rows < 0, "index of the preprocessor")
-        features, names = preprocessor.to_numpy()[rows], preprocessor.columns.to_numpy()
+        features, names = preprocessor.to_numpy()[rows], np.asarray(preprocessor.columns)
     elif hasattr(preprocessor, "ids") and hasattr(preprocessor, "features"):
         known = np.asarray(preprocessor.ids)
         order = np.argsort(known, kind="stable")
