@@ -33,7 +33,7 @@ def one_thread():
 
 def linear(**options):
     options = {"epochs": 30, "learning_rate": 5e-2, "batch_size": 128} | options
-    return PairClassifier(model="linear", random_state=0, early_stopping=False, **options)
+    return PairClassifier(model="linear", random_state=0, **options)
 
 
 def draw(n=600, seed=0, intercept=-1.0):

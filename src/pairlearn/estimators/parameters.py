@@ -6,6 +6,7 @@ import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, get_args
 
+from pairlearn.estimators.models import is_scikit_learn
 from pairlearn.estimators.trainer import Recipe
 from pairlearn.risks import Risk, make_risk
 from pairlearn.training import Precision, choose_device
@@ -44,12 +45,18 @@ def check_parameters(estimator: PairClassifier) -> None:
         raise ValueError(
             "annotator_prior is the prior to shift from, and needs target_prior to shift to"
         )
+    risk_of(estimator, prior=0.3)  # any will do to find out whether there is such a risk
+    if is_scikit_learn(estimator.model) and is_affine(estimator.risk):
+        raise ValueError(
+            f"risk {estimator.risk!r}: a scikit-learn classifier is trained by the pair "
+            "likelihood; use risk='likelihood'"
+        )
     share: Any = estimator.labelled_weight
     if share != "auto" and not (_is_a(Real, share) and 0 < share < 1):
         raise ValueError(f"labelled_weight must be 'auto' or lie in (0, 1); got {share!r}")
     choices: dict[str, tuple[Any, ...]] = {
         "majority": (None, "positive", "negative"),
-        "early_stopping": ("auto", True, False),
+        "early_stopping": (True, False),
         "precision": ("auto", *get_args(Precision)),
     }
     for name, allowed in choices.items():

@@ -32,6 +32,7 @@ __all__ = [
     "disagreement",
     "find_majority",
     "log_odds",
+    "majority_told",
     "mean_posterior",
     "need_of",
     "prior_from_similarities",
@@ -65,9 +66,16 @@ def need_of(rows: Rows, affine: bool) -> Need:
     return "prior" if kinds <= {"difference", "preference"} else "nothing"
 
 
-def check_told(need: Need, prior: float | None, majority: str | None) -> None:
+def majority_told(prior: float | None, majority: Majority | None) -> Majority | None:
+    """The larger class if it was told, by name or by the prior."""
+    if majority is None and prior is not None and prior != 0.5:
+        return "positive" if prior > 0.5 else "negative"
+    return majority
+
+
+def check_told(need: Need, prior: float | None, majority: Majority | None) -> None:
     """Refuse a table that needs to be told what it was not."""
-    if need == "majority" and majority is None:
+    if need == "majority" and majority_told(prior, majority) is None:
         raise ValueError(
             "labels have similarities alone, which are the same with the two classes exchanged: "
             "pass majority='positive' or 'negative', the larger class, or give some "

@@ -138,7 +138,7 @@ def held_out_rows(rows: Rows, fraction: float, seed: int) -> NDArray[np.bool_]:
 
     Rows are connected where they share an item. Whole components are held out while they
     fit; where one component is most of the table, the rest is drawn from its pairs, all
-    rows of a pair together.
+    rows of a pair together. Some rows of every kind are left for training.
 
     Examples
     --------
@@ -162,6 +162,8 @@ def held_out_rows(rows: Rows, fraction: float, seed: int) -> NDArray[np.bool_]:
         ordered = np.sort(rows.ends[rest], axis=1)
         pair = np.unique(ordered[:, 0] * size + ordered[:, 1], return_inverse=True)[1]
         held_out[rest[_filled(pair, missing, rng)]] = True
+    # Training must know every kind of row: a kind that it would lose stays whole.
+    held_out &= np.isin(rows.kind, rows.kind[~held_out])
     return held_out
 
 

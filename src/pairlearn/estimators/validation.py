@@ -296,13 +296,18 @@ def _refuse_missing(name: str, values: NDArray[Any], ids: NDArray[Any] | None = 
     wrong = ~np.isfinite(values.reshape(len(values), -1)).all(1)
     if wrong.any():
         row = int(wrong.argmax())
-        which = f"row {row}" if ids is None else f"the row of id {ids[row]!r}"
+        which = f"row {row}" if ids is None else f"the row of id {_plain_id(ids, row)!r}"
         raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
 
 
 def _refuse_unknown(ids: NDArray[Any], unknown: NDArray[np.bool_], where: str) -> None:
     if unknown.any():
-        raise ValueError(f"id {ids[int(unknown.argmax())]!r} is not among the {where}")
+        one = _plain_id(ids, int(unknown.argmax()))
+        raise ValueError(f"id {one!r} is not among the {where}")
+
+
+def _plain_id(ids: NDArray[Any], row: int) -> Any:
+    return ids[row : row + 1].tolist()[0]
 
 
 def _same_length(name: str, length: int, n: int) -> None:
