@@ -26,7 +26,8 @@ from pairlearn.experiments.execute import execute, plan_fleets
 from pairlearn.models import MLP, make_model
 from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
 
-ACCURACIES = {"paper", "stratified", "annotator_paper", "annotator_stratified"}
+SUBSETS = ("paper", "stratified", "paper_shifted", "stratified_shifted")
+ACCURACIES = {*SUBSETS, *(f"annotator_{name}" for name in SUBSETS)}
 
 
 def blobs(official: bool) -> Dataset:
@@ -126,6 +127,21 @@ def by_hand(data: Dataset, run: Run) -> dict[str, float]:
             positive[test], run.prior, "stratified", classes=classes, seed=run.seed
         ),
     }
+    natural = run.prior if run.annotator == "calibrated" else positive[train].mean()
+
+    def accuracies(posterior):
+        """As they are, and with Bayes' rule moving them to the class prior of the pairs."""
+        one, other = (
+            posterior * run.prior / natural,
+            (1 - posterior) * (1 - run.prior) / (1 - natural),
+        )
+        told = {"": posterior > 0.5, "_shifted": one > other}
+        return {
+            f"{name}{suffix}": (decided == positive[test])[rows].mean()
+            for name, rows in subsets.items()
+            for suffix, decided in told.items()
+        }
+
     model = make_model(run.model, x.shape[1:], run.seed).double()
     adam = torch.optim.Adam(model.parameters(), lr=run.learning_rate, weight_decay=run.weight_decay)
     measured = []
@@ -138,11 +154,9 @@ def by_hand(data: Dataset, run: Run) -> dict[str, float]:
             risk(*logits, u[rows], v[rows]).backward()
             adam.step()
         with torch.no_grad():
-            told = model.eval()(x[test]).numpy() > 0
-        measured.append({k: (told == positive[test])[rows].mean() for k, rows in subsets.items()})
-    expected = {k: np.mean([m[k] for m in measured[-run.window :]]) for k in subsets}
-    agrees = (r[test] > 0.5) == positive[test]
-    return expected | {f"annotator_{k}": agrees[rows].mean() for k, rows in subsets.items()}
+            measured.append(accuracies(torch.sigmoid(model.eval()(x[test])).numpy()))
+    expected = {k: np.mean([m[k] for m in measured[-run.window :]]) for k in SUBSETS}
+    return expected | {f"annotator_{k}": value for k, value in accuracies(r[test]).items()}
 
 
 @pytest.mark.parametrize(
@@ -209,6 +223,27 @@ def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
     assert results(shuffled[:half]) | results(shuffled[half:]) == everything
     for run in mixed[:2]:
         assert results([run])[run.key()] == everything[run.key()]
+
+
+def test_what_a_risk_does_not_read_is_not_trained_again(monkeypatch):
+    trained = []
+    train = module.Benchmark.train
+
+    def counting(self, groups, *rest):
+        trained.extend(run for group in groups for run in group)
+        return train(self, groups, *rest)
+
+    monkeypatch.setattr(module.Benchmark, "train", counting)
+    runs = [make("likelihood-abs", prior_factor=f, label_noise=0.1) for f in (0.8, 1.0, 1.2)]
+    runs += [make("supervised", label_noise=n) for n in (0.0, 0.5)]
+    runs += [make("confdiff-abs", prior_factor=f) for f in (0.8, 1.2)]
+    found = results(runs)
+    assert len(trained) == 4
+    assert set(found) == {run.key() for run in runs}
+    for same in (runs[:3], runs[3:5]):
+        assert len({str(found[run.key()]) for run in same}) == 1
+    alone = results(runs[2:3])[runs[2].key()]
+    assert alone == found[runs[2].key()]
 
 
 def test_processes_give_the_same():

@@ -193,3 +193,64 @@ def test_hard_similarities() -> None:
 def test_errors_name_the_argument(similarity: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         estimate_prior(similarity, **options)
+
+
+# ---- weights and recurring items ----------------------------------------------------------------
+
+
+def test_weights_are_used() -> None:
+    # Weighted mean (3·.6 + .84)/4 = .66, so that π = (1 + √.32)/2.
+    estimate = estimate_prior([0.6, 0.84, NAN], weight=[3.0, 1.0, 5.0])
+    assert estimate.mean_similarity == pytest.approx(0.66)
+    assert estimate.value == pytest.approx((1 + math.sqrt(0.32)) / 2)
+    assert estimate.n == 2
+    scaled = estimate_prior([0.6, 0.84], weight=[30.0, 10.0])
+    assert (scaled.low, scaled.high) == pytest.approx((estimate.low, estimate.high))
+
+
+def test_equal_weights_and_distinct_items_change_nothing() -> None:
+    s = [0.9, 0.5, 0.64, 0.68]
+    items = np.arange(8).reshape(4, 2)
+    for interval in ("normal", "mcdiarmid"):
+        plain = estimate_prior(s, interval=interval)
+        for options in ({"weight": [2.0] * 4}, {"items": items}):
+            other = estimate_prior(s, interval=interval, **options)
+            assert (other.low, other.high) == pytest.approx((plain.low, plain.high))
+
+
+@pytest.mark.parametrize("items", [60, 150])
+def test_intervals_cover_when_items_recur(items: int) -> None:
+    rng = np.random.default_rng(1)
+    aware = ignorant = sure = 0
+    for _ in range(400):
+        r = rng.beta(0.9, 2.1, size=items)
+        left = rng.integers(0, items, 400)
+        right = (left + rng.integers(1, items, 400)) % items
+        s = r[left] * r[right] + (1 - r[left]) * (1 - r[right])
+        pairs = np.stack([left, right], 1)
+        for estimate, kind in (
+            (estimate_prior(s, "negative", items=pairs), "aware"),
+            (estimate_prior(s, "negative"), "ignorant"),
+            (estimate_prior(s, "negative", items=pairs, interval="mcdiarmid"), "sure"),
+        ):
+            covered = estimate.low <= 0.3 <= estimate.high
+            aware += covered and kind == "aware"
+            ignorant += covered and kind == "ignorant"
+            sure += covered and kind == "sure"
+    assert 0.9 <= aware / 400 <= 0.98
+    assert ignorant / 400 < 0.87
+    assert sure / 400 >= 0.99
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": [1.0, -1.0]}, "weight must be positive and finite; row 1 is -1: drop pairs"),
+        ({"weight": [1.0]}, r"weight must have shape \(2,\)"),
+        ({"items": [[1, 2]]}, r"items must have shape \(2, 2\)"),
+        ({"items": [[1, 2], [3, 3]]}, "items row 1 pairs item 3 with itself"),
+    ],
+)
+def test_errors_of_weights_and_items(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        estimate_prior([0.5, 0.6], **options)

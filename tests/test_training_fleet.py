@@ -191,6 +191,7 @@ def test_accuracy_is_counted_right():
             rng.permutation(120)[:50],
             rng.random(50) < 0.4,
             {"first": np.arange(20), "odd ones": rng.permutation(50)[:7]},
+            {"odd ones": 0.4},
         )
         for _ in range(2)
     ]
@@ -208,7 +209,8 @@ def test_accuracy_is_counted_right():
             with torch.no_grad():
                 logits = module(torch.as_tensor(X[test.rows]).double()).numpy()
             for name, subset in test.subsets.items():
-                right = [(logits[i] > 0) == test.positive[i] for i in subset]
+                threshold = 0.4 if name == "odd ones" else 0.0
+                right = [(logits[i] > threshold) == test.positive[i] for i in subset]
                 assert accuracy[name][g, m] == pytest.approx(sum(right) / len(right), abs=1e-12)
 
 
@@ -381,3 +383,51 @@ def test_other_refusals():
         Fleet(X, two, "linear", precision="half")
     with pytest.raises(ValueError, match="model 'mpl' is unknown"):
         Fleet(X, two, "mpl")
+
+
+# --- used again ----------------------------------------------------------------------------
+
+
+def other_groups():
+    _, ends, labels = draw(5)
+    test = TestSet(np.arange(40), X[:40, 0] > 0)
+    return [
+        Group(ends, [member("sconf-abs", 0.3, labels, seed=4), member(labels=labels)], 7, test),
+        Group(ENDS, [member("supervised", labels=LABELS > 0.5, seed=1), member()], 1, test),
+    ]
+
+
+@pytest.mark.parametrize("precision", ["float64", "bf16"])
+def test_a_fleet_that_restarts_is_a_new_one(precision):
+    first = [Group(ENDS, [member(), member("convex-0.5-relu")], s) for s in range(2)]
+    fleet = trained(first, precision=precision)
+    fleet.restart(other_groups())
+    again = fleet.fit(4, window=2)
+    fresh = Fleet(X, other_groups(), batch_size=16, precision=precision, device="cpu")
+    accuracy = fresh.fit(4, window=2)
+    for g in range(2):
+        for m in range(2):
+            assert torch.equal(flat(fleet.module(g, m)), flat(fresh.module(g, m)))
+    assert np.array_equal(again["all"], accuracy["all"])
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [Group(ENDS, [member()])],
+        [Group(ENDS[:50], [member(labels=LABELS[:50])] * 2)],
+        [Group(ENDS, [member(), member(learning_rate=1e-4)])],
+    ],
+    ids=["sizes", "pairs", "rates"],
+)
+def test_a_fleet_does_not_restart_with_another_shape(groups):
+    fleet = trained([Group(ENDS, [member(), member("sconf-abs")])])
+    with pytest.raises(ValueError, match="same sizes, rates and number of pairs"):
+        fleet.restart(groups)
+
+
+def test_a_module_of_ones_own_does_not_restart():
+    group = Group(ENDS, [member()])
+    fleet = Fleet(X, [group], torch.nn.Linear(DIM, 1), device="cpu")
+    with pytest.raises(ValueError, match="not with a module of your own"):
+        fleet.restart([group])

@@ -271,6 +271,33 @@ def test_a_module_of_ones_own_equals_the_plain_loop(make):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9, msg=name)
 
 
+class OnImages(nn.Module):
+    """Convolutions, whose weights are laid out channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Conv2d(3, 5, 3, padding=1)
+        self.two = nn.Conv2d(5, 4, (3, 2), stride=2)
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.two(torch.relu(self.one(x)))).mean((2, 3)))
+
+
+def test_a_network_of_images_equals_the_plain_loop():
+    _, ends, told = draw(9)
+    x = np.random.default_rng(0).normal(size=(ends.max() + 1, 3, 6, 6)).astype(np.float32)
+    member = Member(make_risk("likelihood-abs"), told.to_array())
+    group = Group(ends, [member], seed=2)
+    torch.manual_seed(0)
+    own = OnImages()
+    torch.manual_seed(0)
+    plain = plain_loop(OnImages(), x, group, member, batch=50, dtype=torch.float64)
+    Fleet(x, [group], own, batch_size=50, device="cpu", precision="float64").fit(EPOCHS)
+    for ours, theirs in zip(own.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
 def test_batch_norm_of_ones_own_module_keeps_running_statistics():
     own, plain, _ = own_module(lambda: MLP(DIM, (9,), norm="all"), precision="float32")
     steps = EPOCHS * 3  # 120 pairs in batches of 50

@@ -115,6 +115,8 @@ def train_annotators(
         batch_size=batch_size // 2,
         device=device,
         precision=precision,
+        # Ten epochs do not repay what compiling a deep network takes.
+        compiled=False if model == "resnet34" else None,
     )
     fleet.fit(epochs, progress=progress)
     posteriors: NDArray[np.float32] = (

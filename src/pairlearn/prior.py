@@ -19,6 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+
+from pairlearn.columns import weights_of
+from pairlearn.dependence import Dependence
 
 __all__ = ["PriorEstimate", "estimate_prior"]
 
@@ -34,7 +38,7 @@ class PriorEstimate:
     mean_similarity : float
         mean(s); below ½ no prior fits, and the estimate is ½.
     n : int
-        Similarities used: missing ones are left out.
+        Similarities used: missing ones are left out, all others count.
     """
 
     value: float
@@ -50,8 +54,10 @@ def estimate_prior(
     *,
     interval: Literal["normal", "mcdiarmid"] = "normal",
     confidence: float = 0.95,
+    weight: Any = None,
+    items: Any = None,
 ) -> PriorEstimate:
-    """Estimate π₊ from the similarities of independent pairs.
+    """Estimate π₊ from the similarities of pairs with independent ends.
 
     Parameters
     ----------
@@ -65,6 +71,12 @@ def estimate_prior(
         in [0, 1]: it holds for every n, and is wider.
     confidence : float
         Coverage of the interval, in (0, 1).
+    weight : array of shape (n,), optional
+        Weights of the pairs in mean(s), for instance inverse probabilities of inclusion.
+    items : array of shape (n, 2), optional
+        Ids of both ends. Items that recur make pairs dependent: the "normal" interval then
+        uses the dyadic-robust variance (`pairlearn.evaluation.dependence`), "mcdiarmid"
+        that mean(s) moves by an item's share of the weight if the item changes.
 
     Returns
     -------
@@ -82,16 +94,18 @@ def estimate_prior(
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")
     if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
-    s = _given_similarities(similarity)
-    mean, n = float(s.mean()), len(s)
+    s, share, dependence = _given_similarities(similarity, weight, items)
+    mean, n = float(share @ s), len(s)
     if interval == "normal":
         if n < 2:
             raise ValueError("similarity has one value: a normal interval needs at least two")
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * float(s.std(ddof=1)) / math.sqrt(n)
+        variance = float(dependence.variance(share * (s - mean)))
+        half = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(variance)
     elif interval == "mcdiarmid":
         if s.min() < 0 or s.max() > 1:
             raise ValueError("similarity leaves [0, 1]: McDiarmid's interval needs bounded values")
-        half = math.sqrt(math.log(2 / (1 - confidence)) / (2 * n))
+        squares = dependence.squared_shares(share)
+        half = math.sqrt(math.log(2 / (1 - confidence)) * squares / 2)
     else:
         raise ValueError(f"interval must be 'normal' or 'mcdiarmid'; got {interval!r}")
     value, low, high = (_majority_share(m) for m in (mean, mean - half, mean + half))
@@ -100,7 +114,10 @@ def estimate_prior(
     return PriorEstimate(value, low, high, mean, n)
 
 
-def _given_similarities(similarity: Any) -> Any:
+def _given_similarities(
+    similarity: Any, weight: Any, items: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Dependence]:
+    """The similarities that are given, their shares of the weight, and which share items."""
     if isinstance(similarity, torch.Tensor):
         similarity = similarity.detach().double().cpu().numpy()
     try:
@@ -109,12 +126,14 @@ def _given_similarities(similarity: Any) -> Any:
         raise ValueError(f"similarity must be numbers: {error}") from None
     if s.ndim != 1:
         raise ValueError(f"similarity must have shape (n,); got {s.shape}")
-    s = s[~np.isnan(s)]
-    if not len(s):
+    given = ~np.isnan(s)
+    if not given.any():
         raise ValueError("similarity has no value: every entry is missing, or it is empty")
-    if not np.isfinite(s).all():
+    if not np.isfinite(s[given]).all():
         raise ValueError("similarity is infinite somewhere: use NaN where it is not given")
-    return s
+    weights = weights_of(weight, len(s))[given]
+    dependence = Dependence.of(items, len(s)).rows(given)
+    return s[given], weights / weights.sum(), dependence
 
 
 def _majority_share(mean_similarity: float) -> float:

@@ -8,7 +8,11 @@ import typer
 
 from pairlearn import __version__
 from pairlearn.cli import bench
+from pairlearn.cli.check import check
 from pairlearn.cli.demo import demo
+from pairlearn.cli.plan import plan
+from pairlearn.cli.prior import prior
+from pairlearn.cli.simulate import simulate
 
 __all__ = ["app", "main"]
 
@@ -36,7 +40,8 @@ def options(
     """Learn a binary classifier from pairs annotated with soft judgements."""
 
 
-app.command()(demo)
+for command in (demo, simulate, check, prior, plan):
+    app.command()(command)
 app.add_typer(bench.app, name="bench")
 
 

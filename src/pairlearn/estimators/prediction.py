@@ -108,7 +108,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read a classifier that `save` wrote; a module of your own is asked for."""
         from pairlearn.estimators.model_folder import load_classifier
 
-        loaded: Self = load_classifier(path, module, cls)
+        loaded: Self = load_classifier(cls, path, module)
         return loaded
 
     def __sklearn_tags__(self) -> Any:

@@ -8,12 +8,13 @@ run side by side in processes of one thread each.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
 from pairlearn.datasets import Dataset, as_features, as_images, load, split_indices
 from pairlearn.experiments.spec import Run
-from pairlearn.risks import make_risk
+from pairlearn.risks import Supervised, make_risk
 from pairlearn.sampling import sample_pairs, subset_at_prior
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 
@@ -71,12 +72,17 @@ def execute(
     ------
     (Run, dict)
         Accuracies, means over the run's window: "paper" and "stratified" on the two
-        test subsets, "annotator_paper" and "annotator_stratified" of the annotator.
+        test subsets, "annotator_paper" and "annotator_stratified" of the annotator; and
+        all four with "_shifted", where log-odds are moved from the class prior of the
+        annotator's population to that of the pairs.
     """
-    asked = set(runs)
+    # Runs that differ in what their risk does not read are trained once.
+    alike = _grouped(runs, _as_trained)
+    asked = set(alike)
+    among = list(_grouped(among or runs, _as_trained))
     on_cuda = choose_device(device).type == "cuda"
     plans = []
-    for key, members in _grouped(among or runs, lambda run: (run.dataset, run.model)).items():
+    for key, members in _grouped(among, lambda run: (run.dataset, run.model)).items():
         fleets = plan_fleets(members, MODELS_ON_CUDA if on_cuda else MEMBERS_ON_CPU)
         fleets = [fleet for fleet in fleets if any(asked.intersection(group) for group in fleet)]
         if fleets:
@@ -98,7 +104,8 @@ def execute(
             done += sum(run.epochs for run, _ in results)
             if progress is not None:
                 progress(done, total, name)
-            yield from ((run, accuracies) for run, accuracies in results if run in asked)
+            for trained, accuracies in results:
+                yield from ((run, dict(accuracies)) for run in alike.get(trained, []))
 
 
 @dataclass
@@ -114,6 +121,7 @@ class Benchmark:
         prepare = as_images if self.model == "resnet34" else as_features
         self.features = prepare(self.dataset.x, self.dataset.spec)
         self.positive = self.dataset.spec.is_positive(self.dataset.y)
+        self._used: Fleet | None = None
 
     def rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the training and of the test split."""
@@ -154,14 +162,7 @@ class Benchmark:
     ) -> list[Result]:
         """Train one fleet and measure it."""
         run = groups[0][0]
-        fleet = Fleet(
-            self.features,
-            [self._group(group, annotators) for group in groups],
-            self.model,
-            batch_size=run.batch_size,
-            device=self.device,
-            precision=self.precision,
-        )
+        fleet = self._fleet([self._group(group, annotators) for group in groups], run.batch_size)
         history = fleet.fit(run.epochs, window=run.window, progress=progress)
         results = []
         for g, group in enumerate(groups):
@@ -169,12 +170,30 @@ class Benchmark:
             assert test is not None
             for m, one in enumerate(group):
                 accuracy = {name: float(values[:, g, m].mean()) for name, values in history.items()}
-                told = annotators[_annotator_of(one)][test.rows] > 0.5
+                told = annotators[_annotator_of(one)][test.rows]
                 for name, subset in test.subsets.items():
-                    agreement = told[subset] == test.positive[subset]
+                    threshold = 1 / (1 + np.exp(-test.thresholds.get(name, 0.0)))
+                    agreement = (told[subset] > threshold) == test.positive[subset]
                     accuracy[f"annotator_{name}"] = float(agreement.mean())
                 results.append((one, accuracy))
         return results
+
+    def _fleet(self, groups: list[Group], batch_size: int) -> Fleet:
+        """A fleet of these groups; for one convolutional net after another the same one."""
+        if self._used is not None and self._used.can_restart(groups):
+            self._used.restart(groups)
+            return self._used
+        fleet = Fleet(
+            self.features,
+            groups,
+            self.model,
+            batch_size=batch_size,
+            device=self.device,
+            precision=self.precision,
+        )
+        if self.model == "resnet34":
+            self._used = fleet
+        return fleet
 
     def _group(
         self,
@@ -200,16 +219,24 @@ class Benchmark:
         positive, classes = self.positive[rows], self.dataset.y[rows]
         # Only the image sets were truncated in class order; the others were shuffled.
         in_order = classes if self.dataset.spec.official_split else None
+        subsets = {
+            "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
+            "stratified": subset_at_prior(
+                positive, run.prior, "stratified", classes=classes, seed=run.seed
+            ),
+        }
+        shifted = {f"{name}_shifted": rows for name, rows in subsets.items()}
         return TestSet(
-            rows,
-            positive,
-            {
-                "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
-                "stratified": subset_at_prior(
-                    positive, run.prior, "stratified", classes=classes, seed=run.seed
-                ),
-            },
+            rows, positive, subsets | shifted, dict.fromkeys(shifted, -self._prior_shift(run))
         )
+
+    def _prior_shift(self, run: Run) -> float:
+        """What to add to the log-odds of the annotator's population to get to the pairs'."""
+        if run.annotator == "calibrated":
+            return 0.0
+        train, _ = self.rows(run.seed)
+        natural = self.positive[train].mean()
+        return math.log(run.prior / (1 - run.prior)) - math.log(natural / (1 - natural))
 
 
 def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
@@ -263,6 +290,14 @@ def _with_starts(
     for fleet in fleets:
         yield start, fleet
         start += sum(run.epochs for run in _runs_of([fleet]))
+
+
+def _as_trained(run: Run) -> Run:
+    """The run with ε = 1 or σ = 0 where its risk reads neither prior nor judgements."""
+    risk = make_risk(run.method, prior=run.estimator_prior)
+    if isinstance(risk, Supervised):
+        return replace(run, prior_factor=1.0, label_noise=0.0)
+    return run if hasattr(risk, "prior") else replace(run, prior_factor=1.0)
 
 
 def _annotator_of(run: Run) -> tuple[int, float | None]:

@@ -32,6 +32,7 @@ __all__ = ["Fleet", "Precision", "choose_device"]
 
 Precision = Literal["float64", "float32", "tf32", "bf16"]
 EVALUATION_ROWS = 2048
+PARTIAL_RISKS = 6  # of the convex combination, which has the most
 
 
 class Fleet:
@@ -101,25 +102,29 @@ class Fleet:
         self.shape = len(self.groups), max(self.sizes)
         self.epoch = 0
         self.history: list[dict[str, NDArray[np.float64]]] = []
+        self._shuffled: dict[int, tuple[Tensor, Tensor]] = {}
         self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
         if isinstance(model, str) and model != "resnet34":
             self.features = self.features.flatten(1)
+        self.model, self.objective = model, objective
         self.network = self._make_network(model).to(self.device)
         self.network.train()
-        self._upload(objective)
+        self._held = [tensor.to(self.device) for tensor in self._pairs_and_labels(objective)]
         on_cuda = self.device.type == "cuda"
         self.step = Step(
             self.network,
             self._per_member("learning_rate"),
             self._per_member("weight_decay"),
             *self._risk_tables(),
-            compiled=on_cuda if compiled is None else compiled,
+            compiled_pairs=self.batch_size if (on_cuda if compiled is None else compiled) else None,
             objective=objective,
         )
         self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
         if on_cuda:
+            # Convolutions differ in speed by algorithm; cuDNN may try them.
+            torch.backends.cudnn.benchmark = True
             self._step = GraphedStep(self._train_step)
 
     def fit(
@@ -164,6 +169,8 @@ class Fleet:
                 risk += self._step(chosen, weight)
                 steps += 1
             self.epoch += 1
+            if self.epoch < epochs:
+                self._shuffle(self.epoch)  # while the device is still busy
             if tested and self.epoch > epochs - window:
                 self.history.append(self.accuracy())
             if progress is not None:
@@ -192,17 +199,45 @@ class Fleet:
         if any(test is None for test in tests):
             raise ValueError("accuracy needs a test set in every group")
         rows = np.stack([test.rows for test in tests if test is not None])
-        predicted = (self.logits(rows) > 0).cpu().numpy()
-        right = predicted == np.stack([t.positive for t in tests if t is not None])[:, None]
+        logits = self.logits(rows).cpu().numpy()
         names = list(tests[0].subsets) if tests[0] is not None and tests[0].subsets else ["all"]
-        accuracy = {name: np.full(right.shape[:2], np.nan) for name in names}
+        accuracy = {name: np.full(logits.shape[:2], np.nan) for name in names}
         for g, test in enumerate(tests):
             assert test is not None
             for name in names:
                 subset = test.subsets[name] if test.subsets else slice(None)
-                members = right[g, : self.sizes[g]]
-                accuracy[name][g, : self.sizes[g]] = members[:, subset].mean(-1)
+                predicted = logits[g, : self.sizes[g]][:, subset] > test.thresholds.get(name, 0.0)
+                accuracy[name][g, : self.sizes[g]] = (predicted == test.positive[subset]).mean(-1)
         return accuracy
+
+    def can_restart(self, groups: Sequence[Group]) -> bool:
+        """Whether `restart` takes these groups."""
+
+        def shape(groups: Sequence[Group]) -> object:
+            members = [[(m.learning_rate, m.weight_decay) for m in g.members] for g in groups]
+            return len(groups[0].pairs), members
+
+        own = not isinstance(self.model, str) or self.objective is not None
+        return not own and shape(groups) == shape(self.groups)
+
+    def restart(self, groups: Sequence[Group]) -> None:
+        """Begin anew with other groups of the same sizes, rates and number of pairs.
+
+        What was compiled and recorded stays in use: it depends on shapes alone, since a
+        risk is a table of numbers.
+        """
+        check_groups(groups, len(self.features))
+        if not self.can_restart(groups):
+            raise ValueError(
+                "a fleet restarts with groups of the same sizes, rates and number of pairs, and "
+                "not with a module of your own, nor with an objective"
+            )
+        self.groups = list(groups)
+        self.network.load_state_dict(self._make_network(self.model).state_dict())
+        for held, new in zip(self._held, self._pairs_and_labels(), strict=True):
+            held.copy_(new)
+        self.step.restart(*self._risk_tables()[:2])
+        self.epoch, self.history, self._shuffled = 0, [], {}
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the trained models as a plain module."""
@@ -210,9 +245,10 @@ class Fleet:
 
     def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
         """One step on the pairs `chosen` (G, B): the sum of the members' risks."""
-        rows = torch.cat([self._left.gather(1, chosen), self._right.gather(1, chosen)], 1)
+        left, right, *labels = self._held
+        rows = torch.cat([left.gather(1, chosen), right.gather(1, chosen)], 1)
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
-        u, v, *columns = (column.gather(2, position) for column in self._labels)
+        u, v, *columns = (column.gather(2, position) for column in labels)
         return self.step(self._instances(rows), u, v, weight, *columns)
 
     def _instances(self, rows: Tensor) -> Tensor:
@@ -224,6 +260,15 @@ class Fleet:
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
+        if epoch not in self._shuffled:
+            self._shuffle(epoch)
+        chosen, weights = self._shuffled.pop(epoch)
+        for start in range(0, chosen.shape[1], self.batch_size):
+            batch = slice(start, start + self.batch_size)
+            yield chosen[:, batch], weights[batch]
+
+    def _shuffle(self, epoch: int) -> None:
+        """Put an epoch's order of the pairs on the device, a short last batch filled up."""
         orders = {
             seed: permutation(stream(seed, "batches", epoch), self.pairs)
             for seed in {group.seed for group in self.groups}
@@ -236,9 +281,7 @@ class Fleet:
             weight = np.pad(weight, (0, missing))
         chosen = torch.from_numpy(order).to(self.device)
         weights = torch.from_numpy(weight).to(self.device, self.dtype)
-        for start in range(0, order.shape[1], self.batch_size):
-            batch = slice(start, start + self.batch_size)
-            yield chosen[:, batch], weights[batch]
+        self._shuffled = {epoch: (chosen, weights)}
 
     def _make_network(self, model: str | nn.Module) -> Network:
         shape = tuple(self.features.shape[1:])
@@ -259,26 +302,26 @@ class Fleet:
             grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
-    def _upload(self, objective: Objective | None) -> None:
-        """Pairs and labels of all members as stacked tensors."""
-        columns = () if objective is None else objective.columns
+    def _pairs_and_labels(self, objective: Objective | None = None) -> list[Tensor]:
+        """Both ends (G, n) of the pairs, judgements and further columns (G, M, n)."""
         if len(self.groups) > 1 and objective is not None:
             raise ValueError("an objective of your own trains one group")
+        columns = () if objective is None else objective.columns
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
-        self._left, self._right = torch.from_numpy(ends).to(self.device).unbind(-1)
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
                 labels[:, g, m] = torch.from_numpy(member.columns())
         further = [torch.as_tensor(c).to(self.dtype).expand(*self.shape, -1) for c in columns]
-        self._labels = [column.to(self.device) for column in (*labels.unbind(0), *further)]
+        return [*torch.from_numpy(ends).unbind(-1), *labels.unbind(0), *further]
 
     def _risk_tables(self) -> tuple[Tensor, Tensor, Loss]:
         """Tables (G, M, k, 5, 3), slopes (G, M, 1) and the loss of the members' risks."""
         risks = [member.risk for group in self.groups for member in group.members]
         if any(risk.loss.name != risks[0].loss.name for risk in risks):
             raise ValueError("the risks of a fleet must share one loss")
-        rows = max(len(risk.table) for risk in risks)
+        # As many rows as any risk has, so that a fleet may restart with other risks.
+        rows = max(PARTIAL_RISKS, *(len(risk.table) for risk in risks))
         tables = torch.zeros(*self.shape, rows, len(TERMS), len(BASIS), dtype=self.dtype)
         slopes = torch.zeros(*self.shape, 1, dtype=self.dtype)
         for g, group in enumerate(self.groups):

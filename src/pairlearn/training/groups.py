@@ -68,6 +68,8 @@ class TestSet:
         Their classes.
     subsets : mapping of str to array of int
         Positions in `rows`; "all" by default.
+    thresholds : mapping of str to float
+        Logits above which an instance of a subset counts as positive, where not zero.
     """
 
     __test__ = False  # pytest: not a test
@@ -75,6 +77,7 @@ class TestSet:
     rows: Any
     positive: Any
     subsets: Mapping[str, Any] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

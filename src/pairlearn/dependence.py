@@ -1,0 +1,125 @@
+"""Variances of sums over pairs, where pairs that share an item depend on each other.
+
+An estimate is, to first order, a sum of influences ψ over pairs. Pairs without a
+common item are independent, all others may not be, so that
+
+    Var = Σ ψ_m ψ_m'  over all (m, m') with an item in common        (dyadic-robust)
+        = Σ_items (Σ ψ of the item's pairs)² − Σ_couples (Σ ψ of the couple's rows)²,
+
+because two rows about the same couple of items meet at both of them. Several judgements
+of one pair are such rows. Cost: linear in the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+__all__ = ["Dependence"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Which of n pairs share items.
+
+    Examples
+    --------
+    Two pairs with the item 7 in common; the variance is ψ₁² + ψ₂² + 2ψ₁ψ₂, times 3
+    for the small number of items, 3/(3 − 2):
+
+    >>> shared = Dependence.of(np.array([[7, 1], [7, 2]]), 2)
+    >>> float(shared.variance(np.array([1.0, 2.0])))
+    27.0
+    """
+
+    n: int
+    ends: Codes | None
+    couples: Codes | None
+
+    @classmethod
+    def of(cls, items: Any, n: int) -> Dependence:
+        """From the ids (n, 2) of both ends of each pair; None: all are distinct."""
+        if items is None:
+            return cls(n, None, None)
+        ids = items.detach().cpu().numpy() if isinstance(items, torch.Tensor) else np.asarray(items)
+        if ids.shape != (n, 2):
+            raise ValueError(
+                f"items must have shape ({n}, 2), the ids of both ends; got {ids.shape}"
+            )
+        if ids.dtype.kind not in "iuUS":
+            raise ValueError(f"items must be integer or text ids; got {ids.dtype}")
+        selves = ids[:, 0] == ids[:, 1]
+        if selves.any():
+            row = int(selves.argmax())
+            raise ValueError(
+                f"items row {row} pairs item {ids[row, 0]} with itself: drop such rows, "
+                "they say nothing about the classes"
+            )
+        names, codes = np.unique(ids, return_inverse=True)
+        ends = codes.reshape(n, 2)
+        keys = ends.min(1) * len(names) + ends.max(1)
+        return cls(n, ends, np.unique(keys, return_inverse=True)[1].reshape(n))
+
+    def rows(self, mask: NDArray[np.bool_]) -> Dependence:
+        """The same for some of the rows."""
+        return Dependence.of(None if self.ends is None else self.ends[mask], int(mask.sum()))
+
+    def variance(self, influence: Floats) -> Floats:
+        """Variance of the sum of each column of influences (n,) or (n, k).
+
+        Sums over items can be negative by chance. Then, as a floor, rows about one
+        couple count together and different couples as independent.
+        """
+        if self.ends is None or self.couples is None:
+            return np.asarray((influence**2).sum(0) * _small_sample(2 * self.n))
+        floor = (_sums(influence, self.couples) ** 2).sum(0)
+        every = (self._item_sums(influence) ** 2).sum(0) - floor
+        return np.asarray(np.maximum(every, floor) * _small_sample(self._items()))
+
+    def covariance(self, influence: Floats) -> Floats:
+        """Covariance (k, k) of the sums of influences (n, k), positive semi-definite."""
+        if self.ends is None or self.couples is None:
+            return np.asarray(influence.T @ influence * _small_sample(2 * self.n))
+        items, couples = self._item_sums(influence), _sums(influence, self.couples)
+        values, vectors = np.linalg.eigh(items.T @ items - couples.T @ couples)
+        positive = (vectors * values.clip(0)) @ vectors.T
+        return np.asarray(positive * _small_sample(self._items()))
+
+    def squared_shares(self, weight: Floats) -> float:
+        """Σ (share of the weight)² over what can change alone: items that recur, else pairs."""
+        distinct = self.ends is None or self._items() == 2 * self.n
+        shares = weight if distinct else self._item_sums(weight)
+        return float((shares**2).sum() / weight.sum() ** 2)
+
+    def effective_ends(self, weight: Floats) -> float:
+        """(Σ d)²/Σ d² over items of weight d: 2n for distinct items of equal weight."""
+        if self.ends is None:
+            return float(2 * weight.sum() ** 2 / (weight**2).sum())
+        shares = self._item_sums(weight)
+        return float(shares.sum() ** 2 / (shares**2).sum())
+
+    def _items(self) -> int:
+        return 0 if self.ends is None else int(self.ends.max()) + 1
+
+    def _item_sums(self, influence: Floats) -> Floats:
+        assert self.ends is not None
+        twice = np.concatenate([influence, influence])
+        return _sums(twice, self.ends.T.reshape(-1))
+
+
+def _sums(values: Floats, codes: Codes) -> Floats:
+    if values.ndim == 1:
+        return np.asarray(np.bincount(codes, values), np.float64)
+    return np.stack([np.asarray(np.bincount(codes, v), np.float64) for v in values.T], 1)
+
+
+def _small_sample(items: int) -> float:
+    """m/(m − 2) for m items: n/(n − 1) for n pairs of distinct items."""
+    return items / max(items - 2, 1)

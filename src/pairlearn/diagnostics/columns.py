@@ -1,0 +1,96 @@
+"""A table of judgements as arrays that the checks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.tables import PairTable
+
+__all__ = ["Columns"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, with items and annotators as numbers.
+
+    Attributes
+    ----------
+    s, c, weight : array of float
+        Similarity and difference (NaN where not given) and weight.
+    preference : array of int
+        −1 left, +1 right, 0 none.
+    ends : array of int, shape (n, 2)
+        Numbers of the two items.
+    ids : array
+        The items in the order of their numbers.
+    who : array of int
+        Numbers of the annotators, −1 where the table does not name them.
+    annotators : array
+        Their names.
+    """
+
+    s: Floats
+    c: Floats
+    preference: Indices
+    weight: Floats
+    ends: Indices
+    ids: NDArray[Any]
+    who: Indices
+    annotators: NDArray[Any]
+
+    @classmethod
+    def of(cls, table: PairTable) -> Columns:
+        """Read them from a table."""
+        n = len(table)
+        both: NDArray[Any] = np.concatenate([table.left, table.right])
+        ids, numbers = np.unique(both, return_inverse=True)
+        if table.annotator is None:
+            names, who = np.empty(0, dtype=np.str_), np.full(n, -1)
+        else:
+            names, who = np.unique(table.annotator, return_inverse=True)
+            if len(names) and names[0] == "":  # the empty name sorts first
+                names, who = names[1:], who - 1
+        choice = np.zeros(n, np.int64) if table.preference is None else table.preference
+        return cls(
+            s=table.similarity,
+            c=table.difference,
+            preference=choice.astype(np.int64),
+            weight=np.ones(n) if table.weight is None else table.weight,
+            ends=numbers.reshape(2, n).T.astype(np.int64),
+            ids=ids,
+            who=who.reshape(-1).astype(np.int64),
+            annotators=names,
+        )
+
+    def __len__(self) -> int:
+        return len(self.s)
+
+    @cached_property
+    def has_s(self) -> NDArray[np.bool_]:
+        """Rows with a similarity."""
+        return ~np.isnan(self.s)
+
+    @cached_property
+    def has_c(self) -> NDArray[np.bool_]:
+        """Rows with a difference."""
+        return ~np.isnan(self.c)
+
+    @cached_property
+    def pair(self) -> Indices:
+        """Number of the unordered pair of each row."""
+        low, high = self.ends.min(axis=1), self.ends.max(axis=1)
+        _, numbers = np.unique(low * len(self.ids) + high, return_inverse=True)
+        return numbers.reshape(-1).astype(np.int64)
+
+    @cached_property
+    def turn(self) -> Indices:
+        """+1, or −1 where a row has its pair the other way round: it changes the sign of c."""
+        return np.where(self.ends[:, 0] <= self.ends[:, 1], 1, -1)

@@ -1,0 +1,161 @@
+"""What was found in a table of judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.prior import PriorEstimate
+
+__all__ = ["CheckReport", "Finding", "Severity", "Summary", "finding_at"]
+
+Severity = Literal["error", "warning", "note"]
+SHOWN = 5
+"""Rows or ids that a finding names."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about a table.
+
+    Attributes
+    ----------
+    severity : {"error", "warning", "note"}
+        An error keeps the table from being used as it is; a warning is probably a
+        mistake; a note is good to know.
+    code : str
+        A short name that stays the same from version to version.
+    message : str
+        What it is, what it means and what to do.
+    count : int
+        How many rows (or items, or annotators) it is about; 0 for the whole table.
+    rows : tuple of int
+        The first of the rows, counted from 1 without the header.
+    ids : tuple
+        The first of the items or annotators.
+
+    Examples
+    --------
+    >>> Finding("note", "weights", "Weights differ.", count=3).severity
+    'note'
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    count: int = 0
+    rows: tuple[int, ...] = ()
+    ids: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table of judgements in numbers.
+
+    Attributes
+    ----------
+    rows, pairs, items, annotators : int
+        Judgements, distinct unordered pairs, distinct items, and annotators (0 where the
+        table does not say).
+    both, similarity_only, difference_only, preference_only, preference : int
+        Rows by what they say; `preference` counts all that have one, alone or not.
+    effective_rows : float
+        (Σw)²/Σw² of the weights.
+    infeasible, above_edge, below_parabola : int
+        Rows with both judgements that no posteriors produce, and on which side.
+    infeasible_distance : float
+        Their mean distance to the feasible region in the (c, s) plane.
+    prior : PriorEstimate or None
+        What the similarities imply; on the side of ½ of `majority` or of the stated
+        prior, and else on the lower side.
+    components, seen_once : int
+        Components of the graph of pairs, and items that are in one pair.
+    largest_component : float
+        Share of the items in the largest component.
+    learnable : str
+        What the table can teach.
+    """
+
+    rows: int
+    pairs: int
+    items: int
+    annotators: int
+    both: int
+    similarity_only: int
+    difference_only: int
+    preference_only: int
+    preference: int
+    effective_rows: float
+    infeasible: int
+    above_edge: int
+    below_parabola: int
+    infeasible_distance: float
+    prior: PriorEstimate | None
+    components: int
+    largest_component: float
+    seen_once: int
+    learnable: str
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The result of `check`.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Errors first, then warnings, then notes.
+    summary : Summary
+        The table in numbers.
+
+    Examples
+    --------
+    >>> from pairlearn.diagnostics import check
+    >>> from pairlearn.tables import PairTable
+    >>> report = check(PairTable([1, 1], [2, 1], [0.5, 1.0], [0.1, 0.0]))
+    >>> report.ok, report.of("error")[0].code
+    (False, 'self-pair')
+    """
+
+    findings: tuple[Finding, ...]
+    summary: Summary
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return not self.of("error")
+
+    def of(self, severity: Severity) -> list[Finding]:
+        """The findings of one severity."""
+        return [finding for finding in self.findings if finding.severity == severity]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "ok": self.ok,
+            "findings": [asdict(finding) for finding in self.findings],
+            "summary": asdict(self.summary),
+        }
+
+
+def finding_at(
+    severity: Severity,
+    code: str,
+    message: str,
+    rows: Sequence[int] | NDArray[np.int64],
+    ids: Iterable[Any] = (),
+) -> Finding:
+    """A finding about rows (counted from 0) that names the first of them.
+
+    Examples
+    --------
+    >>> finding_at("error", "self-pair", "Same item.", [0, 7]).rows
+    (1, 8)
+    """
+    first = tuple(int(row) + 1 for row in list(rows)[:SHOWN])
+    names = [getattr(i, "item", lambda i=i: i)() for i in ids]
+    return Finding(severity, code, message, len(rows), first, tuple(names[:SHOWN]))

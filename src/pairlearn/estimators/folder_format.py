@@ -1,0 +1,350 @@
+"""A model as a folder: ``model.safetensors`` and ``config.json``. No pickle, ever.
+
+``config.json`` is one object:
+
+    format     "pairlearn-model"
+    version    1; every version stays readable, and a newer one is refused
+    pairlearn, torch   the versions that wrote it
+    tensors    name → {"dtype": "float32", "shape": [300, 16]}
+    size, digest       bytes and SHA-256 of model.safetensors
+    config     what the writer wanted to keep: any JSON
+    checksum   SHA-256 of all the others, as JSON with sorted keys and no spaces
+
+Reading executes nothing that the folder holds, opens no file but these two, and checks
+every length before it allocates. The checksums tell damage and careless edits, not an
+attacker, who can compute them as well: tensors and JSON are all that one can plant.
+
+**Writing.** The new folder is written and synced beside the old one as
+``.NAME.HEX.part``. Then the old one is renamed to ``.NAME.previous``, the new one takes
+its name, and the old one is removed. A crash between the two renames leaves
+``.NAME.previous`` only, which `read_folder` then reads. At no moment is there no whole
+model, and a folder that holds anything else than a pairlearn model is never replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import pairlearn
+
+__all__ = ["ModelFolderError", "read_folder", "write_folder"]
+
+FORMAT, VERSION = "pairlearn-model", 1
+CONFIG, TENSORS = "config.json", "model.safetensors"
+LARGEST_CONFIG = 64 * 2**20
+LARGEST_HEADER = 2**20 * 16
+KEYS: dict[str, type] = {
+    "format": str,
+    "version": int,
+    "pairlearn": str,
+    "torch": str,
+    "tensors": dict,
+    "size": int,
+    "digest": str,
+    "config": dict,
+    "checksum": str,
+}
+
+
+class ModelFolderError(ValueError):
+    """A model folder that cannot be read or must not be written; the message says why."""
+
+
+def write_folder(path: str | Path, tensors: Mapping[str, Tensor], config: dict[str, Any]) -> None:
+    """Write a model folder, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder. It may exist if it is empty or a pairlearn model, which it replaces.
+    tensors : mapping of str to Tensor
+        The numbers.
+    config : dict
+        Anything that is JSON: str keys, finite numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp(), "model")
+    >>> write_folder(folder, {"weight": torch.ones(2)}, {"note": "two ones"})
+    >>> read_folder(folder)
+    ({'weight': tensor([1., 1.])}, {'note': 'two ones'})
+    """
+    path = Path(path).expanduser().resolve()
+    data = _serialised(tensors)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "pairlearn": pairlearn.__version__,
+        "torch": str(torch.__version__),
+        "tensors": {name: _kind(tensor) for name, tensor in tensors.items()},
+        "size": len(data),
+        "digest": hashlib.sha256(data).hexdigest(),
+        "config": config,
+    }
+    manifest["checksum"] = _checksum(manifest)
+    _check_replaceable(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    part.mkdir()
+    try:
+        _write_synced(part / TENSORS, data)
+        text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
+        _write_synced(part / CONFIG, f"{text}\n".encode())
+        _sync(part)
+        _take_place(part, path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a model folder: its tensors and the writer's config.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder. If it is missing since a crash interrupted its replacement, the
+        previous one is read.
+
+    Raises
+    ------
+    ModelFolderError
+        Whatever is wrong with the folder.
+
+    Examples
+    --------
+    >>> read_folder("no/such/model")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    ModelFolderError: no/such/model: there is no such folder
+    """
+    path = Path(path).expanduser()
+    folder = path
+    if not path.is_dir():
+        if path.exists():
+            raise ModelFolderError(f"{path}: is a file; a model is a folder")
+        folder = _previous(path.resolve())
+        if not _is_model(folder):
+            raise ModelFolderError(f"{path}: there is no such folder")
+    manifest = _read_manifest(folder / CONFIG)
+    return _read_tensors(folder / TENSORS, manifest), manifest["config"]
+
+
+def _read_manifest(file: Path) -> dict[str, Any]:
+    manifest = _read_json(file)
+    if manifest.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{file}: 'format' is {manifest.get('format')!r}, not {FORMAT!r}: "
+            "this is not a pairlearn model"
+        )
+    version = manifest.get("version")
+    if type(version) is not int or version < 1:
+        raise ModelFolderError(f"{file}: 'version' must be a whole number; got {version!r}")
+    if version > VERSION:
+        writer = manifest.get("pairlearn")
+        raise ModelFolderError(
+            f"{file}: version {version} of the format, written by pairlearn {writer}; this "
+            f"pairlearn ({pairlearn.__version__}) reads up to {VERSION}: update pairlearn"
+        )
+    for key, kind in KEYS.items():
+        if key not in manifest:
+            raise ModelFolderError(f"{file}: {key!r} is missing")
+        if type(manifest[key]) is not kind:
+            raise ModelFolderError(
+                f"{file}: {key!r} must be of type {kind.__name__}; got {manifest[key]!r:.60}"
+            )
+    unknown = sorted(set(manifest) - set(KEYS))
+    if unknown:
+        raise ModelFolderError(f"{file}: unknown key {unknown[0]!r}")
+    if _checksum(manifest) != manifest["checksum"]:
+        raise ModelFolderError(
+            f"{file}: the checksum does not fit: the file was damaged or changed after it was "
+            "written. Take it from a backup, or fit again"
+        )
+    return manifest
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    text = _read_bytes(file, LARGEST_CONFIG)
+    try:
+        value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelFolderError(f"{file}: not readable as JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ModelFolderError(f"{file}: must hold one JSON object; got {type(value).__name__}")
+    return value
+
+
+def _read_tensors(file: Path, manifest: dict[str, Any]) -> dict[str, Tensor]:
+    """Tensors of a file whose size, digest, names, types and shapes are as announced."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    size = manifest["size"]
+    found = file.stat().st_size if file.is_file() else size
+    if found != size:
+        raise ModelFolderError(
+            f"{file}: {found} bytes where {CONFIG} announces {size}: the file was cut short, "
+            "or belongs to another model"
+        )
+    data = _read_bytes(file, size)
+    header = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or header > min(len(data) - 8, LARGEST_HEADER):
+        raise ModelFolderError(f"{file}: its header would be {header} bytes long: damaged")
+    if hashlib.sha256(data).hexdigest() != manifest["digest"]:
+        raise ModelFolderError(
+            f"{file}: its SHA-256 is not the one in {CONFIG}: the file was damaged or exchanged"
+        )
+    try:
+        tensors: dict[str, Tensor] = load(data)
+    except (SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise ModelFolderError(f"{file}: not readable as safetensors: {error}") from None
+    announced = manifest["tensors"]
+    for name in sorted(set(announced) ^ set(tensors)):
+        where = "missing" if name in announced else "not announced"
+        raise ModelFolderError(f"{file}: tensor {name!r} is {where}")
+    for name, tensor in tensors.items():
+        if _kind(tensor) != announced[name]:
+            raise ModelFolderError(
+                f"{file}: tensor {name!r} is {_kind(tensor)} where {CONFIG} announces "
+                f"{announced[name]!r:.80}"
+            )
+    return tensors
+
+
+def _read_bytes(file: Path, largest: int) -> bytes:
+    # A pipe or a device would be waited for: only regular files are opened.
+    if not file.is_file():
+        raise ModelFolderError(f"{file}: there is no such file")
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(largest + 1)
+    except OSError as error:
+        raise ModelFolderError(f"{file}: {error.strerror}") from None
+    if len(data) > largest:
+        raise ModelFolderError(f"{file}: more than the {largest} bytes that it may have")
+    return data
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _kind(tensor: Tensor) -> dict[str, Any]:
+    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    _check_keys(rest, "config")
+    try:
+        text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFolderError(f"config must be JSON: {error}") from None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_keys(value: Any, where: str) -> None:
+    """JSON would turn the key 1 into "1" and a tuple into a list, and read back another."""
+    stack = [(value, where)]
+    while stack:
+        one, place = stack.pop()
+        if isinstance(one, dict):
+            for key, inner in one.items():
+                if not isinstance(key, str):
+                    raise ModelFolderError(f"{place} has the key {key!r}: keys must be str")
+                stack.append((inner, f"{place}[{key!r}]"))
+        elif isinstance(one, list):
+            stack.extend((inner, f"{place}[{k}]") for k, inner in enumerate(one))
+        elif one is not None and not isinstance(one, str | int | float):
+            kind = type(one).__name__
+            raise ModelFolderError(f"{place} is a {kind}: JSON has no such type")
+
+
+def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
+    from safetensors.torch import save
+
+    for name in tensors:
+        if not isinstance(name, str) or name in ("", "__metadata__"):
+            raise ModelFolderError(f"tensors has the name {name!r}: choose another")
+    # Clones, since safetensors refuses tensors that share memory.
+    plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
+    data: bytes = save(plain)
+    return data
+
+
+def _check_replaceable(path: Path) -> None:
+    """Whether writing here destroys nothing but a model; an error otherwise."""
+    for folder in (path, _previous(path)):
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise ModelFolderError(f"{folder}: exists and is no folder; choose another place")
+        if not folder.exists() or not any(folder.iterdir()):
+            continue
+        others = sorted({file.name for file in folder.iterdir()} - {CONFIG, TENSORS})
+        if others:
+            raise ModelFolderError(
+                f"{folder}: holds {others[0]!r}, which is no part of a model, and would be lost; "
+                "choose another folder"
+            )
+        if not _is_model(folder):
+            raise ModelFolderError(
+                f"{folder}: exists and is not a pairlearn model; choose another folder, or remove "
+                "it yourself"
+            )
+
+
+def _is_model(folder: Path) -> bool:
+    try:
+        return _read_json(folder / CONFIG).get("format") == FORMAT
+    except ModelFolderError:
+        return False
+
+
+def _take_place(part: Path, path: Path) -> None:
+    previous = _previous(path)
+    if path.exists():
+        # Whatever an earlier crash left is older than what stands at the path.
+        shutil.rmtree(previous, ignore_errors=True)
+        path.rename(previous)
+    part.rename(path)
+    _sync(path.parent)
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f".{path.name}.previous")
+
+
+def _write_synced(file: Path, data: bytes) -> None:
+    with file.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can open folders."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

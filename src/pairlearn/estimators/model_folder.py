@@ -1,0 +1,312 @@
+"""A fitted estimator as a model folder, and back; `folder_format` says what the files are.
+
+Everything is kept by kind, whatever the estimator calls it:
+
+    parameters    what ``get_params`` gives
+    fitted        the attributes that end in "_": numbers, text, lists, the records
+                  listed in `RECORDS`
+    tensors       arrays of numbers as ``fitted.NAME``, the network's state as
+                  ``NAME.…``
+    networks      how to build each network: widths and norm of an `MLP`, channels of a
+                  `ResNet34`; for a module of one's own, its class's name, and loading
+                  asks for an instance of it
+
+A scikit-learn model inside is refused: its state is Python objects, which only pickle
+keeps, and unpickling executes what a file says. Keep such a model with ``skops``, or keep
+the table of pairs and fit again.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pairlearn.estimators.completion import CompletionRound
+from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
+from pairlearn.models import MLP, ResNet34
+from pairlearn.prior import PriorEstimate
+
+__all__ = [
+    "ModelFolderError",
+    "load_classifier",
+    "read_folder",
+    "save_classifier",
+    "write_folder",
+]
+
+RECORDS: dict[str, Any] = {record.__name__: record for record in (CompletionRound, PriorEstimate)}
+TYPES: dict[str, type] = {"text": str, "object": object}
+DEEPEST = 1000  # layers: building more would take long before it fails
+PARTS = {"estimator": str, "parameters": dict, "fitted": dict, "networks": dict}
+
+
+def save_classifier(estimator: Any, path: str | Path) -> None:
+    """Write a fitted estimator as a model folder.
+
+    Parameters
+    ----------
+    estimator : scikit-learn style estimator
+        Fitted attributes end in "_"; one of them is its network.
+    path : str or Path
+        The folder; see `write_folder`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.base import BaseEstimator
+    >>> class Tiny(BaseEstimator):
+    ...     def fit(self):
+    ...         self.module_, self.shift_ = MLP(2, hidden=()), 0.5
+    ...         return self
+    >>> folder = Path(tempfile.mkdtemp(), "model")
+    >>> save_classifier(Tiny().fit(), folder)
+    >>> load_classifier(Tiny, folder).shift_
+    0.5
+    """
+    name = type(estimator).__name__
+    fitted, networks = {}, {}
+    tensors: dict[str, Tensor] = {}
+    for key, value in vars(estimator).items():
+        if not key.endswith("_") or key.startswith("_"):
+            continue
+        if isinstance(value, nn.Module):
+            networks[key] = _described(value)
+            tensors |= {f"{key}.{k}": tensor for k, tensor in _state(value, key).items()}
+        elif isinstance(value, Tensor) or _is_numeric(value):
+            tensors[f"fitted.{key}"] = torch.as_tensor(value)
+        else:
+            fitted[key] = _encoded(value, f"{name}.{key}")
+    if not networks:
+        raise ModelFolderError(f"this {name} has no network: fit it before it is saved")
+    parameters = {
+        key: _encoded_parameter(key, value)
+        for key, value in estimator.get_params(deep=False).items()
+    }
+    config = {
+        "estimator": name,
+        "parameters": parameters,
+        "fitted": fitted,
+        "networks": networks,
+    }
+    write_folder(path, tensors, config)
+
+
+def load_classifier(cls: Any, path: str | Path, module: nn.Module | None = None) -> Any:
+    """Read an estimator that `save_classifier` wrote.
+
+    Parameters
+    ----------
+    cls : type
+        The estimator's class; ``cls(**parameters)`` must make one.
+    path : str or Path
+        The folder.
+    module : nn.Module, optional
+        An instance of the class that was saved, for networks of one's own. It is copied.
+
+    Examples
+    --------
+    See `save_classifier`.
+    """
+    tensors, config = read_folder(path)
+    for key, kind in PARTS.items():
+        if not isinstance(config.get(key), kind):
+            raise ModelFolderError(f"{path}: config {key!r} must be of type {kind.__name__}")
+    if config["estimator"] != cls.__name__:
+        raise ModelFolderError(f"{path}: holds a {config['estimator']}, not a {cls.__name__}")
+    if module is not None and not isinstance(module, nn.Module):
+        raise TypeError(
+            f"module must be an instance of nn.Module, such as MyNet(); got {module!r:.60}"
+        )
+    estimator = _with_parameters(cls, config["parameters"], path, module)
+    for key, description in config["networks"].items():
+        state = _popped(tensors, f"{key}.")
+        network = _built(description, state, f"{path}: network {key!r}", cls.__name__, module)
+        setattr(estimator, _attribute(cls, key, path), network)
+    for key, tensor in _popped(tensors, "fitted.").items():
+        setattr(estimator, _attribute(cls, key, path), tensor.numpy())
+    for name in tensors:
+        raise ModelFolderError(f"{path}: tensor {name!r} belongs to nothing")
+    for key, value in config["fitted"].items():
+        setattr(estimator, _attribute(cls, key, path), _decoded(value, f"{path}: {key}"))
+    return estimator
+
+
+def _with_parameters(
+    cls: Any, saved: dict[str, Any], path: str | Path, module: nn.Module | None
+) -> Any:
+    known = cls().get_params(deep=False)
+    for key in sorted(set(saved) - set(known)):
+        raise ModelFolderError(f"{path}: {cls.__name__} has no parameter {key!r}")
+    parameters = {}
+    for key, value in saved.items():
+        if isinstance(value, dict) and "object" in value:
+            # Objects are not in the folder: a module is given anew, the others are unset.
+            own = key == "model" and module is not None
+            parameters[key] = module if own else known[key]
+        else:
+            parameters[key] = _decoded(value, f"{path}: parameter {key}")
+    return cls(**parameters)
+
+
+def _encoded_parameter(key: str, value: Any) -> Any:
+    """A parameter as JSON; for objects that are given anew on loading, their class's name."""
+    generator = isinstance(value, np.random.RandomState | np.random.Generator)
+    function = callable(value) and not hasattr(value, "get_params")
+    if generator or function or (key == "preprocessor" and value is not None):
+        return {"object": _full_name(value)}
+    return _encoded(value, f"parameter {key}")
+
+
+def _state(network: nn.Module, key: str) -> dict[str, Tensor]:
+    state = network.state_dict()
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise ModelFolderError(
+                f"{key}: {name!r} in the state of {_full_name(network)} is a "
+                f"{type(value).__name__}, and a model folder keeps tensors only"
+            )
+    return state
+
+
+def _described(network: nn.Module) -> dict[str, Any]:
+    # Exact types: a subclass may compute something else.
+    if type(network) is MLP:
+        return {"kind": "mlp", "widths": list(network.widths), "norm": network.norm}
+    if type(network) is ResNet34:
+        return {"kind": "resnet34", "channels": network.stem.in_channels}
+    return {"kind": "module", "class": _full_name(network)}
+
+
+def _built(
+    description: Any, state: dict[str, Tensor], where: str, owner: str, module: nn.Module | None
+) -> nn.Module:
+    """The network with this state; nothing is allocated but the tensors that were read."""
+    kind = description.get("kind") if isinstance(description, dict) else None
+    if kind == "module":
+        wanted = str(description.get("class"))
+        if module is None:
+            short = wanted.rsplit(".", 1)[-1]
+            raise ModelFolderError(
+                f"{where} is a module of your own, {wanted}, whose code is not in the folder: "
+                f"pass an instance, {owner}.load(path, module={short}(...))"
+            )
+        network = copy.deepcopy(module)
+    elif module is not None:
+        raise ModelFolderError(f"{where} is a built-in {kind!r}: leave module out")
+    else:
+        network = _built_in(description, where)
+    _check_state(network, state, where)
+    network.load_state_dict(state, assign=True)
+    return network.eval()
+
+
+def _built_in(description: Any, where: str) -> nn.Module:
+    error = ModelFolderError(f"{where} cannot be built from {description!r:.200}")
+    with torch.device("meta"):
+        match description:
+            case {"kind": "mlp", "widths": [*widths], "norm": "none" | "input" | "all" as norm}:
+                sizes = [width for width in widths if type(width) is int and 0 < width < 2**31]
+                if not sizes or len(sizes) < len(widths) or len(sizes) > DEEPEST:
+                    raise error
+                return MLP(sizes[0], sizes[1:], norm)
+            case {"kind": "resnet34", "channels": int(channels)} if 0 < channels < 2**16:
+                return ResNet34(channels)
+    raise error
+
+
+def _check_state(network: nn.Module, state: dict[str, Tensor], where: str) -> None:
+    wanted = network.state_dict()
+    for name in sorted(set(wanted) ^ set(state)):
+        which = "misses" if name in wanted else "does not have"
+        raise ModelFolderError(f"{where} {which} the tensor {name!r}: it is not the network saved")
+    for name, tensor in wanted.items():
+        saved = state[name]
+        if (tensor.shape, tensor.dtype) != (saved.shape, saved.dtype):
+            raise ModelFolderError(
+                f"{where}: tensor {name!r} is {saved.dtype} {tuple(saved.shape)}, and the network "
+                f"wants {tensor.dtype} {tuple(tensor.shape)}"
+            )
+
+
+def _encoded(value: Any, where: str) -> Any:
+    """A value as JSON; objects with one key stand for what JSON has not."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"number": str(value)}
+    if isinstance(value, np.ndarray):
+        if value.ndim != 1 or value.dtype.kind not in "UO":
+            raise ModelFolderError(
+                f"{where} is an array of {value.dtype} {value.shape}: a model folder keeps numbers "
+                "and lists of text"
+            )
+        kind = "text" if value.dtype.kind == "U" else "object"
+        return {"array": [_encoded(one, where) for one in value.tolist()], "type": kind}
+    if isinstance(value, list | tuple):
+        items = [_encoded(one, f"{where}[{k}]") for k, one in enumerate(value)]
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _encoded(one, f"{where}[{key!r}]") for key, one in value.items()}}
+    kind = type(value).__name__
+    if kind in RECORDS:
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"record": kind, "fields": _encoded(fields, where)["dict"]}
+    if hasattr(value, "get_params"):
+        raise ModelFolderError(
+            f"{where} is a scikit-learn {kind}, which only pickle could keep, and unpickling "
+            "executes what a file says. Keep it with skops.io, or keep the pairs and fit again; "
+            "models 'mlp' and 'linear' and networks of your own can be saved"
+        )
+    raise ModelFolderError(f"{where} is a {_full_name(value)}, which a model folder cannot keep")
+
+
+def _decoded(value: Any, where: str) -> Any:
+    if isinstance(value, list):
+        return [_decoded(one, where) for one in value]
+    if not isinstance(value, dict):
+        return value
+    try:
+        match value:
+            case {"number": "inf" | "-inf" | "nan" as number}:
+                return float(number)
+            case {"array": [*items], "type": "text" | "object" as kind}:
+                return np.array([_decoded(one, where) for one in items], dtype=TYPES[kind])
+            case {"tuple": [*items]}:
+                return tuple(_decoded(one, where) for one in items)
+            case {"dict": dict(inner)}:
+                return {key: _decoded(one, where) for key, one in inner.items()}
+            case {"record": str(kind), "fields": dict(fields)}:
+                return RECORDS[kind](**{key: _decoded(one, where) for key, one in fields.items()})
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFolderError(f"{where}: {value!r:.80} is not readable: {error}") from None
+    raise ModelFolderError(f"{where}: {value!r:.80} is not readable")
+
+
+def _attribute(cls: Any, name: str, path: str | Path) -> str:
+    """A name that may be set on an estimator: a fitted attribute, and no method of it."""
+    plain = name.isidentifier() and name.endswith("_") and not name.startswith("_")
+    if not plain or hasattr(cls, name):
+        raise ModelFolderError(f"{path}: {name!r} is not a fitted attribute of {cls.__name__}")
+    return name
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+
+
+def _popped(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    names = [name for name in tensors if name.startswith(prefix)]
+    return {name.removeprefix(prefix): tensors.pop(name) for name in names}
+
+
+def _full_name(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -1,0 +1,312 @@
+"""Class rates of groups of instances, from judgements about pairs of them.
+
+Sort the instances into K levels by what the classifier says (two levels: its two
+decisions). Level k holds a share w_k of the instances, and a rate ρ_k = P(y=+1 | k) of
+them are positive. The two ends of a pair are independent, so a pair of levels (j, k)
+has the mean judgements
+
+    E[s | j, k] = ρ_j ρ_k + (1 − ρ_j)(1 − ρ_k),        E[c | j, k] = ρ_k − ρ_j.
+
+The rates solve the score equations of the pair likelihood for these K constants,
+
+    Σ_pairs D' V⁻¹ (judgements − their means) = 0,      D = ∂means/∂ρ,
+
+where V is the covariance of judgements that are certain (and of noise, where judgements
+leave the feasible region), so that no sampled variance of rare errors weighs one level
+against another. A pair with one judgement enters by that judgement alone. The means are
+right for every calibrated annotator, soft or noisy, so the rates are consistent, and
+their influences give standard errors that are right whatever the true covariance is.
+
+All the affine estimators (ConfDiff, Sconf, their combinations, the non-negative member,
+the rates of dissimilar pairs) read a classifier's decisions through the same means and
+weigh them by fixed or prior-dependent numbers; this one weighs them by their information.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.evaluation.judged import JudgedPairs
+from pairlearn.labels import PairLabels
+
+__all__ = ["LevelFit", "LevelTally", "constrain", "require_identified", "start_rates"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+EDGE = 1e-6
+"""Rates stay this far inside (0, 1), where the score is defined."""
+WEAK = 0.01
+"""Pseudo-observations of either class in each level: enough to define empty levels."""
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """Shares w and rates ρ of K levels, with the influence (n, K) of every pair on each.
+
+    `score` (n, K) and `information` (K, K) are those of the rates.
+    """
+
+    shares: Floats
+    rates: Floats
+    share_influence: Floats
+    rate_influence: Floats
+    score: Floats
+    information: Floats
+    log_likelihood: float
+
+    @property
+    def prior(self) -> float:
+        """The class prior that the fit implies, Σ w_k ρ_k."""
+        return float(self.shares @ self.rates)
+
+
+@dataclass(frozen=True)
+class LevelTally:
+    """Pairs sorted by the levels of their ends, ready to be fitted.
+
+    A cell is a couple of levels and a kind of row: both judgements, similarity alone or
+    difference alone, as `given` (m, 2) says. `weight` (m,) and `sums` (m, 2) are sums over
+    the cell's rows.
+    """
+
+    pairs: JudgedPairs
+    count: int
+    told: Floats
+    cell: Indices
+    high: Indices
+    low: Indices
+    given: NDArray[np.bool_]
+    weight: Floats
+    sums: Floats
+    member: Floats
+    shares: Floats
+    noise: tuple[float, float]
+
+    @classmethod
+    def of(cls, pairs: JudgedPairs, level: Indices, level_prime: Indices, count: int) -> LevelTally:
+        """Tally pairs whose ends are in levels 0 … count − 1."""
+        high, low = np.maximum(level, level_prime), np.minimum(level, level_prime)
+        # Differences count towards the higher level, whichever end it is on.
+        towards = np.where(level > level_prime, -pairs.difference, pairs.difference)
+        told = np.stack([pairs.similarity, towards], axis=1)
+        given = ~np.isnan(told)
+        code = (high * count + low) * 4 + 2 * given[:, 0] + given[:, 1]
+        present, cell = np.unique(code, return_inverse=True)
+        cell = cell.reshape(-1)
+        finite = np.where(given, told, 0.0) * pairs.weight[:, None]
+        member = (np.eye(count)[level] + np.eye(count)[level_prime]) / 2
+        return cls(
+            pairs=pairs,
+            count=count,
+            told=told,
+            cell=cell,
+            high=present // 4 // count,
+            low=present // 4 % count,
+            given=np.stack([present % 4 >= 2, present % 2 == 1], axis=1),
+            weight=np.asarray(np.bincount(cell, pairs.weight), np.float64),
+            sums=np.stack([np.bincount(cell, column) for column in finite.T], axis=1),
+            member=member,
+            shares=_mean(member, pairs.weight),
+            noise=_noise(pairs),
+        )
+
+    def solve(self, start: Floats, prior: float | None = None) -> Floats:
+        """The rates (K,) that scoring reaches from `start`; there can be other solutions.
+
+        A known prior is one more observation, of Σ w ρ: see `constrain`.
+        """
+        rates = start.clip(EDGE, 1 - EDGE)
+        for iteration in range(100):
+            means, gain, blocks = self._model(rates)
+            residual = np.where(self.given, self.sums - self.weight[:, None] * means, 0.0)
+            score = WEAK / rates - WEAK / (1 - rates)
+            ends = (gain @ residual[:, :, None])[:, :, 0]
+            np.add.at(score, self.high, ends[:, 0])
+            np.add.at(score, self.low, ends[:, 1])
+            information = self._information(blocks, rates)
+            if prior is not None:
+                pull = self.shares / self.prior_variance(rates)
+                score += pull * (prior - self.shares @ rates)
+                information += np.outer(pull, self.shares)
+            step = np.linalg.solve(information, score)
+            # Three quarters of the way to 0 or 1 at most; half steps if scoring oscillates.
+            step = step if iteration < 30 else step / 2
+            moved = (rates + step).clip(rates / 4, 1 - (1 - rates) / 4).clip(EDGE, 1 - EDGE)
+            done = np.abs(moved - rates).max() < 1e-7
+            rates = moved
+            if done:
+                break
+        return np.asarray(rates)
+
+    def fit(self, rates: Floats) -> LevelFit:
+        """Shares, the given solution for the rates, and the influences on both."""
+        means, gain, blocks = self._model(rates)
+        residual = np.nan_to_num(self.told - means[self.cell], nan=0.0)
+        ends = (gain[self.cell] @ residual[:, :, None])[:, :, 0] * self.pairs.weight[:, None]
+        n, k = len(self.pairs), self.count
+        score, row = np.zeros((n, k)), np.arange(n)
+        score[row, self.high[self.cell]] += ends[:, 0]
+        score[row, self.low[self.cell]] += ends[:, 1]
+        influence = (self.member - self.shares) * (self.pairs.weight / n)[:, None]
+        information = self._information(blocks, rates)
+        return LevelFit(
+            self.shares,
+            rates,
+            influence,
+            _solved(information, score),
+            score,
+            information,
+            self.likelihood(rates),
+        )
+
+    def prior_variance(self, rates: Floats) -> float:
+        """Variance of Σ w ρ due to the shares, at known rates."""
+        spread = float(self.shares @ (rates - self.shares @ rates) ** 2)
+        return max(spread, EDGE) / (2 * len(self.pairs))
+
+    def likelihood(self, rates: Floats) -> float:
+        """Log-likelihood of the judgements at given rates; of differences alone, a normal one."""
+        a, b, same = self._outcomes(rates)
+        s, c = self.sums.T
+        different = self.weight - s
+        with_both = (different + c) / 2 * np.log(a) + (different - c) / 2 * np.log(b)
+        within = self.high == self.low
+        split = np.where(self.given[:, 1] & ~within, with_both, different * np.log(a + b))
+        variance = a + b - (a - b) ** 2
+        normal = -((c - self.weight * (a - b)) ** 2) / (2 * self.weight * variance)
+        alone = np.where(within, 0.0, normal)
+        return float(np.where(self.given[:, 0], split + s * np.log(same), alone).sum())
+
+    def _outcomes(self, rates: Floats) -> tuple[Floats, Floats, Floats]:
+        upper, lower = rates[self.high], rates[self.low]
+        a, b = upper * (1 - lower), (1 - upper) * lower
+        return a, b, upper * lower + (1 - upper) * (1 - lower)
+
+    def _model(self, rates: Floats) -> tuple[Floats, Floats, Floats]:
+        """Means (m, 2), D'V⁻¹ and D'V⁻¹D (m, 2, 2); D' has one row for each end."""
+        a, b, same = self._outcomes(rates)
+        # Within a level no end is the higher: a difference has mean 0 and tells nothing.
+        across = np.where(self.high == self.low, 0.0, 1.0)
+        m = len(a)
+        slopes, precision = np.empty((2, m, 2, 2))
+        slopes[:, 0, 0], slopes[:, 1, 0] = 2 * rates[self.low] - 1, 2 * rates[self.high] - 1
+        slopes[:, 0, 1], slopes[:, 1, 1] = across, -across
+        # V is that of the indicators 1_same and 1_a − 1_b, with determinant 4 a b s, and noise.
+        v_s, v_c, v_sc = same * (1 - same), a + b - (a - b) ** 2, -same * (a - b)
+        noise_s, noise_c = self.noise
+        both = self.given.all(1)
+        determinant = 4 * a * b * same + noise_s * v_c + noise_c * v_s + noise_s * noise_c
+        v_s, v_c = v_s + noise_s, v_c + noise_c
+        precision[:, 0, 0] = np.where(both, v_c / determinant, self.given[:, 0] / v_s)
+        precision[:, 1, 1] = np.where(both, v_s / determinant, self.given[:, 1] / v_c)
+        precision[:, 0, 1] = precision[:, 1, 0] = np.where(both, -v_sc / determinant, 0.0)
+        gain = slopes @ precision
+        return np.stack([same, across * (a - b)], 1), gain, gain @ slopes.transpose(0, 2, 1)
+
+    def _information(self, blocks: Floats, rates: Floats) -> Floats:
+        information = np.diag(2 * WEAK / (rates * (1 - rates)))
+        weighted = blocks * self.weight[:, None, None]
+        ends = (self.high, self.low)
+        for i in range(2):
+            for j in range(2):
+                np.add.at(information, (ends[i], ends[j]), weighted[:, i, j])
+        return information
+
+
+def constrain(tally: LevelTally, fit: LevelFit, prior: float) -> tuple[LevelFit, float]:
+    """A fit with known prior, Σ w ρ = prior, and how surprising that prior is.
+
+    The shares are noisy, and so the known prior observes Σ w ρ at the sampled shares
+    with their variance v: that is one more term in the score of the rates. The rest of
+    the discrepancy belongs to the shares, which move to meet the prior. The second
+    result, −½ (Σ w ρ − prior)²/v, is the prior's own log-likelihood.
+    """
+    w, rates, variance = fit.shares, fit.rates, tally.prior_variance(fit.rates)
+    excess = float(w @ rates - prior)
+    score = fit.score - np.outer(fit.share_influence @ rates, w) / variance
+    information = fit.information + np.outer(w, w) / variance
+    rate_influence = _solved(information, score)
+    lever = w * (rates - w @ rates)
+    lever = lever / max(float(lever @ rates), EDGE)
+    residual = fit.share_influence @ rates + rate_influence @ w
+    moved = replace(
+        fit,
+        shares=(w - lever * excess).clip(0, 1),
+        share_influence=fit.share_influence - np.outer(residual, lever),
+        rate_influence=rate_influence,
+    )
+    return moved, -0.5 * excess**2 / variance
+
+
+def start_rates(
+    pairs: JudgedPairs, level: Indices, level_prime: Indices, count: int, prior: float | None
+) -> Floats:
+    """Consistent rates to start from, with no iteration: ρ_k = π + E[c (1'_k − 1_k)]/(2 w_k).
+
+    π comes from dissimilar pairs, where Σ(a 1_k + b 1'_k)/Σ(1 − s) = P(k | +) and the
+    same with a and b swapped is P(k | −): least squares of w = π P(· | +) + π₋ P(· | −).
+    """
+    told_s, told_c = pairs.has_similarity, pairs.has_difference
+    if not told_c.any():
+        return np.linspace(0.1, 0.9, count)
+    left, right = (np.eye(count)[k] for k in (level, level_prime))
+    shares = _mean((left + right) / 2, pairs.weight)
+    towards = (right - left) * np.where(told_c, pairs.difference, 0.0)[:, None] / 2
+    covariation = _mean(towards[told_c], pairs.weight[told_c])
+    if prior is None:
+        different = (1 - pairs.similarity[told_s])[:, None]
+        both = _mean(
+            np.hstack([different * (left + right)[told_s] / 2, different]), pairs.weight[told_s]
+        )
+        spread = covariation / max(both[-1], EDGE)
+        middle = both[:-1] / max(both[-1], EDGE)
+        gap = float(spread @ spread)
+        if gap > EDGE:
+            prior = 0.5 + float((shares - middle) @ spread) / gap / 2
+        else:  # The levels tell nothing of the classes: the prior by √, positives the fewer.
+            prior = 0.5 - float(np.sqrt(max(1 - 2 * both[-1], 0.0))) / 2
+        prior = min(max(prior, 0.02), 0.98)
+    return np.asarray((prior + covariation / shares.clip(EDGE)).clip(0.01, 0.99))
+
+
+def require_identified(pairs: JudgedPairs, prior: float | None) -> None:
+    """Refuse tables with one kind of judgement and no prior, saying what is missing."""
+    if prior is not None:
+        return
+    if not pairs.has_difference.any():
+        raise ValueError(
+            "labels have similarities only, which stay the same when the classes are "
+            "swapped, so a classifier and its opposite look alike: give some differences, or prior="
+        )
+    if not pairs.has_similarity.any():
+        raise ValueError(
+            "labels have differences only, which fix the rates of the classifier's "
+            "decisions up to a constant: give some similarities, or prior="
+        )
+
+
+def _noise(pairs: JudgedPairs) -> tuple[float, float]:
+    """Variances of label noise: twice the mean squared distance from feasible labels.
+
+    Noise is seen where it leads out of the feasible region, about half of the time for
+    confident judgements. It only enters the weights of the levels.
+    """
+    labels = PairLabels(pairs.similarity, pairs.difference, noisy=True)
+    if bool(labels.feasible().all()):
+        return 0.0, 0.0
+    distance = np.nan_to_num(labels.to_array() - labels.project().to_array())
+    noise_s, noise_c = 2 * _mean(distance**2, pairs.weight)
+    return float(noise_s), float(noise_c)
+
+
+def _solved(information: Floats, score: Floats) -> Floats:
+    """Influences (n, K) of scores (n, K)."""
+    return np.asarray(np.linalg.solve(information, score.T).T, np.float64)
+
+
+def _mean(columns: Floats, weight: Floats) -> Floats:
+    return np.asarray(weight @ columns / weight.sum())

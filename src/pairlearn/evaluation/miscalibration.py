@@ -1,0 +1,249 @@
+"""Annotators whose confidence is wrong: what follows from it, and how to mend it.
+
+The model of both functions is that the true posterior of an instance is
+
+    r̃ = σ(k · logit r + d)
+
+where r is the annotator's: k < 1 for an overconfident annotator, k > 1 for a timid one,
+d for a leaning to one class. Judgements of a pair fix (r, r') up to the reflection
+(1 − r', 1 − r). Scaling by k is the same for both; a shift d is not, and then the one
+is taken whose sum lies on the same side of 1 as the classifier's log-odds lie of 0.
+The judgements that follow are again those of independent ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.columns import columns_of
+from pairlearn.evaluation.accuracy import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation.judged import JudgedPairs
+from pairlearn.labels import PairLabels
+
+__all__ = ["Recalibration", "Sensitivity", "recalibrate", "sensitivity"]
+
+Floats = NDArray[np.float64]
+
+SURE = 1e-6
+"""Posteriors are kept this far from 0 and 1, where log-odds are infinite."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """A band of accuracies over assumptions about the annotator.
+
+    Attributes
+    ----------
+    low, high : float
+        Least and largest estimate of the accuracy.
+    low_end, high_end : float
+        Least lower and largest upper end of the intervals: the band with sampling error.
+    estimates : tuple of (k, d, AccuracyEstimate)
+        One for each combination.
+    n : int
+        Pairs used: those with both judgements.
+    """
+
+    low: float
+    high: float
+    low_end: float
+    high_end: float
+    estimates: tuple[tuple[float, float, AccuracyEstimate], ...]
+    n: int
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """An annotator's judgements, mended.
+
+    Attributes
+    ----------
+    labels : PairLabels
+        What a calibrated annotator would have said.
+    slope, shift : float
+        k and d.
+    n : int
+        True labels used.
+    """
+
+    labels: PairLabels
+    slope: float
+    shift: float
+    n: int
+
+
+def sensitivity(
+    logits: Any,
+    logits_prime: Any,
+    labels: PairLabels,
+    *,
+    slopes: Sequence[float] = (0.5, 0.75, 1.0, 1.5, 2.0),
+    shifts: Sequence[float] = (0.0,),
+    weight: Any = None,
+    items: Any = None,
+    confidence: float = 0.95,
+) -> Sensitivity:
+    """How far the accuracy moves if the annotator is over- or underconfident.
+
+    Parameters
+    ----------
+    logits, logits_prime, labels, weight, items, confidence
+        As in `estimate_accuracy`. Only pairs with both judgements are used, since one
+        alone does not determine posteriors; infeasible judgements are projected first.
+    slopes, shifts : sequence of float
+        The k and d to combine. Scaling needs no further assumption; for a shift other
+        than zero the sum of a pair's logits has to have the right sign.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z, z_prime = rng.normal(0, 3, size=(2, 500))
+    >>> labels = PairLabels.from_posteriors(1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)))
+    >>> band = sensitivity(z, z_prime, labels, slopes=[0.5, 1, 2])
+    >>> [(k, round(estimate.value, 2)) for k, _, estimate in band.estimates]
+    [(0.5, 0.73), (1.0, 0.83), (2.0, 0.91)]
+    """
+    for name, values in (("slopes", slopes), ("shifts", shifts)):
+        if not len(values):
+            raise ValueError(f"{name} is empty: give at least one value")
+    for k in slopes:
+        if not (np.isfinite(k) and k > 0):
+            raise ValueError(f"slopes must be positive and finite; got {k}")
+    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
+    whole = pairs.has_similarity & pairs.has_difference
+    if whole.sum() < 2:
+        raise ValueError(f"labels have {int(whole.sum())} pairs with both judgements: give two")
+    z, z_prime = pairs.z[whole], pairs.z_prime[whole]
+    told = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
+    odds = _log_odds(told, z, z_prime)
+    ends = pairs.dependence.ends
+    estimates = tuple(
+        (
+            float(k),
+            float(d),
+            estimate_accuracy(
+                z,
+                z_prime,
+                _judgements(odds, k, d),
+                weight=pairs.weight[whole],
+                items=None if ends is None else ends[whole],
+                confidence=confidence,
+            ),
+        )
+        for k in slopes
+        for d in shifts
+    )
+    only = [estimate for _, _, estimate in estimates]
+    return Sensitivity(
+        min(e.value for e in only),
+        max(e.value for e in only),
+        min(e.low for e in only),
+        max(e.high for e in only),
+        estimates,
+        len(z),
+    )
+
+
+def recalibrate(
+    labels: PairLabels, logits: Any, logits_prime: Any, classes: Any, classes_prime: Any
+) -> Recalibration:
+    """Mend an annotator's confidence with a few true labels.
+
+    k and d maximise the likelihood of the known classes, P(y=+1) = σ(k·logit r + d), with
+    weak priors log k ~ N(0, 1) and d ~ N(0, 4) that decide when a few labels do not: with
+    no label at all they would leave judgements as they are. All judgements are then
+    restated with the mended posteriors.
+
+    Parameters
+    ----------
+    labels : PairLabels
+        Judgements of n pairs, both of each; infeasible ones are projected.
+    logits, logits_prime : array of shape (n,)
+        A classifier's log-odds. They choose between the two pairs of posteriors that fit a
+        judgement, and enter in no other way; the choice must not depend on the labels.
+    classes, classes_prime : array of shape (n,)
+        1 or 0 where the true class of an end is known, NaN elsewhere.
+
+    Examples
+    --------
+    An annotator who is too sure: the log-odds are twice what they should be.
+
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(0, 2, size=(2, 1000))
+    >>> y = (rng.random((2, 1000)) < 1 / (1 + np.exp(-z))).astype(float)
+    >>> labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-2 * z))))
+    >>> mended = recalibrate(labels, *z, *y)
+    >>> round(mended.slope, 1), round(mended.shift, 1), mended.n
+    (0.5, 0.0, 2000)
+    """
+    n = len(labels)
+    single = np.isnan(np.asarray(labels.to_array(), dtype=np.float64)).any(1)
+    if single.any():
+        raise ValueError(
+            f"labels have one judgement only in row {int(single.argmax())}, which does not "
+            "determine posteriors: select the pairs with both"
+        )
+    z, z_prime = columns_of("logits", logits, n), columns_of("logits_prime", logits_prime, n)
+    odds = _log_odds(labels, z, z_prime)
+    known = np.stack(
+        [_classes("classes", classes, n), _classes("classes_prime", classes_prime, n)], axis=1
+    )
+    given = ~np.isnan(known)
+    if not given.any():
+        raise ValueError("classes and classes_prime are all missing: give some true labels")
+    slope, shift = _logistic_regression(odds[given], known[given])
+    return Recalibration(_judgements(odds, slope, shift), slope, shift, int(given.sum()))
+
+
+def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
+    """The annotator's log-odds (n, 2), the reflection chosen by the sign of z + z'."""
+    similarity, difference = np.asarray(labels.to_array(), dtype=np.float64).T
+    upper, lower = PairLabels(similarity, difference, noisy=True).project().posteriors()
+    r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(SURE, 1 - SURE)
+    return np.asarray(np.log(r) - np.log1p(-r))
+
+
+def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:
+    r = 1 / (1 + np.exp(-np.clip(slope * odds + shift, -500, 500)))
+    return PairLabels.from_posteriors(r[:, 0], r[:, 1])
+
+
+def _classes(name: str, values: Any, n: int) -> Floats:
+    column = np.asarray(values, dtype=np.float64)
+    if column.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},); got {column.shape}")
+    bad = ~np.isnan(column) & (column != 0) & (column != 1)
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"{name} must be 0, 1 or NaN; row {row} is {column[row]:g}")
+    return column
+
+
+def _logistic_regression(odds: Floats, y: Floats) -> tuple[float, float]:
+    """The most probable (k, d), by Newton's method in (log k, d) with halved steps."""
+
+    def loss(at: Floats) -> float:
+        t = np.exp(at[0]) * odds + at[1]
+        return float(
+            np.logaddexp(0, np.where(y > 0, -t, t)).sum() + at[0] ** 2 / 2 + at[1] ** 2 / 8
+        )
+
+    at = np.zeros(2)
+    for _ in range(100):
+        k = np.exp(at[0])
+        p = 1 / (1 + np.exp(-np.clip(k * odds + at[1], -500, 500)))
+        features = np.stack([k * odds, np.ones_like(odds)])
+        gradient = features @ (p - y) + at / [1, 4]
+        curvature = (features * (p * (1 - p))) @ features.T + np.diag([1, 0.25])
+        step = np.linalg.solve(curvature, gradient)
+        while loss(at - step) > loss(at) + 1e-12 and np.abs(step).max() > 1e-12:
+            step = step / 2
+        at = at - step
+        if np.abs(step).max() < 1e-10:
+            break
+    return float(np.exp(at[0])), float(at[1])

@@ -1,0 +1,360 @@
+"""Target completion against enumeration of the four joint classes, and on problems with
+known posteriors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from pairlearn import PairLabels
+from pairlearn.annotators import add_noise
+from pairlearn.estimators.completion import complete_and_fit
+from pairlearn.estimators.completion_targets import Judgements
+
+NAN = float("nan")
+inner = st.floats(0.01, 0.99)
+ONE = np.array([[0, 1]])
+
+
+def judged(s: float = NAN, c: float = NAN, preference: float = 0) -> Judgements:
+    return Judgements.checked(ONE, [s], [c], [preference], None, 2)
+
+
+def targets(judgements: Judgements, p: float, p_prime: float) -> NDArray[np.float64]:
+    weights, _ = judgements.complete(np.array([p, p_prime]))
+    assert weights.sum(0) == pytest.approx([1, 1])
+    return weights[0]
+
+
+def enumerated(p: float, p_prime: float, events: dict[Any, float]) -> list[float]:
+    """Σ over events of their judged share × P(y = + | event), by the model's joint table.
+
+    Events are sets of joint classes; the model draws the two classes independently.
+    """
+    joint = {
+        (y, y_prime): (p if y else 1 - p) * (p_prime if y_prime else 1 - p_prime)
+        for y, y_prime in itertools.product((0, 1), repeat=2)
+    }
+    result = [0.0, 0.0]
+    for event, share in events.items():
+        mass = sum(joint[classes] for classes in event)
+        for classes in event:
+            for end in (0, 1):
+                result[end] += classes[end] * share * joint[classes] / mass
+    return result
+
+
+SAME, LEFT, RIGHT = ((0, 0), (1, 1)), ((1, 0),), ((0, 1),)
+
+
+# ---- completion -------------------------------------------------------------------------------
+
+
+@given(r=inner, r_prime=inner, p=inner, p_prime=inner)
+def test_both_judgements_by_enumeration(r: float, r_prime: float, p: float, p_prime: float) -> None:
+    told = PairLabels.from_posteriors([r], [r_prime])
+    events = {LEFT: r * (1 - r_prime), RIGHT: (1 - r) * r_prime}
+    events[SAME] = 1 - sum(events.values())
+    found = targets(judged(told.similarity[0], told.difference[0]), p, p_prime)
+    assert found == pytest.approx(enumerated(p, p_prime, events), abs=1e-6)
+
+
+@given(s=st.floats(0, 1), p=inner, p_prime=inner)
+def test_similarity_alone_by_enumeration(s: float, p: float, p_prime: float) -> None:
+    wanted = enumerated(p, p_prime, {SAME: s, LEFT + RIGHT: 1 - s})
+    assert targets(judged(s=s), p, p_prime) == pytest.approx(wanted, abs=1e-6)
+
+
+@given(p=inner, p_prime=inner)
+def test_preferences_by_enumeration(p: float, p_prime: float) -> None:
+    for preference, event in ((1, SAME + RIGHT), (-1, SAME + LEFT)):
+        wanted = enumerated(p, p_prime, {event: 1.0})
+        assert targets(judged(preference=preference), p, p_prime) == pytest.approx(wanted)
+
+
+@given(c=st.floats(-1, 1), p=inner, p_prime=inner)
+def test_difference_alone_keeps_the_sum_where_it_can(c: float, p: float, p_prime: float) -> None:
+    q, q_prime = targets(judged(c=c), p, p_prime)
+    assert q_prime - q == pytest.approx(c, abs=1e-9)
+    assert min(q, q_prime) >= -1e-9 and max(q, q_prime) <= 1 + 1e-9
+    if abs(c) <= p + p_prime <= 2 - abs(c):
+        assert q + q_prime == pytest.approx(p + p_prime)
+    else:  # then one end is certain
+        assert min(q, q_prime, 1 - q, 1 - q_prime) == pytest.approx(0, abs=1e-9)
+
+
+@given(r=inner, r_prime=inner)
+def test_the_truth_is_a_fixed_point_with_risk_zero(r: float, r_prime: float) -> None:
+    told = PairLabels.from_posteriors([r], [r_prime])
+    s, c = told.similarity[0], told.difference[0]
+    truth = np.array([r, r_prime])
+    for judgements in (judged(s, c), judged(s=s), judged(c=c)):
+        assert targets(judgements, r, r_prime) == pytest.approx(truth, abs=1e-6)
+        assert judgements.risk(truth) == pytest.approx(0, abs=1e-6)
+    assert judged(s, c).risk(1 - truth) >= -1e-9
+
+
+def test_risks_by_hand() -> None:
+    even = np.array([0.5, 0.5])
+    assert judged(s=1.0).risk(even) == pytest.approx(np.log(2))
+    assert judged(s=0.0, c=1.0).risk(even) == pytest.approx(np.log(4))
+    assert judged(c=1.0).risk(even) == pytest.approx(2 * np.log(2))
+    assert judged(preference=1).risk(even) == pytest.approx(np.log(4 / 3))
+    assert judged(1.0, 0.0, 1).risk(even) == pytest.approx((np.log(2) + np.log(4 / 3)) / 2)
+
+
+def test_every_row_counts_and_ends_of_one_item_add_up() -> None:
+    pairs = [[0, 1], [0, 1], [2, 0]]
+    judgements = Judgements.checked(pairs, [1, 0, 0], [0, 1, -1], None, [1, 1, 4], 3)
+    (positive, negative), values = judgements.complete(np.full(3, 0.5))
+    # Weights ½, ½, 2. Rows: same (½, ½); right positive (0, 1); left positive (1, 0).
+    assert positive == pytest.approx([0.25, 0.75, 2])
+    assert negative == pytest.approx([0.75 + 2, 0.25, 0])
+    assert len(values) == 6
+
+
+# ---- fitting ----------------------------------------------------------------------------------
+
+
+class Table(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Knows every instance by heart: the weighted share of class 1 for each value of x."""
+
+    def fit(self, x: Any, y: Any, sample_weight: Any) -> Table:
+        assert (sample_weight >= 0).all() and np.isfinite(sample_weight).all()
+        self.classes_ = np.array([0, 1])
+        values, of = np.unique(x[:, 0], return_inverse=True)
+        total = np.bincount(of, sample_weight)
+        shares = np.bincount(of, sample_weight * y) / total
+        self.shares_ = dict(zip(values, shares, strict=True))
+        return self
+
+    def predict_proba(self, x: Any) -> Any:
+        p = np.array([self.shares_.get(value, 0.5) for value in x[:, 0]])
+        return np.stack([1 - p, p], 1)
+
+
+def problem(n: int = 400, seed: int = 0) -> tuple[Any, Any, Any, PairLabels]:
+    """Items on a line with posteriors σ(2x − 1), pairs of distinct ones, exact judgements."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(scale=2, size=(2 * n, 1))
+    r = 1 / (1 + np.exp(1 - 2 * x[:, 0]))
+    pairs = rng.permutation(2 * n).reshape(n, 2)
+    return x, r, pairs, PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
+
+
+def test_a_table_of_shares_finds_the_posteriors_and_its_risk_only_falls() -> None:
+    """Expectation-maximisation with an exact M-step never raises the risk."""
+    r = np.array([0.1, 0.3, 0.6, 0.9])
+    pairs = np.array(list(itertools.permutations(range(4), 2)))
+    told = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
+    model, history = complete_and_fit(
+        Table(), np.arange(4.0)[:, None], pairs, told.similarity, told.difference,
+        folds=1, rounds=300, tolerance=0,
+    )  # fmt: skip
+    risks = [one.risk for one in history]
+    assert (np.diff(risks[1:]) <= 1e-12).all()
+    found = model.predict_proba(np.arange(4.0)[:, None])[:, 1]
+    assert found == pytest.approx(r, abs=0.01)
+
+
+def logistic() -> LogisticRegression:
+    return LogisticRegression(C=1e4)
+
+
+def test_every_kind_of_judgement_finds_the_same_line() -> None:
+    x, r, pairs, told = problem()
+    s, c = told.similarity, told.difference
+    half = np.arange(len(s)) % 2 == 0
+    y = (np.random.default_rng(1).random(40) < r[:40]).astype(int)
+    cases: dict[str, dict[str, Any]] = {
+        "both": {"similarity": s, "difference": c},
+        "one of the two": {
+            "similarity": np.where(half, s, NAN),
+            "difference": np.where(half, NAN, c),
+        },
+        "similarity, majority": {"similarity": s, "difference": None, "majority": "negative"},
+        "difference, prior": {"similarity": None, "difference": c, "prior": float(r.mean())},
+        "similarity, labelled": {
+            "similarity": s,
+            "difference": None,
+            "labelled": (x[:40], y),
+        },
+        "similarity, preference": {
+            "similarity": s,
+            "difference": None,
+            "preference": np.sign(c),
+        },
+    }
+    for name, keywords in cases.items():
+        model, history = complete_and_fit(
+            logistic(), x, pairs, folds=1, rounds=100, tolerance=1e-5, **keywords
+        )
+        p = model.predict_proba(x)[:, 1]
+        assert np.abs(p - r).mean() < 0.05, name
+        assert history[-1].prior == pytest.approx(r.mean(), abs=0.03), name
+
+
+def test_preferences_alone_order_the_items_and_hold_the_prior() -> None:
+    x, r, pairs, told = problem()
+    model, history = complete_and_fit(
+        logistic(), x, pairs, None, None,
+        preference=np.sign(told.difference), prior=float(r.mean()), folds=1,
+    )  # fmt: skip
+    assert model.coef_[0, 0] > 0
+    assert history[-1].prior == pytest.approx(r.mean(), abs=0.01)
+
+
+def test_the_majority_says_which_class_is_which() -> None:
+    x, _, pairs, told = problem()
+    one, other = (
+        complete_and_fit(logistic(), x, pairs, told.similarity, None, majority=side, folds=1)[0]
+        for side in ("negative", "positive")
+    )
+    assert one.coef_[0, 0] > 0 > other.coef_[0, 0]
+
+
+def test_weights_are_repetitions() -> None:
+    x, _, pairs, told = problem(100)
+    noisy = add_noise(told, 0.3, seed=0)
+    counts = 1 + np.arange(100) % 3
+    again = np.repeat(np.arange(100), counts)
+    weighted, _ = complete_and_fit(
+        logistic(), x, pairs, noisy.similarity, noisy.difference, weight=counts, folds=1
+    )
+    repeated, _ = complete_and_fit(
+        logistic(), x, pairs[again], noisy.similarity[again], noisy.difference[again], folds=1
+    )
+    assert weighted.coef_ == pytest.approx(repeated.coef_, rel=1e-3)
+
+
+def test_noise_gives_no_negative_weight_and_the_same_decisions() -> None:
+    x, r, pairs, told = problem()
+    noisy = add_noise(told, 0.5, seed=0)
+    assert not noisy.feasible().all()
+    complete_and_fit(Table(), x, pairs, noisy.similarity, noisy.difference, folds=1, rounds=2)
+    model, _ = complete_and_fit(logistic(), x, pairs, noisy.similarity, noisy.difference, folds=1)
+    assert np.mean(model.predict(x) == (r > 0.5)) > 0.95
+
+
+class Witness(LogisticRegression):  # type: ignore[misc]
+    """Remembers what it was fitted to, and refuses to be asked about it."""
+
+    asked: int = 0
+
+    def fit(self, x: Any, y: Any, sample_weight: Any = None) -> Witness:
+        self.seen_ = set(x[:, 0])
+        return super().fit(x, y, sample_weight)  # type: ignore[no-any-return]
+
+    def predict_proba(self, x: Any) -> Any:
+        assert not self.seen_ & set(x[:, 0]), "posteriors of items that it was fitted to"
+        type(self).asked += len(x)
+        return super().predict_proba(x)
+
+
+def test_posteriors_come_from_fits_without_the_item() -> None:
+    x, _, pairs, told = problem(60)
+    Witness.asked = 0
+    _, history = complete_and_fit(
+        Witness(), x, pairs, told.similarity, told.difference, folds=4, rounds=2
+    )
+    assert Witness.asked == 120 * len(history)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        HistGradientBoostingClassifier(max_iter=10, max_leaf_nodes=7),
+        RandomForestClassifier(10, min_samples_leaf=5),
+        make_pipeline(StandardScaler(), logistic()),
+    ],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_classifiers_of_scikit_learn_learn_and_are_reproducible(classifier: Any) -> None:
+    x, r, pairs, told = problem(200)
+    before = repr(classifier)
+    fits = [
+        complete_and_fit(
+            classifier, x, pairs, told.similarity, told.difference,
+            folds=2, rounds=2, random_state=0,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    (model, history), (again, _) = fits
+    assert np.mean(model.predict(x) == (r > 0.5)) > 0.93
+    assert np.array_equal(model.predict_proba(x), again.predict_proba(x))
+    assert repr(classifier) == before and not hasattr(classifier, "classes_")
+    assert [one.number for one in history] == list(range(len(history)))
+
+
+def test_damping_slows_the_targets_down() -> None:
+    x, _, pairs, told = problem(100)
+    changes = []
+    for damping in (0.0, 0.8):
+        _, history = complete_and_fit(
+            logistic(), x, pairs, told.similarity, told.difference, folds=1, damping=damping
+        )
+        changes.append(history[2].change)
+    assert changes[1] < changes[0]
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+S, C = np.array([0.5, 0.6]), np.array([0.1, -0.2])
+TWO = np.array([[0, 1], [2, 3]])
+X4 = np.arange(4.0)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": [[0, 1], [2, 4]]}, r"pairs row 1 is \[2, 4\], and features has rows 0 to 3"),
+        ({"pairs": [[0.0, 1.0]]}, "pairs must be integers of shape"),
+        ({"pairs": np.empty((0, 2), int)}, "pairs is empty"),
+        ({"features": [1.0, 2.0]}, r"features must be numbers of shape \(m, d\)"),
+        ({"similarity": [0.5]}, r"similarity must have shape \(2,\), one a pair; got \(1,\)"),
+        ({"similarity": ["a", "b"]}, "similarity must be numbers"),
+        ({"similarity": [NAN, 0.5], "difference": [NAN, 0.1]}, "row 0 has no similarity, no"),
+        ({"similarity": [np.inf, 0.5]}, "similarity is infinite in row 0"),
+        ({"preference": [0, 2]}, r"preference must be −1 \(left\), \+1 .*; row 1 is 2"),
+        ({"weight": [1, -1]}, "weight must be at least 0 and finite; row 1 is -1"),
+        ({"weight": [0, 0]}, "weight is 0 for every pair"),
+        ({"difference": None}, "similarities alone cannot tell the classes apart"),
+        ({"difference": None, "prior": 0.5}, "hold no direction to start from"),
+        ({"similarity": None}, "prior is needed: differences and preferences do not tell"),
+        ({"similarity": [1, 1], "difference": [0, 0]}, "no pair is judged to differ in class"),
+        ({"labelled": (X4, [0, 1, 2, 1])}, "labelled y must be 0 or 1; row 2 is"),
+        ({"labelled": (X4, [0, 1])}, r"labelled must be \(X, y\) of shapes \(k, 1\) and \(k,\)"),
+        ({"labelled_weight": 0}, "labelled_weight must be positive"),
+        ({"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
+        ({"rounds": 0}, "rounds must be at least 1; got 0"),
+        ({"folds": 0}, "folds must be at least 1; got 0"),
+        ({"damping": 1.0}, r"damping must lie in \[0, 1\)"),
+        ({"classifier": KNeighborsClassifier()}, "KNeighborsClassifier does not take sample_wei"),
+        ({"classifier": LinearSVC()}, "LinearSVC has no predict_proba: wrap it in"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "classifier": LogisticRegression(), "features": X4, "pairs": TWO,
+        "similarity": S, "difference": C,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        complete_and_fit(**(given | change))
+
+
+def test_something_that_is_no_classifier() -> None:
+    with pytest.raises(TypeError, match="classifier must be a scikit-learn classifier; got str"):
+        complete_and_fit("forest", X4, TWO, S, C)

@@ -1,0 +1,335 @@
+"""Measures, curves and thresholds, against a small population enumerated exactly.
+
+The population has six kinds of instances: an output, a posterior and a share each. The
+table that holds every ordered couple of kinds, weighted by its probability, is that
+population itself, so estimates must be the population's numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn import PairLabels
+from pairlearn.evaluation import (
+    Estimate,
+    Evaluation,
+    calibration_curve,
+    choose_threshold,
+    evaluate,
+    roc_curve,
+)
+
+OUTPUT = np.array([-2.0, -1.0, -1.0, 0.5, 0.5, 3.0])
+POSTERIOR = np.array([0.05, 0.3, 0.1, 0.4, 0.7, 0.95])
+SHARE = np.array([0.4, 0.1, 0.15, 0.15, 0.1, 0.1])
+NEAR = 2e-3  # What the weak pseudo-observations can move in a table of 36 rows.
+
+
+def population() -> tuple[np.ndarray, np.ndarray, PairLabels, np.ndarray]:
+    left, right = np.array(list(itertools.product(range(6), repeat=2))).T
+    labels = PairLabels.from_posteriors(POSTERIOR[left], POSTERIOR[right])
+    return OUTPUT[left], OUTPUT[right], labels, SHARE[left] * SHARE[right]
+
+
+def sample(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, PairLabels]:
+    left, right = rng.choice(6, size=(2, n), p=SHARE)
+    labels = PairLabels.from_posteriors(POSTERIOR[left], POSTERIOR[right])
+    return OUTPUT[left], OUTPUT[right], labels
+
+
+def shares(threshold: float) -> dict[str, float]:
+    """The confusion matrix of the population, counted."""
+    found = dict.fromkeys(("true_positive", "false_positive", "false_negative", "true_negative"), 0)
+    for z, r, w in zip(OUTPUT, POSTERIOR, SHARE, strict=True):
+        found["true_positive" if z > threshold else "false_negative"] += w * r
+        found["false_positive" if z > threshold else "true_negative"] += w * (1 - r)
+    return found
+
+
+def truths(threshold: float) -> dict[str, float]:
+    tp, fp, fn, tn = shares(threshold).values()
+    tpr, fpr, precision = tp / (tp + fn), fp / (fp + tn), tp / (tp + fp)
+    return {
+        "accuracy": tp + tn,
+        "true_positive_rate": tpr,
+        "false_positive_rate": fpr,
+        "precision": precision,
+        "f1": 2 / (1 / precision + 1 / tpr),
+        "balanced_accuracy": (tpr + 1 - fpr) / 2,
+        "prior": tp + fn,
+        "expected_cost": 2 * fp + 5 * fn,
+    }
+
+
+def true_auc() -> float:
+    won = total = 0.0
+    for i, j in itertools.product(range(6), repeat=2):
+        weight = SHARE[i] * POSTERIOR[i] * SHARE[j] * (1 - POSTERIOR[j])
+        total += weight
+        won += weight * (1 if OUTPUT[i] > OUTPUT[j] else 0.5 if OUTPUT[i] == OUTPUT[j] else 0)
+    return won / total
+
+
+# ---- evaluate -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [-1.5, 0.0, 1.0])
+def test_the_population_has_its_own_measures(threshold: float) -> None:
+    z, z_prime, labels, weight = population()
+    evaluation = evaluate(z, z_prime, labels, weight=weight, threshold=threshold, cost=(2.0, 5.0))
+    for name, truth in truths(threshold).items():
+        assert getattr(evaluation, name).value == pytest.approx(truth, abs=NEAR * 5), name
+    for name, truth in shares(threshold).items():
+        assert evaluation.confusion[name].value == pytest.approx(truth, abs=NEAR), name
+    assert evaluation.roc_auc.value == pytest.approx(true_auc(), abs=1e-12)
+
+
+def test_every_interval_covers() -> None:
+    rng = np.random.default_rng(0)
+    expected = truths(0.0) | {"roc_auc": true_auc()}
+    covered = dict.fromkeys(expected, 0)
+    for _ in range(200):
+        evaluation = evaluate(*sample(rng, 300), cost=(2.0, 5.0))
+        for name, truth in expected.items():
+            estimate: Estimate = getattr(evaluation, name)
+            covered[name] += estimate.low <= truth <= estimate.high
+    assert all(0.9 <= count / 200 <= 0.995 for count in covered.values()), covered
+
+
+def test_auc_with_missing_judgements() -> None:
+    """Similarities and differences of disjoint halves of a large table."""
+    z, z_prime, labels = sample(np.random.default_rng(1), 100_000)
+    half = np.arange(100_000) % 2 == 0
+    labels = PairLabels(
+        np.where(half, labels.similarity, np.nan), np.where(half, np.nan, labels.difference)
+    )
+    auc = evaluate(z, z_prime, labels).roc_auc
+    assert auc.value == pytest.approx(true_auc(), abs=0.01)
+    assert auc.low < true_auc() < auc.high
+
+
+def test_what_is_not_defined_is_not_a_number() -> None:
+    z, z_prime, labels = sample(np.random.default_rng(2), 300)
+    evaluation = evaluate(z, z_prime, labels, threshold=10.0)
+    assert np.isnan(evaluation.precision.value)
+    assert (evaluation.precision.low, evaluation.precision.high) == (0, 1)
+    assert evaluation.true_positive_rate.value == 0
+    assert any("do not tell which class is which" in text for text in evaluation.warnings)
+    assert evaluation.to_dict()["precision"] == {"value": None, "low": 0, "high": 1}
+
+
+def test_dictionary_and_text() -> None:
+    evaluation = evaluate(*sample(np.random.default_rng(3), 300), cost=(1, 1))
+    told = json.loads(json.dumps(evaluation.to_dict()))
+    assert told["accuracy"]["value"] == evaluation.accuracy.value
+    assert told["confusion"]["true_negative"]["low"] == evaluation.confusion["true_negative"].low
+    assert told["n"] == 300
+    assert told["effective_pairs"] == pytest.approx(300)
+    assert told["expected_cost"]["value"] == pytest.approx(1 - evaluation.accuracy.value)
+    text = str(evaluation)
+    assert text.startswith("300 pairs, 0.95 intervals, threshold 0\naccuracy")
+    assert "expected cost" in text
+    assert evaluate(*sample(np.random.default_rng(3), 300)).to_dict()["expected_cost"] is None
+
+
+def warned(evaluation: Evaluation, text: str) -> bool:
+    return any(text in warning for warning in evaluation.warnings)
+
+
+def test_warnings() -> None:
+    rng = np.random.default_rng(4)
+    z, z_prime, labels = sample(rng, 500)
+    assert not evaluate(z, z_prime, labels).warnings
+    assert not evaluate(z, z_prime, labels, prior=truths(0.0)["prior"]).warnings
+    assert warned(evaluate(z, z_prime, labels, prior=0.6), "the stated prior is 0.6 and the")
+    assert warned(evaluate(z[:20], z_prime[:20], labels[:20]), "are worth 20 independent ones")
+    # Two items that meet everybody make many pairs worth few.
+    items = np.stack([np.arange(500) % 2, np.arange(500) + 2], 1)
+    assert warned(evaluate(z, z_prime, labels, items=items), "are worth 4 independent ones")
+    chance = rng.normal(size=(2, 500))
+    silent = evaluate(*chance, labels)
+    assert warned(silent, "which can be chance") or warned(silent, "which class is which")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cost": (1, -1)}, r"cost must be finite, not negative and not all zero; got \(1, -1\)"),
+        ({"cost": (0, 0)}, "cost must be finite, not negative and not all zero"),
+        ({"cost": 3}, r"cost must be two numbers, \(false positive, false negative\); got 3"),
+        ({"cost": (1, 2, 3)}, "cost must be two numbers"),
+        ({"threshold": float("nan")}, "threshold is NaN: give a finite number"),
+        ({"confidence": 0}, r"confidence must lie in \(0, 1\); got 0"),
+    ],
+)
+def test_errors_of_evaluate(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(*sample(np.random.default_rng(5), 50), **options)
+
+
+# ---- ROC curve ----------------------------------------------------------------------------------
+
+
+def test_the_curve_of_the_population() -> None:
+    z, z_prime, labels, weight = population()
+    curve = roc_curve(z, z_prime, labels, weight=weight)
+    assert curve.thresholds.tolist() == [np.inf, 3, 0.5, -1, -2]
+    for threshold, tpr, fpr in zip(
+        curve.thresholds, curve.true_positive_rate, curve.false_positive_rate, strict=True
+    ):
+        expected = shares(threshold - 1e-9)
+        positive = expected["true_positive"] + expected["false_negative"]
+        assert tpr == pytest.approx(expected["true_positive"] / positive)
+        assert fpr == pytest.approx(expected["false_positive"] / (1 - positive))
+
+
+def test_a_curve_needs_both_kinds_and_dissimilar_pairs() -> None:
+    z, z_prime, labels, _ = population()
+    with pytest.raises(ValueError, match="labels have similarities only"):
+        roc_curve(z, z_prime, PairLabels(labels.similarity, None))
+    with pytest.raises(ValueError, match="labels call every pair similar"):
+        roc_curve(z, z_prime, PairLabels(np.ones(36), np.zeros(36)))
+
+
+def test_one_kind_of_judgement_and_a_prior() -> None:
+    z, z_prime, labels = sample(np.random.default_rng(11), 50_000)
+    evaluation = evaluate(
+        z, z_prime, PairLabels(None, labels.difference), prior=truths(0.0)["prior"]
+    )
+    assert evaluation.accuracy.value == pytest.approx(truths(0.0)["accuracy"], abs=0.01)
+    assert np.isnan(evaluation.roc_auc.value)
+
+
+def test_infinite_outputs() -> None:
+    z, z_prime, labels = sample(np.random.default_rng(12), 300)
+    certain = [np.where(x > 0, np.inf, -np.inf) for x in (z, z_prime)]
+    assert evaluate(*certain, labels).accuracy == evaluate(z, z_prime, labels).accuracy
+
+
+# ---- threshold ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cost", [(1.0, 1.0), (1.0, 9.0), (9.0, 1.0), (1.0, 0.0)])
+def test_the_cheapest_threshold_of_the_population(cost: tuple[float, float]) -> None:
+    z, z_prime, labels, weight = population()
+    choice = choose_threshold(z, z_prime, labels, cost=cost, weight=weight)
+    places = [-3.0, -1.5, -0.25, 1.75, 4.0]
+    assert choice.candidates == pytest.approx(places)
+    costs = [
+        cost[0] * shares(t)["false_positive"] + cost[1] * shares(t)["false_negative"]
+        for t in places
+    ]
+    assert choice.costs == pytest.approx(costs, abs=NEAR * max(cost))
+    assert choice.threshold == pytest.approx(places[int(np.argmin(costs))])
+    assert choice.cost.low <= min(costs) <= choice.cost.high
+
+
+def test_positives_in_the_majority_are_not_taken_for_the_minority() -> None:
+    """Never deciding positive costs the prior, .8, not .2, although it cannot tell itself."""
+    r = np.random.default_rng(6).beta(4, 1, size=(2, 500))
+    choice = choose_threshold(r[0], r[1], PairLabels.from_posteriors(*r))
+    assert choice.costs[-1] == pytest.approx(r.mean(), abs=0.03)
+    assert choice.costs[0] == pytest.approx(1 - r.mean(), abs=0.03)
+
+
+def test_the_interval_covers_the_chosen_threshold() -> None:
+    rng = np.random.default_rng(7)
+    covered = 0
+    for _ in range(100):
+        choice = choose_threshold(*sample(rng, 150), cost=(1.0, 2.0))
+        found = shares(choice.threshold)
+        truth = found["false_positive"] + 2 * found["false_negative"]
+        covered += choice.cost.low <= truth <= choice.cost.high
+    assert covered >= 93
+
+
+def test_many_outputs_are_tried_at_quantiles() -> None:
+    z = np.random.default_rng(8).normal(size=(2, 60))
+    labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-z))))
+    choice = choose_threshold(*z, labels)
+    assert 40 <= len(choice.candidates) <= 52
+    assert (np.diff(choice.candidates) > 0).all()
+    with pytest.raises(ValueError, match="logits are all infinite"):
+        choose_threshold(np.full(60, np.inf), np.full(60, -np.inf), labels)
+
+
+# ---- calibration --------------------------------------------------------------------------------
+
+
+def probabilities() -> tuple[np.ndarray, np.ndarray, PairLabels, np.ndarray]:
+    z, z_prime, labels, weight = population()
+    return 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)), labels, weight
+
+
+def test_the_calibration_of_the_population() -> None:
+    p, p_prime, labels, weight = probabilities()
+    curve = calibration_curve(
+        p, p_prime, labels, weight=weight, bins=[0, 0.2, 0.21, 0.5, 0.9, 0.91, 1]
+    )
+    # Nothing lies in two of the bins: they join their neighbours.
+    assert len(curve.shares) == 4
+    by_output = [z == OUTPUT for z in (-2.0, -1.0, 0.5, 3.0)]
+    for rate, predicted, share, kinds in zip(
+        curve.implied, curve.predicted, curve.shares, by_output, strict=True
+    ):
+        assert share == pytest.approx(SHARE[kinds].sum())
+        assert predicted == pytest.approx(1 / (1 + np.exp(-OUTPUT[kinds][0])))
+        expected = (SHARE * POSTERIOR)[kinds].sum() / SHARE[kinds].sum()
+        assert rate.value == pytest.approx(expected, abs=5 * NEAR)
+
+
+def test_calibration_intervals_cover() -> None:
+    rng = np.random.default_rng(9)
+    covered = np.zeros(4)
+    expected = [
+        (SHARE * POSTERIOR)[kinds].sum() / SHARE[kinds].sum()
+        for kinds in (z == OUTPUT for z in (-2.0, -1.0, 0.5, 3.0))
+    ]
+    for _ in range(150):
+        z, z_prime, labels = sample(rng, 400)
+        curve = calibration_curve(
+            *(1 / (1 + np.exp(-x)) for x in (z, z_prime)), labels, bins=[0, 0.2, 0.5, 0.9, 1]
+        )
+        covered += [r.low <= e <= r.high for r, e in zip(curve.implied, expected, strict=True)]
+    assert (covered / 150 >= 0.9).all(), covered
+
+
+def test_bins_hold_equal_shares() -> None:
+    rng = np.random.default_rng(10)
+    r = rng.random((2, 1000))
+    labels = PairLabels.from_posteriors(*r)
+    curve = calibration_curve(*r, labels, bins=5)
+    assert curve.shares == pytest.approx([0.2] * 5, abs=0.01)
+    assert [e.value for e in curve.implied] == pytest.approx(curve.predicted, abs=0.03)
+    given = calibration_curve(*r, labels, bins=5, prior=0.5)
+    assert [e.value for e in given.implied] == pytest.approx(curve.predicted, abs=0.03)
+    assert len(calibration_curve(*np.round(r), labels, bins=10).shares) == 2
+    assert len(calibration_curve(0 * r[0], 0 * r[1], labels).shares) == 1
+
+
+@pytest.mark.parametrize(
+    ("bins", "message"),
+    [
+        (0, "bins must be a whole number of at least 1, or edges; got 0"),
+        (2.5, "bins must be a whole number of at least 1, or edges; got 2.5"),
+        ([0.1, 1], "bins must be edges from 0 to 1, or a number"),
+        ([0, 0.5, 0.5, 1], "bins must increase"),
+    ],
+)
+def test_errors_of_bins(bins: Any, message: str) -> None:
+    p, p_prime, labels, _ = probabilities()
+    with pytest.raises(ValueError, match=message):
+        calibration_curve(p, p_prime, labels, bins=bins)
+
+
+def test_probabilities_are_checked() -> None:
+    p, p_prime, labels, _ = probabilities()
+    with pytest.raises(ValueError, match=r"probabilities_prime must lie in \[0, 1\]; row 0 is 2"):
+        calibration_curve(p, p_prime * 0 + 2, labels)
+    with pytest.raises(ValueError, match=r"probabilities must have shape \(36,\)"):
+        calibration_curve(p[:3], p_prime, labels)

@@ -1,0 +1,570 @@
+"""Model folders: round trips, every kind of damage, crashes while writing, and fuzzing.
+
+The reference folder of version 1 is put together here byte by byte, without safetensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from pairlearn import PriorEstimate
+from pairlearn.estimators.model_folder import (
+    ModelFolderError,
+    load_classifier,
+    read_folder,
+    save_classifier,
+    write_folder,
+)
+from pairlearn.models import MLP, ResNet34
+
+VALUES = {"w": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(7)}
+BODY = {"text": "Ωmega", "numbers": [1, 2.5, -1e-300, None, True], "nested": {"a": {}}}
+
+VERSION_1_TENSORS = (
+    b"\x3d" + bytes(7) + b'{"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'
+    b"\x00\x00\xc0\x3f\x00\x00\x00\xc0"
+)
+VERSION_1_CONFIG = """{
+ "format": "pairlearn-model",
+ "version": 1,
+ "pairlearn": "0.1.0",
+ "torch": "2.13.0",
+ "tensors": {"w": {"dtype": "float32", "shape": [2]}},
+ "size": 77,
+ "digest": "7a9652a6fe0262e7c60f28121299092294771738763f51a4573a9c30f136c38b",
+ "config": {"note": "kept"},
+ "checksum": "20c8d730985c2231b0ca28d3a6baf2a860d1a184be5037170cdc93e923149d94"
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "model"
+    write_folder(path, VALUES, BODY)
+    return path
+
+
+def canonical(manifest: dict[str, Any]) -> bytes:
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change the config as an attacker would: with a checksum that fits."""
+    manifest = json.loads((folder / "config.json").read_text()) | changes
+    manifest = {key: value for key, value in manifest.items() if value is not ...}
+    manifest["checksum"] = hashlib.sha256(canonical(manifest)).hexdigest()
+    (folder / "config.json").write_text(json.dumps(manifest))
+
+
+def exchange(folder: Path, data: bytes) -> None:
+    """Exchange the tensors, and announce them as they are."""
+    (folder / "model.safetensors").write_bytes(data)
+    rewrite(folder, size=len(data), digest=hashlib.sha256(data).hexdigest())
+
+
+def safetensors(header: dict[str, Any], data: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def same(found: Any, wanted: Any) -> bool:
+    tensors, body = found
+    return bool(
+        body == wanted[1]
+        and tensors.keys() == wanted[0].keys()
+        and all(torch.equal(tensors[k], t) for k, t in wanted[0].items())
+        and all(tensors[k].dtype == t.dtype for k, t in wanted[0].items())
+    )
+
+
+# ---- round trips ------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read(folder: Path) -> None:
+    assert same(read_folder(folder), (VALUES, BODY))
+    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert [file.name for file in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool]
+)
+def test_types_empty_tensors_views_and_shared_memory(tmp_path: Path, dtype: torch.dtype) -> None:
+    base = torch.ones(3, 4).to(dtype)
+    tensors = {"view": base.t(), "shared": base, "empty": base[:0], "scalar": base[0, 0]}
+    write_folder(tmp_path / "model", tensors, {})
+    assert same(read_folder(tmp_path / "model"), (tensors, {}))
+
+
+def test_a_folder_of_version_1_is_read_for_ever(tmp_path: Path) -> None:
+    """Never change this folder: models like it are out there."""
+    (tmp_path / "model.safetensors").write_bytes(VERSION_1_TENSORS)
+    (tmp_path / "config.json").write_text(VERSION_1_CONFIG)
+    assert same(read_folder(tmp_path), ({"w": torch.tensor([1.5, -2])}, {"note": "kept"}))
+
+
+def test_links_and_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(tmp_path / "real", VALUES, {"number": 1})
+    (tmp_path / "latest").symlink_to("real")
+    write_folder(tmp_path / "latest", VALUES, {"number": 2})
+    assert (tmp_path / "latest").is_symlink()
+    monkeypatch.chdir(tmp_path)
+    assert read_folder("real")[1] == read_folder(tmp_path / "latest")[1] == {"number": 2}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"a": float("nan")}, "config must be JSON"),
+        ({"a": [1, {"b": {1: 2}}]}, r"\['b'\] has the key 1: keys must be str"),
+        ({"a": (1, 2)}, r"\['a'\] is a tuple: JSON has no such type"),
+        ({"a": Path("x")}, r"\['a'\] is a .*Path: JSON has no such type"),
+    ],
+)
+def test_configs_that_json_would_change_are_refused(
+    tmp_path: Path, config: Any, message: str
+) -> None:
+    with pytest.raises(ModelFolderError, match=message):
+        write_folder(tmp_path / "model", VALUES, config)
+    assert not list(tmp_path.iterdir())
+
+
+def test_reserved_tensor_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelFolderError, match="the name '__metadata__': choose another"):
+        write_folder(tmp_path / "model", {"__metadata__": torch.ones(1)}, {})
+
+
+# ---- damage -----------------------------------------------------------------------------------
+
+
+def cut(file: str, keep: int) -> Callable[[Path], None]:
+    def act(folder: Path) -> None:
+        (folder / file).write_bytes((folder / file).read_bytes()[:keep])
+
+    return act
+
+
+def flip_last_byte(folder: Path) -> None:
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(data)
+
+
+def edit(old: str, new: str) -> Callable[[Path], None]:
+    def act(folder: Path) -> None:
+        text = (folder / "config.json").read_text()
+        assert old in text
+        (folder / "config.json").write_text(text.replace(old, new, 1))
+
+    return act
+
+
+def announce(**changes: Any) -> Callable[[Path], None]:
+    return lambda folder: rewrite(folder, **changes)
+
+
+def pipe(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    os.mkfifo(folder / "model.safetensors")
+
+
+ONES = {"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
+DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no folder": (shutil.rmtree, "there is no such folder"),
+    "no config": (lambda f: (f / "config.json").unlink(), "config.json: there is no such file"),
+    "no tensors": (
+        lambda f: (f / "model.safetensors").unlink(),
+        "model.safetensors: there is no such file",
+    ),
+    "a pipe": (pipe, "model.safetensors: there is no such file"),
+    "config cut": (cut("config.json", 100), "not readable as JSON"),
+    "config empty": (cut("config.json", 0), "not readable as JSON"),
+    "tensors cut": (cut("model.safetensors", 60), "60 bytes where config.json announces"),
+    "tensors damaged": (flip_last_byte, "SHA-256 is not the one in config.json"),
+    "config edited": (edit("Ωmega", "Omega"), "the checksum does not fit"),
+    "not an object": (lambda f: (f / "config.json").write_text("[]"), "must hold one JSON object"),
+    "NaN": (edit("2.5", "NaN"), "NaN is not JSON"),
+    "twins": (edit('"version": 1', '"version": 1, "version": 1'), "the same key twice"),
+    "deep": (
+        lambda f: (f / "config.json").write_text("[" * 100_000 + "]" * 100_000),
+        "not readable as JSON",
+    ),
+    "no UTF-8": (lambda f: (f / "config.json").write_bytes(b'{"a": "\xff"}'), "not readable as"),
+    "another format": (announce(format="onnx"), "'format' is 'onnx', not 'pairlearn-model'"),
+    "newer": (
+        announce(version=2, pairlearn="9.0", surprise={}),
+        "version 2 of the format, written by pairlearn 9.0; .* update pairlearn",
+    ),
+    "version true": (announce(version=True), "'version' must be a whole number; got True"),
+    "version text": (announce(version="1"), "'version' must be a whole number; got '1'"),
+    "version zero": (announce(version=0), "'version' must be a whole number; got 0"),
+    "key missing": (announce(digest=...), "'digest' is missing"),
+    "key of another type": (announce(config=[]), r"'config' must be of type dict; got \[\]"),
+    "unknown key": (announce(code="import os"), "unknown key 'code'"),
+    "another file": (announce(file="../../etc/passwd"), "unknown key 'file'"),
+    "negative size": (announce(size=-1), "bytes where config.json announces -1"),
+    "tensor not announced": (announce(tensors={}), "tensor 'n' is not announced"),
+    "tensor missing": (
+        lambda f: exchange(f, safetensors({}, b"")),
+        "tensor 'n' is missing",
+    ),
+    "another shape": (
+        announce(
+            tensors={
+                "w": {"dtype": "float32", "shape": [3, 2]},
+                "n": {"dtype": "int64", "shape": []},
+            }
+        ),
+        r"tensor 'w' is .*\[2, 3\].* announces .*\[3, 2\]",
+    ),
+    "oversized header": (
+        lambda f: exchange(f, struct.pack("<Q", 2**62) + b"{}"),
+        "its header would be 4611686018427387904 bytes long",
+    ),
+    "shorter than a header": (lambda f: exchange(f, b"abc"), "bytes long: damaged"),
+    "header of rubbish": (
+        lambda f: exchange(f, struct.pack("<Q", 4) + b"abcd"),
+        "not readable as safetensors",
+    ),
+    "data missing": (lambda f: exchange(f, safetensors(ONES, b"")), "not readable as safetensors"),
+    "a shape beyond memory": (
+        lambda f: exchange(
+            f,
+            safetensors(
+                {"w": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 4]}}, b"abcd"
+            ),
+        ),
+        "not readable as safetensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_refused_with_its_reason(folder: Path, name: str) -> None:
+    act, message = DAMAGE[name]
+    act(folder)
+    with pytest.raises(ModelFolderError, match=message):
+        read_folder(folder)
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("")
+    with pytest.raises(ModelFolderError, match="is a file; a model is a folder"):
+        read_folder(tmp_path / "model")
+
+
+def test_oversized_configs_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pairlearn.estimators.folder_format.LARGEST_CONFIG", 50)
+    with pytest.raises(ModelFolderError, match="more than the 50 bytes that it may have"):
+        read_folder(folder)
+
+
+# ---- replacing --------------------------------------------------------------------------------
+
+
+def test_a_model_and_an_empty_folder_are_replaced(folder: Path) -> None:
+    write_folder(folder, {}, {"new": 1})
+    assert read_folder(folder) == ({}, {"new": 1})
+    (folder.parent / "empty").mkdir()
+    write_folder(folder.parent / "empty", {}, {})
+    assert sorted(file.name for file in folder.parent.iterdir()) == ["empty", "model"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / "notes.txt").write_text("mine"), "holds 'notes.txt', which is no part"),
+        (lambda f: (f / "config.json").write_text("{}"), "is not a pairlearn model"),
+        (lambda f: (f / "config.json").unlink(), "is not a pairlearn model"),
+        (lambda f: (shutil.rmtree(f), f.write_text("a file")), "exists and is no folder"),
+    ],
+)
+def test_nothing_but_a_model_is_replaced(folder: Path, spoil: Any, message: str) -> None:
+    spoil(folder)
+
+    def content() -> dict[str, bytes]:
+        return {str(p): p.read_bytes() for p in folder.parent.rglob("*") if p.is_file()}
+
+    before = content()
+    with pytest.raises(ModelFolderError, match=message):
+        write_folder(folder, {}, {"new": 1})
+    assert content() == before
+
+
+@pytest.mark.parametrize("survives", range(3))
+def test_a_crash_leaves_a_whole_model(
+    folder: Path, survives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stop for good at each rename, and before the first; then read, write and read again."""
+    done = 0
+    rename, remove = Path.rename, shutil.rmtree
+
+    def stop(self: Path, target: Path) -> Path:
+        nonlocal done
+        if done == survives:
+            raise KeyboardInterrupt
+        done += 1
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", stop)
+        # A killed process tidies up nothing.
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        if survives < 2:
+            with pytest.raises(KeyboardInterrupt):
+                write_folder(folder, {}, {"new": 1})
+        else:
+            write_folder(folder, {}, {"new": 1})
+    wanted = BODY if survives < 2 else {"new": 1}
+    assert read_folder(folder)[1] == wanted
+    assert folder.exists() == (survives != 1)
+    write_folder(folder, {}, {"newer": 2})
+    assert read_folder(folder)[1] == {"newer": 2}
+    left = [file for file in folder.parent.iterdir() if not file.name.endswith(".part")]
+    assert left == [folder]
+    assert shutil.rmtree is remove
+
+
+def test_a_full_disk_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_folder(folder, {}, {"new": 1})
+    assert same(read_folder(folder), (VALUES, BODY))
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+# ---- fuzzing ----------------------------------------------------------------------------------
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_mutated_bytes_are_read_the_same_or_refused(data: st.DataObject, folder: Path) -> None:
+    name = data.draw(st.sampled_from(["config.json", "model.safetensors"]))
+    content = bytearray((folder / name).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        piece = data.draw(st.binary(max_size=4) | st.just(b'"') | st.just(b"{}"))
+        content[place : place + data.draw(st.integers(0, 4))] = piece
+        if not content:
+            break
+    announced = name == "model.safetensors" and data.draw(st.booleans())
+    with tempfile.TemporaryDirectory() as parent:
+        mutant = Path(parent, "model")
+        shutil.copytree(folder, mutant)
+        (mutant / name).write_bytes(content)
+        if announced:  # past the digest, into the parser
+            exchange(mutant, bytes(content))
+        try:
+            found = read_folder(mutant)
+        except ModelFolderError:
+            return
+        assert announced or same(found, (VALUES, BODY))
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+        max_leaves=8,
+    ),
+    key=st.sampled_from(["estimator", "parameters", "fitted", "networks", "module_", "shift_"]),
+)
+def test_any_json_in_a_config_is_loaded_or_refused(value: Any, key: str, tmp_path: Path) -> None:
+    original, mutant = tmp_path / "original", tmp_path / "mutant"
+    if not original.exists():
+        save_classifier(Fake().fit(), original)
+    shutil.copytree(original, mutant, dirs_exist_ok=True)
+    config = json.loads((original / "config.json").read_text())["config"]
+    place = config if key in config else config["networks" if key == "module_" else "fitted"]
+    place[key] = value
+    rewrite(mutant, config=config)
+    with contextlib.suppress(ModelFolderError):
+        load_classifier(Fake, mutant)
+
+
+# ---- estimators -------------------------------------------------------------------------------
+
+
+class Fake(BaseEstimator):  # type: ignore[misc]
+    """An estimator with attributes of every kind that a folder keeps."""
+
+    def __init__(
+        self,
+        model: Any = "mlp",
+        patience: float = 5,
+        preprocessor: Any = None,
+        hidden: Any = (4, 3),
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.patience = patience
+        self.preprocessor = preprocessor
+        self.hidden = hidden
+        self.random_state = random_state
+
+    def fit(self) -> Fake:
+        torch.manual_seed(0)
+        self.module_ = (
+            MLP(3, self.hidden, norm="all") if isinstance(self.model, str) else self.model
+        )
+        self.mean_, self.scale_ = np.array([1.0, 2.0, 3.0]), np.ones(3, np.float32)
+        self.classes_ = np.array([0, 1])
+        self.feature_names_in_ = np.array(["a", "b", "ç"], dtype=object)
+        self.shift_, self.n_features_in_ = np.float64(0.25), 3
+        self.history_ = [{"epoch": 0, "risk": float("inf")}, {"epoch": 1, "risk": 0.5}]
+        self.prior_ = PriorEstimate(0.2, 0.1, 0.3, 0.68, 100)
+        self._scratch = object()
+        return self
+
+
+class Net(nn.Module):
+    def __init__(self, width: int = 4) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(3, width), nn.Linear(width, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.two(torch.relu(self.one(x))).squeeze(-1)  # type: ignore[no-any-return]
+
+
+def test_an_estimator_comes_back_whole(tmp_path: Path) -> None:
+    fitted = Fake(patience=float("inf"), preprocessor=np.eye(2), random_state=3).fit()
+    save_classifier(fitted, tmp_path / "model")
+    loaded = load_classifier(Fake, tmp_path / "model")
+    x = torch.randn(5, 3)
+    with torch.no_grad():
+        assert torch.equal(loaded.module_(x), fitted.module_.eval()(x))
+    assert loaded.get_params() == {**fitted.get_params(), "preprocessor": None}
+    assert loaded.hidden == (4, 3) and loaded.patience == float("inf")
+    for name in ("mean_", "scale_", "classes_", "feature_names_in_"):
+        one, other = getattr(loaded, name), getattr(fitted, name)
+        assert np.array_equal(one, other) and one.dtype == other.dtype
+    assert loaded.history_ == fitted.history_ and loaded.prior_ == fitted.prior_
+    assert (loaded.shift_, loaded.n_features_in_) == (0.25, 3)
+    assert not hasattr(loaded, "_scratch")
+    assert all(parameter.requires_grad for parameter in loaded.module_.parameters())
+
+
+def test_the_large_network_comes_back(tmp_path: Path) -> None:
+    fitted = Fake(model=ResNet34(1)).fit()
+    save_classifier(fitted, tmp_path / "model")
+    loaded = load_classifier(Fake, tmp_path / "model")
+    assert isinstance(loaded.module_, ResNet34)
+    assert torch.equal(loaded.module_.head.weight, fitted.module_.head.weight)
+
+
+def test_a_module_of_ones_own_is_asked_for(tmp_path: Path) -> None:
+    fitted = Fake(model=Net()).fit()
+    save_classifier(fitted, tmp_path / "model")
+    with pytest.raises(ModelFolderError, match=r"Fake\.load\(path, module=Net\(\.\.\.\)\)"):
+        load_classifier(Fake, tmp_path / "model")
+    given = Net()
+    nn.init.zeros_(given.one.weight)
+    loaded = load_classifier(Fake, tmp_path / "model", module=given)
+    assert torch.equal(loaded.module_.one.weight, fitted.module_.one.weight)
+    assert not given.one.weight.any(), "the module given is copied, not changed"
+    with pytest.raises(ModelFolderError, match=r"is torch.float32 \(4, 3\), .* \(5, 3\)"):
+        load_classifier(Fake, tmp_path / "model", module=Net(5))
+    with pytest.raises(ModelFolderError, match="the tensor 'bias': it is not the network saved"):
+        load_classifier(Fake, tmp_path / "model", module=nn.Linear(3, 1))
+    with pytest.raises(TypeError, match=r"module must be an instance of nn\.Module, such as MyNet"):
+        load_classifier(Fake, tmp_path / "model", module=Net)  # type: ignore[arg-type]
+
+
+def test_functions_and_generators_are_not_kept(tmp_path: Path) -> None:
+    fitted = Fake(random_state=np.random.RandomState(0)).fit()
+    fitted.model = lambda features: MLP(features)
+    save_classifier(fitted, tmp_path / "model")
+    loaded = load_classifier(Fake, tmp_path / "model")
+    assert (loaded.model, loaded.random_state) == ("mlp", None)
+
+
+def test_scikit_learn_models_are_refused_with_advice(tmp_path: Path) -> None:
+    fitted = Fake(model=LogisticRegression())
+    fitted.module_ = Net()
+    with pytest.raises(
+        ModelFolderError, match=r"parameter model is a scikit-learn Logistic.*skops"
+    ):
+        save_classifier(fitted, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_kept_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFolderError, match="this Fake has no network: fit it before"):
+        save_classifier(Fake(), tmp_path / "model")
+    fitted = Fake().fit()
+    fitted.extra_ = object()
+    with pytest.raises(ModelFolderError, match=r"Fake\.extra_ is a builtins\.object, which a mod"):
+        save_classifier(fitted, tmp_path / "model")
+
+
+def tampered(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
+    save_classifier(Fake().fit(), path)
+    tensors, config = read_folder(path)
+    change(config, tensors)
+    write_folder(path, tensors, config)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c, t: c.update(estimator="Other"), "holds a Other, not a Fake"),
+        (lambda c, t: c.pop("fitted"), "config 'fitted' must be of type dict"),
+        (lambda c, t: c["parameters"].update(code=1), "Fake has no parameter 'code'"),
+        (lambda c, t: c["fitted"].update(fit=1), "'fit' is not a fitted attribute of Fake"),
+        (lambda c, t: c["fitted"].update(__class__=1), "'__class__' is not a fitted attribute"),
+        (lambda c, t: c["fitted"].update(a_={"record": "os", "fields": {}}), "is not readable"),
+        (lambda c, t: c["fitted"].update(a_={"call": "os.system"}), "is not readable"),
+        (lambda c, t: t.pop("module_.layers.0.weight"), "misses the tensor 'layers.0.weight'"),
+        (lambda c, t: t.update(spare=torch.ones(1)), "tensor 'spare' belongs to nothing"),
+        (
+            lambda c, t: t.update({"module_.layers.0.weight": torch.ones(2, 2)}),
+            r"'layers.0.weight' is torch.float32 \(2, 2\), and the network wants",
+        ),
+        (
+            lambda c, t: c["networks"]["module_"].update(widths=[3, 2**30, 2**30]),
+            "it is not the network saved|wants",
+        ),
+        (lambda c, t: c["networks"]["module_"].update(widths=[3, -1]), "cannot be built from"),
+        (lambda c, t: c["networks"]["module_"].update(widths=[3] * 2000), "cannot be built from"),
+        (lambda c, t: c["networks"]["module_"].update(norm="x"), "cannot be built from"),
+        (lambda c, t: c["networks"]["module_"].update(kind="os.system"), "cannot be built from"),
+    ],
+)
+def test_tampered_estimators_are_refused(tmp_path: Path, change: Any, message: str) -> None:
+    tampered(tmp_path / "model", change)
+    with pytest.raises(ModelFolderError, match=message):
+        load_classifier(Fake, tmp_path / "model")
+
+
+def test_a_module_for_a_built_in_network_is_refused(tmp_path: Path) -> None:
+    save_classifier(Fake().fit(), tmp_path / "model")
+    with pytest.raises(ModelFolderError, match="is a built-in 'mlp': leave module out"):
+        load_classifier(Fake, tmp_path / "model", module=Net())

@@ -1,0 +1,130 @@
+"""ONNX files, run by onnxruntime and compared with numbers worked out by hand and by torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pairlearn.estimators.onnx_export import export_onnx
+from pairlearn.models import MLP
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+def run(file: Path, x: Any) -> tuple[Any, Any]:
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    logit, probability = session.run(["logit", "probability"], {"x": np.asarray(x, np.float32)})
+    return logit, probability
+
+
+def test_standardisation_network_and_shift_by_hand(tmp_path: Path) -> None:
+    """z = 2(x₁ − 1)/4 − 3(x₂ + 1)/2 + ½ + shift."""
+    linear = nn.Linear(2, 1)
+    linear.load_state_dict({"weight": torch.tensor([[2.0, -3.0]]), "bias": torch.tensor([0.5])})
+    file = tmp_path / "model.onnx"
+    difference = export_onnx(linear, file, (2,), ([1.0, -1.0], [4.0, 2.0]), shift=0.25)
+    logit, probability = run(file, [[5.0, 1.0], [1.0, -1.0], [1.0, 3.0]])
+    assert difference < 1e-6
+    assert logit == pytest.approx([-0.25, 0.75, -5.25], abs=1e-6)
+    assert probability == pytest.approx(1 / (1 + np.exp([0.25, -0.75, 5.25])), abs=1e-6)
+    export_onnx(linear, file, (2,), ([1.0, -1.0], [4.0, 2.0]), shift=0.25, sign=-1)
+    assert run(file, [[5.0, 1.0], [1.0, -1.0]])[0] == pytest.approx([0.75, -0.25], abs=1e-6)
+
+
+def test_the_graph_is_named_and_free_in_its_batch(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "model.onnx"
+    module = MLP(5, (8, 8), norm="all").double().train()
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    export_onnx(module, str(file), (5,))
+    graph = onnx.load(file).graph
+    (x,) = graph.input
+    assert x.name == "x" and [one.name for one in graph.output] == ["logit", "probability"]
+    batch, width = x.type.tensor_type.shape.dim
+    assert batch.dim_param and width.dim_value == 5
+    values = torch.randn(1000, 5)
+    with torch.no_grad():
+        wanted = module.eval()(values.double()).numpy()
+    assert run(file, values)[0] == pytest.approx(wanted, abs=1e-4)
+    after = module.state_dict()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_module_in_training_is_left_in_training(tmp_path: Path) -> None:
+    module = MLP(3, (4,), norm="input").train()
+    export_onnx(module, tmp_path / "model.onnx", (3,))
+    assert module.training and all(one.training for one in module.modules())
+
+
+def test_images(tmp_path: Path) -> None:
+    mean, scale = np.full((3, 1, 1), 0.5), np.full((3, 1, 1), 0.25)
+    module = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 1)
+    )
+    difference = export_onnx(module, tmp_path / "model.onnx", (3, 8, 8), (mean, scale))
+    assert difference < 1e-4
+    images = torch.rand(5, 3, 8, 8)
+    with torch.no_grad():
+        wanted = module.eval()((images - 0.5) / 0.25).flatten().numpy()
+    assert run(tmp_path / "model.onnx", images)[0] == pytest.approx(wanted, abs=1e-4)
+
+
+class Branch(nn.Module):
+    """Takes a decision that tracing cannot see."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, 0] * (1.0 if len(x) < 30 else -1.0)
+
+
+class Wide(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def test_a_file_that_disagrees_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_text("the old one")
+    with (
+        pytest.warns(torch.jit.TracerWarning),
+        pytest.raises(RuntimeError, match=r"differs from torch by .* a branch on its data"),
+    ):
+        export_onnx(Branch(), tmp_path / "model.onnx", (2,))
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["the old one"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"module": "mlp"}, TypeError, "module must be an nn.Module; got str"),
+        ({"module": Wide()}, RuntimeError, r"1 instances give logits of shape \(2,\)"),
+        ({"example_shape": ()}, ValueError, "example_shape must be positive sizes"),
+        ({"example_shape": (0,)}, ValueError, "example_shape must be positive sizes"),
+        ({"sign": 0}, ValueError, "sign must be 1 or -1; got 0"),
+        ({"shift": np.nan}, ValueError, "shift must be finite; got nan"),
+        ({"standardisation": ([1, 2, 3], 1)}, ValueError, r"mean has shape \(3,\), which does not"),
+        ({"standardisation": (0, [1, 0])}, ValueError, "scale must be finite, and scale not 0"),
+        ({"standardisation": (np.inf, 1)}, ValueError, "mean must be finite"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, change: Any, kind: Any, message: str) -> None:
+    given: dict[str, Any] = {
+        "module": nn.Linear(2, 1), "path": tmp_path / "model.onnx", "example_shape": (2,),
+    }  # fmt: skip
+    with pytest.raises(kind, match=message):
+        export_onnx(**(given | change))
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_onnx_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(
+        ImportError, match=r"onnxruntime is needed: pip install 'pairlearn\[onnx\]'"
+    ):
+        export_onnx(nn.Linear(2, 1), tmp_path / "model.onnx", (2,))

@@ -1,0 +1,204 @@
+"""Plans against simulated tables of the planned size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn import PairLabels
+from pairlearn.evaluation import estimate_accuracy
+from pairlearn.planning import (
+    annotator_accuracy,
+    annotator_strength,
+    expected_half_width,
+    plan,
+    plan_from_pilot,
+)
+
+
+def instances(
+    rng: np.random.Generator, n: int, accuracy: float, prior: float, strength: float
+) -> tuple[Any, Any, Any]:
+    """Posteriors, decisions and classes; decisions are flipped down to the accuracy."""
+    y = rng.random(n) < prior
+    u = rng.normal(np.where(y, strength / 2, -strength / 2), 1)
+    r = 1 / (1 + np.exp(-strength * u - math.log(prior / (1 - prior))))
+    best = np.maximum(r, 1 - r).mean()
+    flips = rng.random(n) < (best - accuracy) / (2 * best - 1)
+    return r, (r > 0.5) ^ flips, y
+
+
+def half_widths(tables: int, n: int, seed: int, *setting: float) -> Any:
+    rng = np.random.default_rng(seed)
+    widths = []
+    # One large population, so that all tables have the same expected accuracy.
+    r, h, _ = instances(rng, 400_000, *setting)
+    for _ in range(tables):
+        rows = rng.integers(0, len(r), (2, n))
+        labels = PairLabels.from_posteriors(*r[rows])
+        found = estimate_accuracy(*(h[rows] - 0.5), labels)
+        widths.append((found.high - found.low) / 2)
+    return np.array(widths)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "accuracy", "prior", "strength"),
+    [(0.03, 0.9, 0.3, 5.0), (0.02, 0.97, 0.1, 5.0), (0.04, 0.85, 0.5, 3.0), (0.02, 0.95, 0.8, 8.0)],
+)
+def test_tables_of_the_planned_size_have_the_half_width(
+    wanted: float, accuracy: float, prior: float, strength: float
+) -> None:
+    found = plan(wanted, accuracy=accuracy, prior=prior, strength=strength)
+    widths = half_widths(60, found.pairs, 1, accuracy, prior, strength)
+    assert widths.mean() == pytest.approx(wanted, rel=0.1)
+    # Tables that would need more than `high` or fewer than `low` pairs are one in ten.
+    needed = found.pairs * (widths / wanted) ** 2
+    assert ((needed >= found.low) & (needed <= found.high)).mean() >= 0.75
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("prior", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("accuracy", [0.88, 0.98])
+@pytest.mark.parametrize("strength", [5.0, 8.0])
+@pytest.mark.parametrize("wanted", [0.01, 0.03])
+def test_many_settings(wanted: float, accuracy: float, prior: float, strength: float) -> None:
+    found = plan(wanted, accuracy=accuracy, prior=prior, strength=strength)
+    widths = half_widths(300, found.pairs, 2, accuracy, prior, strength)
+    assert widths.mean() == pytest.approx(wanted, rel=0.1)
+
+
+def test_expected_half_width_is_the_inverse() -> None:
+    found = plan(0.03, accuracy=0.9, prior=0.3)
+    there = expected_half_width(found.pairs, accuracy=0.9, prior=0.3)
+    assert there == pytest.approx(0.03, rel=0.06)
+    far = expected_half_width(100 * 10_000, accuracy=0.9, prior=0.3)
+    near = expected_half_width(10_000, accuracy=0.9, prior=0.3)
+    assert far == pytest.approx(near / 10)
+
+
+def test_a_plan_names_its_assumptions() -> None:
+    found = plan(0.03, accuracy=0.9, prior=0.3, errors="misses", confidence=0.9, seed=4)
+    told = found.to_dict()
+    assert told["assumptions"] == {
+        "from": "assumptions",
+        "accuracy": 0.9,
+        "prior": 0.3,
+        "strength": 5.0,
+        "annotator_accuracy": annotator_accuracy(5.0, 0.3),
+        "errors": "misses",
+        "seed": 4,
+    }
+    assert (told["half_width"], told["confidence"]) == (0.03, 0.9)
+    assert plan(0.03, accuracy=0.9, prior=0.3, errors="misses", confidence=0.9, seed=4) == found
+
+
+def test_more_confidence_takes_more_pairs() -> None:
+    """In the square of the quantiles: (2.576 / 1.645)² = 2.45."""
+    ninety, ninety_nine = (
+        plan(0.02, accuracy=0.9, prior=0.3, confidence=k).pairs for k in (0.9, 0.99)
+    )
+    assert ninety_nine / ninety == pytest.approx(2.45, rel=0.12)
+
+
+def test_no_plan_below_thirty_pairs() -> None:
+    assert plan(0.4, accuracy=0.9, prior=0.5).pairs == 30
+
+
+# ---- from a pilot -----------------------------------------------------------------------------
+
+
+def test_pilots_find_the_size_that_is_needed() -> None:
+    setting = (0.9, 0.3, 5.0)
+    rng = np.random.default_rng(5)
+    r, h, _ = instances(rng, 400_000, *setting)
+    planned, held = [], 0
+    truth = 2000 * (half_widths(40, 2000, 6, *setting).mean() / 0.015) ** 2
+    for _ in range(12):
+        rows = rng.integers(0, len(r), (2, 300))
+        found = plan_from_pilot(0.015, *(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
+        planned.append(found.pairs)
+        held += found.low <= truth <= found.high
+    assert np.mean(planned) == pytest.approx(truth, rel=0.1)
+    assert held >= 8  # of 12; a 90% interval falls below that once in 200 times
+
+
+def test_recurring_items_take_more_pairs() -> None:
+    rng = np.random.default_rng(7)
+    r, h, _ = instances(rng, 200, 0.9, 0.3, 5.0)
+    # 60 items in 400 judgements: about 13 each.
+    rows = np.stack([rng.permutation(np.tile(np.arange(60), 7))[:400] for _ in range(2)])
+    rows = rows[:, rows[0] != rows[1]]
+    z, labels = h[rows] - 0.5, PairLabels.from_posteriors(*r[rows])
+    alone = plan_from_pilot(0.02, *z, labels)
+    together = plan_from_pilot(0.02, *z, labels, items=rows.T)
+    assert together.pairs > 1.5 * alone.pairs
+    assert together.low <= together.pairs <= together.high
+
+
+def test_weights_of_a_pilot_count() -> None:
+    rng = np.random.default_rng(8)
+    r, h, _ = instances(rng, 800, 0.9, 0.3, 5.0)
+    z, labels = (h - 0.5).reshape(2, -1), PairLabels.from_posteriors(*r.reshape(2, -1))
+    alike = plan_from_pilot(0.02, *z, labels, weight=np.full(400, 3.0))
+    assert alike.pairs == plan_from_pilot(0.02, *z, labels).pairs
+    # Weights of 1 and 9 in halves are worth (.5 + 4.5)² / (.5 + 40.5) = 0.61 of the pairs.
+    uneven = plan_from_pilot(0.02, *z, labels, weight=np.tile([1.0, 9.0], 200))
+    assert uneven.pairs == pytest.approx(alike.pairs / 0.61, rel=0.3)
+
+
+def test_hopeless_pilots_are_refused() -> None:
+    labels = PairLabels.from_posteriors(np.full(10, 0.9), np.full(10, 0.2))
+    with pytest.raises(ValueError, match="the pilot has 10 pairs: judge at least 30"):
+        plan_from_pilot(0.02, np.ones(10), -np.ones(10), labels)
+
+
+# ---- the annotator ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("strength", [2.0, 5.0])
+def test_strength_and_accuracy_of_an_annotator(prior: float, strength: float) -> None:
+    r, _, y = instances(np.random.default_rng(0), 60_000, 0.6, prior, strength)
+    labels = PairLabels.from_posteriors(*r.reshape(2, -1))
+    assert annotator_strength(labels, prior) == pytest.approx(strength, rel=0.03)
+    right = ((r > 0.5) == y).mean()
+    assert annotator_accuracy(strength, prior) == pytest.approx(right, abs=0.004)
+
+
+def test_certain_judgements_are_as_strong_as_can_be() -> None:
+    assert annotator_strength(PairLabels([0.0, 1.0], [1.0, 0.0]), 0.5) > 15
+    assert annotator_strength(PairLabels([0.5, 0.5], [0.0, 0.0]), 0.5) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"half_width": 0.0}, r"half_width must lie in \(0, 0.5\); got 0"),
+        ({"half_width": math.nan}, r"half_width must lie in \(0, 0.5\); got nan"),
+        ({"accuracy": 1.0}, r"accuracy must lie in \(0, 1\); got 1"),
+        ({"accuracy": 0.4}, "accuracy must lie above 0.5, where a trained classifier is"),
+        ({"prior": 0.0}, r"prior must lie in \(0, 1\); got 0"),
+        ({"confidence": 1.0}, r"confidence must lie in \(0, 1\); got 1"),
+        ({"strength": 50.0}, r"strength must lie in \[0.1, 20\]; got 50"),
+        ({"strength": 1.0}, "accuracy 0.9 is more than the 0.7470 that an annotator of strength 1"),
+        ({"errors": "some"}, "errors must be 'symmetric', 'misses' or 'alarms'; got 'some'"),
+        (
+            {"errors": "misses", "prior": 0.05},
+            "accuracy 0.9 is out of reach with misses only at prior 0.05: the lowest is 0.95",
+        ),
+    ],
+)
+def test_wrong_requests(changes: dict[str, Any], message: str) -> None:
+    wanted: dict[str, Any] = {"half_width": 0.02, "accuracy": 0.9, "prior": 0.3} | changes
+    with pytest.raises(ValueError, match=message):
+        plan(wanted.pop("half_width"), **wanted)
+
+
+def test_strength_needs_pairs_that_differ() -> None:
+    with pytest.raises(ValueError, match="no pair with both judgements and a similarity below 1"):
+        annotator_strength(PairLabels([1.0, 0.5], [0.0, math.nan]), 0.5)
+    with pytest.raises(ValueError, match="pairs must be at least 30; got 3"):
+        expected_half_width(3, accuracy=0.9, prior=0.5)

@@ -1,0 +1,205 @@
+"""Simulated tables against the distribution they claim to come from."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn.simulation import Simulation, simulate
+from pairlearn.tables import read_items, read_pairs
+
+
+def odds(p: Any) -> Any:
+    return p / (1 - p)
+
+
+def same(one: Simulation, two: Simulation) -> bool:
+    return bool(
+        one.items == two.items
+        and one.pairs == two.pairs
+        and (one.positive == two.positive).all()
+        and (one.posterior == two.posterior).all()
+    )
+
+
+@pytest.mark.parametrize("distribution", ["gaussians", "moons", "digits"])
+def test_a_seed_determines_everything(distribution: Any) -> None:
+    wanted: dict[str, Any] = {
+        "pairs": 60, "annotators": 3, "noise": 0.1, "missing": 0.2, "preference": 0.2,
+        "repeated": 0.5,
+    }  # fmt: skip
+    first, again, other = (simulate(distribution, seed=k, **wanted) for k in (1, 1, 2))
+    assert same(first, again)
+    assert not same(first, other)
+
+
+@pytest.mark.parametrize("distribution", ["gaussians", "moons"])
+@pytest.mark.parametrize("overlap", [0.05, 0.2])
+def test_overlap_is_the_error_of_the_best_classifier(distribution: Any, overlap: float) -> None:
+    made = simulate(distribution, pairs=10_000, prior=0.5, overlap=overlap)
+    wrong = (made.posterior > 0.5) != made.positive
+    assert wrong.mean() == pytest.approx(overlap, abs=0.008)  # about four standard errors
+
+
+@pytest.mark.parametrize("distribution", ["gaussians", "moons"])
+def test_posteriors_are_the_shares_of_positives(distribution: Any) -> None:
+    made = simulate(distribution, pairs=15_000, prior=0.3, overlap=0.2)
+    for low, high in itertools.pairwise(np.linspace(0, 1, 6)):
+        bin_ = (made.posterior >= low) & (made.posterior < high)
+        error = 4 * np.sqrt(0.25 / bin_.sum())
+        assert made.positive[bin_].mean() == pytest.approx(made.posterior[bin_].mean(), abs=error)
+
+
+def test_gaussian_posterior_by_hand() -> None:
+    """Bayes' rule with the two densities, at distance 2·1.6449 for an overlap of 5%."""
+    made = simulate(pairs=50, prior=0.3, overlap=0.05)
+    x = made.items.features[:, 0].astype(float)
+    plus, minus = (np.exp(-((x - centre) ** 2) / 2) for centre in (1.64485, -1.64485))
+    assert made.posterior == pytest.approx(0.3 * plus / (0.3 * plus + 0.7 * minus), abs=1e-4)
+
+
+def test_judgements_follow_from_the_posteriors() -> None:
+    made = simulate(pairs=40, prior=0.3)
+    r = dict(zip(made.items.ids.tolist(), made.posterior.tolist(), strict=True))
+    for left, right, s, c in zip(
+        made.pairs.left, made.pairs.right, made.pairs.similarity, made.pairs.difference, strict=True
+    ):
+        p, q = r[int(left)], r[int(right)]
+        assert s == pytest.approx(p * q + (1 - p) * (1 - q))
+        assert c == pytest.approx(q - p)
+
+
+def test_annotators_of_another_population_shift_the_odds() -> None:
+    here, there = (simulate(pairs=30, prior=0.1, annotator_prior=p) for p in (None, 0.5))
+    assert same_items(here, there)
+    r = 1 / (1 + 1 / (odds(here.posterior) * odds(0.5) / odds(0.1)))
+    expected = r[there.pairs.right] - r[there.pairs.left]
+    assert there.pairs.difference == pytest.approx(expected, abs=1e-9)
+
+
+def same_items(one: Simulation, two: Simulation) -> bool:
+    return one.items == two.items and bool((one.posterior == two.posterior).all())
+
+
+def test_counts_of_items_pairs_and_classes() -> None:
+    made = simulate(pairs=100, prior=0.25)
+    assert (len(made.items), len(made.pairs), int(made.positive.sum())) == (200, 100, 50)
+    ends = made.pairs.ids().reshape(-1)
+    assert sorted(ends.tolist()) == list(range(200))
+    assert made.pairs.annotator is None
+    assert made.pairs.preference is None
+
+
+@pytest.mark.parametrize(("items", "spread"), [(50, 3), (31, 3), (300, 1), (15, 15)])
+def test_items_recur_evenly_in_distinct_pairs(items: int, spread: int) -> None:
+    made = simulate(pairs=100, items=items)
+    assert (made.pairs.left != made.pairs.right).all()
+    assert len({frozenset(pair) for pair in made.pairs.ids().tolist()}) == 100
+    uses = Counter(made.pairs.ids().reshape(-1).tolist())
+    found = [uses[i] for i in range(items)]
+    assert sum(found) == 200
+    assert max(found) - min(found) <= spread
+
+
+def test_missing_and_preference_shares() -> None:
+    made = simulate(pairs=200, missing=0.5, preference=0.25)
+    table = made.pairs
+    s, c, choice = ~np.isnan(table.similarity), ~np.isnan(table.difference), table.preference
+    assert choice is not None
+    ranked = choice != 0
+    assert int(ranked.sum()) == 50
+    assert not (ranked & (s | c)).any()
+    assert (int((s & ~c).sum()), int((c & ~s).sum()), int((s & c).sum())) == (50, 50, 50)
+    right_is_higher = made.posterior[table.right] > made.posterior[table.left]
+    assert ((choice[ranked] == 1) == right_is_higher[ranked]).all()
+
+
+def test_second_judgements_are_by_another_annotator() -> None:
+    table = simulate(pairs=100, annotators=3, repeated=0.4).pairs
+    assert len(table) == 140
+    assert table.annotator is not None
+    judges: dict[tuple[int, int], list[str]] = {}
+    for pair, who in zip(table.ids().tolist(), table.annotator.tolist(), strict=True):
+        judges.setdefault(tuple(pair), []).append(who)
+    assert Counter(map(len, judges.values())) == {1: 60, 2: 40}
+    assert all(len(set(names)) == len(names) for names in judges.values())
+    assert set(table.annotator) == {"annotator-1", "annotator-2", "annotator-3"}
+
+
+def test_noise_stays_in_range_and_has_the_right_spread() -> None:
+    clean, noisy = (simulate(pairs=4000, overlap=0.3, noise=x).pairs for x in (0.0, 0.1))
+    assert noisy.similarity.min() >= 0
+    assert noisy.similarity.max() <= 1
+    assert np.abs(noisy.difference).max() <= 1
+    middle = np.abs(clean.difference) < 0.6
+    factor = noisy.difference[middle] / clean.difference[middle]
+    assert (factor.mean(), factor.std()) == pytest.approx((1, 0.1), abs=0.01)
+
+
+def test_data_sets() -> None:
+    digits = simulate("digits", pairs=200, prior=0.4)
+    assert digits.items.features.shape == (400, 64)
+    assert int(digits.positive.sum()) == 160
+    cancer = simulate("breast-cancer", pairs=400, prior=0.5)
+    # 212 malignant tumours: at a prior of one half there are 424 items, and they recur.
+    assert (len(cancer.items), len(cancer.pairs)) == (424, 400)
+    assert cancer.items.names[0] == "mean_radius"
+    for made, least in ((digits, 0.85), (cancer, 0.93)):
+        right = (made.posterior > 0.5) == made.positive
+        assert right.mean() > least
+        assert right.mean() == pytest.approx(
+            np.maximum(made.posterior, 1 - made.posterior).mean(), abs=0.03
+        )
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
+    made = simulate(pairs=30, annotators=2, missing=0.3, preference=0.2, seed=3)
+    paths = made.write(tmp_path / "new" / "folder", format)
+    assert [path.name for path in paths] == [f"items.{format}", f"pairs.{format}", "truth.csv"]
+    assert read_items(paths[0]) == made.items
+    assert read_pairs(paths[1]) == made.pairs
+    with paths[2].open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["id"]) for row in rows] == list(range(60))
+    assert [row["class"] == "1" for row in rows] == made.positive.tolist()
+    assert [float(row["posterior"]) for row in rows] == made.posterior.tolist()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"distribution": "spirals"}, "distribution must be one of gaussians, moons, digits"),
+        ({"pairs": 0}, "pairs must be at least 1; got 0"),
+        ({"items": 1}, "items must be at least 2; got 1"),
+        ({"items": 9, "pairs": 40}, "9 items make 36 pairs: ask for no more, or more items"),
+        ({"annotators": 0}, "annotators must be at least 1; got 0"),
+        ({"seed": -1}, "seed must be at least 0; got -1"),
+        ({"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
+        ({"annotator_prior": 0.0}, r"annotator_prior must lie in \(0, 1\); got 0"),
+        ({"missing": 1.5}, r"missing must lie in \[0, 1\]; got 1.5"),
+        ({"missing": 0.7, "preference": 0.7}, "missing and preference are 1.4 together"),
+        ({"noise": float("nan")}, "noise must be a finite number of at least 0"),
+        ({"repeated": 0.5}, "repeated is 0.5: a second judgement needs two annotators"),
+        ({"overlap": 0.6}, r"overlap must lie in \(0, 0.45\] for gaussians; got 0.6"),
+        ({"distribution": "digits", "overlap": 0.1}, "overlap is what it is in digits"),
+        (
+            {"distribution": "breast-cancer", "items": 560, "prior": 0.5},
+            "560 items at prior 0.5 need 280 positive ones, and breast-cancer has 212",
+        ),
+    ],
+)
+def test_wrong_requests(wanted: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        simulate(**wanted)
+
+
+def test_unknown_format(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="format must be 'csv' or 'parquet'; got 'json'"):
+        simulate(pairs=5).write(tmp_path, "json")  # type: ignore[arg-type]

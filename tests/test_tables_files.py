@@ -1,0 +1,346 @@
+"""Good files: what is read, that writing and reading agree; streams."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn.tables import (
+    ItemTable,
+    PairTable,
+    TableError,
+    csv_arrow,
+    csv_source,
+    iter_items,
+    iter_pairs,
+    read_items,
+    read_pairs,
+    write_items,
+    write_pairs,
+)
+
+NAN = math.nan
+
+
+@pytest.fixture(params=["pyarrow", "csv module"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways of reading CSV."""
+    if request.param == "csv module":
+        monkeypatch.setattr(csv_arrow, "import_pyarrow", lambda: None)
+    return str(request.param)
+
+
+def pairs_of(tmp_path: Path, data: bytes, **options: Any) -> PairTable:
+    path = tmp_path / "pairs.csv"
+    path.write_bytes(data)
+    table = read_pairs(path, **options)
+    assert PairTable.concatenate(list(iter_pairs(path, 2, **options))) == table
+    return table
+
+
+# ---- what is read -----------------------------------------------------------------------------
+
+PLAIN = PairTable([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"left,right,similarity,difference\n1,2,0.5,\n2,3,,-0.25\n",
+        b"left,right,similarity,difference\n1,2,0.5,\n2,3,,-0.25",
+        b"left,right,similarity,difference\r\n1,2,0.5,\r\n2,3,,-0.25\r\n",
+        b"\xef\xbb\xbfleft,right,similarity,difference\n1,2,0.5,\n2,3,,-0.25\n",
+        b"difference,similarity,right,left\n,.5,2,1\n-25e-2,,3,2\n",
+        b'"left","right","similarity","difference"\n"1","2","0.5",""\n"2","3","","-0.25"\n',
+        b" left , right,similarity ,difference\n1,2, 0.5 ,\n2,3, ,\t-0.25\n",
+        b"\nleft,right,similarity,difference\n\n1,2,+0.5,\n\r\n2,3,,-.25\n\n",
+        b",left,right,similarity,difference,note\n0,1,2,5e-1,,caf\xc3\xa9\n1,2,3,,-0.25,\n",
+        b'left,right,similarity,difference,note\n1,2,0.5,,"a, ""b""\nc"\n2,3,,-0.25,5"\n',
+    ],
+    ids=[
+        "plain",
+        "no newline at the end",
+        "CRLF",
+        "BOM",
+        "any order",
+        "all quoted",
+        "spaces",
+        "blank lines",
+        "other columns",
+        "quotes within",
+    ],
+)
+def test_csv_pairs(tmp_path: Path, data: bytes) -> None:
+    assert pairs_of(tmp_path, data) == PLAIN
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    ("ids", "kept"),
+    [
+        ("0 -5 9223372036854775807", [0, -5, 2**63 - 1]),
+        ("1 2 9223372036854775808", ["1", "2", "9223372036854775808"]),
+        ("1 2 " + "9" * 200, ["1", "2", "9" * 200]),
+        ("1 2 x", ["1", "2", "x"]),
+        ("1 2 007", ["1", "2", "007"]),
+        ("1 2 +3", ["1", "2", "+3"]),
+        ("1 2 -0", ["1", "2", "-0"]),
+        ("1 2 3.0", ["1", "2", "3.0"]),
+        ("1 2 1_0", ["1", "2", "1_0"]),
+        ("1 2 ３", ["1", "2", "３"]),
+        ("1 2 nan", ["1", "2", "nan"]),
+        ("1 2 日本", ["1", "2", "日本"]),
+        ("1 2 \u2028", ["1", "2", "\u2028"]),
+    ],
+)
+def test_csv_ids(tmp_path: Path, ids: str, kept: list[Any]) -> None:
+    rows = "".join(f"{one},0,0.5\n" for one in ids.split(" "))
+    assert pairs_of(tmp_path, f"left,right,similarity\n{rows}".encode()).left.tolist() == kept
+
+
+@pytest.mark.usefixtures("way")
+def test_spaces_of_ids_are_kept(tmp_path: Path) -> None:
+    table = pairs_of(tmp_path, b"left,right,similarity\na , b,0.5\n")
+    assert table.ids().tolist() == [["a ", " b"]]
+
+
+@pytest.mark.usefixtures("way")
+def test_optional_columns(tmp_path: Path) -> None:
+    data = (
+        b"left,right,similarity,preference,weight,annotator\n"
+        b"1,2,,left,,ann\n1,1,0.5, right ,2,\n1,2,0.5,,1e3,7\n"
+    )
+    table = pairs_of(tmp_path, data)
+    assert table == PairTable(
+        [1, 1, 1],
+        [2, 1, 2],
+        [NAN, 0.5, 0.5],
+        None,
+        preference=[-1, 1, 0],
+        weight=[1, 2, 1000],
+        annotator=["ann", "", "7"],
+    )
+
+
+@pytest.mark.usefixtures("way")
+def test_noise_is_admitted_on_request(tmp_path: Path) -> None:
+    data = b"left,right,similarity,difference\n1,2,1.25,-3\n1,2,,70\n"
+    table = pairs_of(tmp_path, data, noisy=True)
+    np.testing.assert_array_equal(table.to_array(), [[1.25, -3], [NAN, 70]])
+
+
+@pytest.mark.usefixtures("way")
+def test_a_text_id_far_down_makes_all_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of both readers end in between, and streams know before the first batch."""
+    monkeypatch.setattr(csv_source, "BLOCK", 100)
+    monkeypatch.setattr(csv_source, "BATCH", 16)
+    rows = [f"{row},{row + 1},0.5" for row in range(100)] + ["x,1,0.5"]
+    table = pairs_of(tmp_path, "\n".join(["left,right,similarity", *rows]).encode())
+    assert table.left.tolist() == [*map(str, range(100)), "x"]
+    assert table.right.tolist() == [*map(str, range(1, 101)), "1"]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_quote_far_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyarrow begins, the csv module goes on."""
+    monkeypatch.setattr(csv_source, "BLOCK", 100)
+    rows = [f"{row},{row + 1},0.{row}" for row in range(100)]
+    plain = pairs_of(tmp_path, "\n".join(["left,right,similarity", *rows]).encode())
+    rows[50] = '"50",51,"0.50"'
+    assert pairs_of(tmp_path, "\n".join(["left,right,similarity", *rows]).encode()) == plain
+    assert plain.left.tolist() == list(range(100))
+
+
+def test_pyarrow_does_read_plain_csv() -> None:
+    """Otherwise the comparison of both ways would compare one with itself."""
+    pytest.importorskip("pyarrow")
+    columns = csv_arrow.fast_columns(
+        b"1,a,0.5,\r\n2,b,,x\r\n",
+        ["left", "right", "similarity", "annotator"],
+        {"left": "id", "right": "id", "similarity": "number", "annotator": "text"},
+    )
+    assert columns is not None
+    assert {name: column.tolist() for name, column in columns.items() if name != "similarity"} == {
+        "left": [1, 2],
+        "right": ["a", "b"],
+        "annotator": ["", "x"],
+    }
+    np.testing.assert_array_equal(columns["similarity"], [0.5, NAN])
+
+
+def test_typed_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {
+        " left": pyarrow.array(["a", "b"]).dictionary_encode(),
+        "right": pyarrow.array(["a", "1"], pyarrow.large_string()),
+        "similarity": pyarrow.array([True, None]),
+        "difference": pyarrow.array([None, 0.25], pyarrow.float16()),
+        "weight": pyarrow.array([2, None], pyarrow.uint8()),
+        "annotator": pyarrow.array([7, None], pyarrow.int32()),
+        "preference": pyarrow.array([None, None], pyarrow.null()),
+        "nested": [[1], [2]],
+    }
+    path = tmp_path / "pairs.PARQUET"
+    parquet.write_table(pyarrow.table(columns), path)
+    expected = PairTable(["a", "b"], ["a", "1"], [1, NAN], [NAN, 0.25], ["", ""], [2, 1], ["7", ""])
+    assert read_pairs(path) == expected
+    assert PairTable.concatenate(list(iter_pairs(path, 1))) == expected
+
+
+def test_npy(tmp_path: Path) -> None:
+    features = np.arange(6.0).reshape(3, 2)
+    np.save(tmp_path / "x.npy", features)
+    np.save(tmp_path / "ids.npy", np.array(["a", "b", "c"]))
+    assert read_items(tmp_path / "x.npy") == ItemTable(None, features)
+    named = read_items(tmp_path / "x.npy", tmp_path / "ids.npy")
+    assert named == ItemTable(["a", "b", "c"], features)
+    batches = list(iter_items(tmp_path / "x.npy", 2, tmp_path / "ids.npy"))
+    assert [len(batch) for batch in batches] == [2, 1]
+    assert ItemTable.concatenate(batches) == named
+    for dtype in (np.float16, np.int8, bool, ">f8", np.float32):
+        np.save(tmp_path / "x.npy", np.asfortranarray((features % 2).astype(dtype)))
+        items = read_items(tmp_path / "x.npy")
+        assert items.features.dtype == np.float32
+        assert items == ItemTable(None, features % 2)
+        items.features[:] = 9  # a copy: the file stays as it is
+        assert read_items(tmp_path / "x.npy") == ItemTable(None, features % 2)
+
+
+# ---- writing and reading ----------------------------------------------------------------------
+
+words = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from('",; #\ufeff'), max_size=6
+)
+integers = st.integers(-(2**63), 2**63 - 1)
+ids = st.lists(integers, min_size=1, max_size=20) | st.lists(
+    words.filter(bool), min_size=1, max_size=20
+)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def pair_tables(draw: st.DrawFn) -> PairTable:
+    left = draw(ids)
+    n = len(left)
+
+    def column(elements: st.SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(elements, min_size=n, max_size=n))
+
+    similarity, difference = column(finite | st.just(NAN)), column(finite | st.just(NAN))
+    preference = column(st.sampled_from([-1, 0, 1])) if draw(st.booleans()) else None
+    rows = [
+        row for row in range(n) if not (math.isnan(similarity[row]) and math.isnan(difference[row]))
+    ]
+    annotator = column(words) if draw(st.booleans()) else None
+    return PairTable(
+        np.array(left)[rows] if isinstance(left[0], int) else [left[row] for row in rows],
+        [left[-row] for row in rows],
+        np.array(similarity)[rows],
+        np.array(difference)[rows],
+        preference=None if preference is None else np.array(preference, dtype=int)[rows],
+        weight=np.array(column(st.floats(1e-300, 1e300)))[rows] if draw(st.booleans()) else None,
+        annotator=None if annotator is None else [annotator[row] for row in rows],
+        noisy=True,
+    )
+
+
+def as_csv_gives_it(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """CSV cannot tell text that looks like integers from integers."""
+    try:
+        integers = [int(value) for value in values.ravel().tolist()]
+        same = [str(one) for one in integers] == [str(one) for one in values.ravel().tolist()]
+        return np.array(integers, dtype=np.int64).reshape(values.shape) if same else values
+    except (ValueError, OverflowError):
+        return values
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=pair_tables(), rows=st.integers(1, 7), suffix=st.sampled_from([".csv", ".parquet"]))
+def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
+    if len(table) == 0:
+        return
+    if suffix == ".csv":
+        columns = table.columns()
+        together = as_csv_gives_it(table.ids())
+        table = PairTable.trusted(**columns | {"left": together[:, 0], "right": together[:, 1]})
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_pairs(table, Path(folder, f"pairs{suffix}"))
+        again = read_pairs(path, noisy=True)
+        streamed = list(iter_pairs(path, rows, noisy=True))
+    assert again == table
+    assert all(len(part) == rows for part in streamed[:-1])
+    assert all(part.left.dtype.kind == table.left.dtype.kind for part in streamed)
+    assert PairTable.concatenate(streamed) == table
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    names=st.lists(st.sampled_from(["a", "é", "x0", "a,b", '"', "id2"]), min_size=1, unique=True),
+    some=ids.map(lambda column: list(dict.fromkeys(column))),
+    seed=st.integers(0, 99),
+    suffix=st.sampled_from([".csv", ".parquet", ".npy"]),
+    rows=st.integers(1, 7),
+)
+def test_items_round_trip(
+    names: list[str], some: list[Any], seed: int, suffix: str, rows: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-44, 38, size=(len(some), len(names)))
+    features = (rng.normal(size=scale.shape) * scale).astype(np.float32)
+    if suffix == ".npy":
+        items = ItemTable(None, features)
+    else:
+        column = np.array(some)
+        items = ItemTable(as_csv_gives_it(column) if suffix == ".csv" else column, features, names)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_items(items, Path(folder, f"items{suffix}"))
+        again = read_items(path)
+        streamed = list(iter_items(path, rows))
+    assert again == items
+    assert again.features.tobytes() == items.features.tobytes()
+    assert all(len(part) == rows for part in streamed[:-1])
+    assert ItemTable.concatenate(streamed) == items
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_many_rows_round_trip(tmp_path: Path, suffix: str) -> None:
+    """More than one batch of every reader and writer."""
+    rng = np.random.default_rng(0)
+    n = 70_000
+    table = PairTable(
+        rng.integers(500, size=n), rng.integers(500, size=n), rng.random(n), rng.random(n)
+    )
+    path = write_pairs(table, tmp_path / f"pairs{suffix}")
+    assert read_pairs(path) == table
+    sizes = [len(part) for part in iter_pairs(path, 30_000)]
+    assert sizes == [30_000, 30_000, 10_000]
+
+
+def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    """Parquet files are written with check sums, and these are looked at."""
+    pytest.importorskip("pyarrow")
+    similarity = np.random.default_rng(0).random(50)
+    table = PairTable(np.arange(50), np.arange(50), similarity, None)
+    path = write_pairs(table, tmp_path / "pairs.parquet")
+    data = bytearray(path.read_bytes())
+    data[data.index(similarity[20].tobytes())] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(TableError, match="CRC"):
+        read_pairs(path)
+
+
+def test_streams_of_text_ids_find_none_twice(tmp_path: Path) -> None:
+    """Documented: nothing is kept of earlier batches."""
+    path = tmp_path / "items.csv"
+    path.write_text("id,x\na,1\na,2\n")
+    assert [part.ids.tolist() for part in iter_items(path, 5)] == [["a", "a"]]
