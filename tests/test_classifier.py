@@ -1,17 +1,13 @@
 """PairClassifier on problems small enough to know the answer."""
 
-import pickle
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_moons
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from torch import nn
 
 from pairlearn import PairLabels
@@ -390,60 +386,3 @@ def test_few_pairs_train():
         assert np.isfinite(
             PairClassifier(epochs=2).fit(PAIRS[:n], LABELS[:n]).predict_proba(X)
         ).all()
-
-
-# --- scikit-learn ---------------------------------------------------------------------------
-
-
-def test_clone_and_pickle():
-    module = nn.Linear(3, 1)
-    classifier = linear(epochs=2).set_params(model=module).fit(PAIRS, LABELS)
-    fresh = clone(classifier)
-    assert not hasattr(fresh, "classes_")
-    assert fresh.get_params()["epochs"] == 2
-    assert fresh.model is not module
-    again = pickle.loads(pickle.dumps(classifier))
-    assert np.array_equal(again.predict(X), classifier.predict(X))
-    with pytest.raises(NotFittedError):
-        fresh.predict(X)
-    with pytest.raises(NotFittedError):
-        fresh.score(PAIRS, LABELS)
-
-
-def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
-    array = LABELS.to_array().copy()
-    array[::10, 0] = NAN
-    model = linear(epochs=3)
-    for labels in (array, LABELS):
-        for cv in (3, KFold(3, shuffle=True, random_state=0)):
-            scores = cross_val_score(model, PAIRS, labels, cv=cv, error_score="raise")
-            assert scores.shape == (3,)
-            assert (scores > 0.6).all()
-
-
-def test_grid_search_chooses_by_accuracy_without_labels():
-    search = GridSearchCV(linear(), {"learning_rate": [0.0, 2e-2]}, cv=3, error_score="raise")
-    search.fit(PAIRS, LABELS.to_array())
-    assert search.best_params_ == {"learning_rate": 2e-2}
-    assert agreement(search.best_estimator_) > 0.95
-
-
-def test_score_is_the_estimated_accuracy():
-    classifier = linear().fit(PAIRS, LABELS)
-    pairs, labels, r = draw(2000, seed=1)
-    positive = classifier.predict_proba(pairs.reshape(-1, 3))[:, 1].reshape(-1, 2) > 0.5
-    truth = np.where(positive, r, 1 - r).mean()
-    estimate = classifier.estimate_accuracy(pairs, labels)
-    assert classifier.score(pairs, labels) == estimate.value
-    assert estimate.low < truth < estimate.high
-
-
-def test_tags():
-    classifier = linear(epochs=1)
-    assert not is_classifier(classifier)  # pairs must not be stratified by their labels
-    tags = classifier.fit(PAIRS, LABELS).__sklearn_tags__()
-    assert is_classifier(classifier)
-    assert tags.input_tags.three_d_array
-    assert not tags.input_tags.two_d_array
-    assert not tags.input_tags.sparse
-    assert not tags.classifier_tags.multi_class

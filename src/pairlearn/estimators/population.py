@@ -138,9 +138,18 @@ def prior_from_similarities(
             "the class prior is estimated from similarities, and labels have none: pass prior=, "
             "or use risk='likelihood'"
         )
+    # Where an instance is in several pairs, these are dependent and the interval is wider;
+    # of a pair of an instance with itself there is no such account.
+    ends = rows.ends[said]
+    recur = len(np.unique(ends)) < ends.size and bool((ends[:, 0] != ends[:, 1]).all())
     weight = rows.weight[said]
-    options: dict[str, Any] = {} if (weight == weight[0]).all() else {"weight": weight}
-    return estimate_prior(rows.u[said], majority, confidence=confidence, **options)
+    return estimate_prior(
+        rows.u[said],
+        majority,
+        confidence=confidence,
+        weight=None if (weight == weight[0]).all() else weight,
+        items=ends if recur else None,
+    )
 
 
 def find_majority(features: Any, rows: Rows, seed: int, device: str) -> Majority:
