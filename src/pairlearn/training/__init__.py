@@ -2,5 +2,6 @@
 
 from pairlearn.training.fleet import Fleet, Precision, choose_device
 from pairlearn.training.groups import Group, Member, TestSet
+from pairlearn.training.step import Objective
 
-__all__ = ["Fleet", "Group", "Member", "Precision", "TestSet", "choose_device"]
+__all__ = ["Fleet", "Group", "Member", "Objective", "Precision", "TestSet", "choose_device"]

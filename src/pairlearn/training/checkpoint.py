@@ -78,4 +78,6 @@ def _fingerprint(fleet: Fleet) -> str:
             digest.update(repr(about).encode())
             digest.update(member.risk.table.numpy().tobytes())
             digest.update(np.ascontiguousarray(member.labels, dtype=np.float64).tobytes())
+    for column in fleet.step.objective.columns:
+        digest.update(_array(column).tobytes())
     return digest.hexdigest()

@@ -26,7 +26,7 @@ from pairlearn.training.checkpoint import restore, save
 from pairlearn.training.graph import GraphedStep
 from pairlearn.training.groups import Group, check_groups
 from pairlearn.training.network import Lone, Network, StackedMLP
-from pairlearn.training.step import Step
+from pairlearn.training.step import Objective, Step
 
 __all__ = ["Fleet", "Precision", "choose_device"]
 
@@ -55,6 +55,8 @@ class Fleet:
         Of the matrix products; with "float64" of everything.
     compiled : bool, optional
         Compile the step and replay it as a CUDA graph; by default on CUDA only.
+    objective : Objective, optional
+        What a fleet of one group minimises in place of its members' risks.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class Fleet:
         device: str = "auto",
         precision: Precision = "float32",
         compiled: bool | None = None,
+        objective: Objective | None = None,
     ) -> None:
         if precision not in get_args(Precision):
             raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
@@ -105,10 +108,10 @@ class Fleet:
             self.features = self.features.to(self.dtype)
         if isinstance(model, str) and model != "resnet34":
             self.features = self.features.flatten(1)
-        self.model = model
+        self.model, self.objective = model, objective
         self.network = self._make_network(model).to(self.device)
         self.network.train()
-        self._held = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
+        self._held = [tensor.to(self.device) for tensor in self._pairs_and_labels(objective)]
         on_cuda = self.device.type == "cuda"
         self.step = Step(
             self.network,
@@ -116,6 +119,7 @@ class Fleet:
             self._per_member("weight_decay"),
             *self._risk_tables(),
             compiled_pairs=self.batch_size if (on_cuda if compiled is None else compiled) else None,
+            objective=objective,
         )
         self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
         if on_cuda:
@@ -185,7 +189,7 @@ class Fleet:
         rows = torch.as_tensor(rows, device=self.device)
         rows = rows.expand(len(self.groups), -1) if rows.ndim == 1 else rows
         self.network.eval()
-        parts = [self.network(self.features[part]) for part in rows.split(EVALUATION_ROWS, dim=1)]
+        parts = [self.network(self._instances(part)) for part in rows.split(EVALUATION_ROWS, dim=1)]
         self.network.train()
         return torch.cat(parts, -1)
 
@@ -213,7 +217,8 @@ class Fleet:
             members = [[(m.learning_rate, m.weight_decay) for m in g.members] for g in groups]
             return len(groups[0].pairs), members
 
-        return isinstance(self.model, str) and shape(groups) == shape(self.groups)
+        own = not isinstance(self.model, str) or self.objective is not None
+        return not own and shape(groups) == shape(self.groups)
 
     def restart(self, groups: Sequence[Group]) -> None:
         """Begin anew with other groups of the same sizes, rates and number of pairs.
@@ -225,7 +230,7 @@ class Fleet:
         if not self.can_restart(groups):
             raise ValueError(
                 "a fleet restarts with groups of the same sizes, rates and number of pairs, and "
-                "not with a module of your own"
+                "not with a module of your own, nor with an objective"
             )
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
@@ -243,8 +248,15 @@ class Fleet:
         left, right, *labels = self._held
         rows = torch.cat([left.gather(1, chosen), right.gather(1, chosen)], 1)
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
-        u, v = (column.gather(2, position) for column in labels)
-        return self.step(self.features[rows], u, v, weight)
+        u, v, *columns = (column.gather(2, position) for column in labels)
+        return self.step(self._instances(rows), u, v, weight, *columns)
+
+    def _instances(self, rows: Tensor) -> Tensor:
+        """Instances (G, R, ...) of rows (G, R)."""
+        if self.device.type == "cpu":  # where it is six times as fast as indexing
+            taken = self.features.index_select(0, rows.flatten())
+            return taken.view(*rows.shape, *self.features.shape[1:])
+        return self.features[rows]
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
@@ -290,14 +302,18 @@ class Fleet:
             grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
-    def _pairs_and_labels(self) -> list[Tensor]:
-        """Both ends (G, n) of the pairs, and both judgements (G, M, n) of all members."""
+    def _pairs_and_labels(self, objective: Objective | None = None) -> list[Tensor]:
+        """Both ends (G, n) of the pairs, judgements and further columns (G, M, n)."""
+        if len(self.groups) > 1 and objective is not None:
+            raise ValueError("an objective of your own trains one group")
+        columns = () if objective is None else objective.columns
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
                 labels[:, g, m] = torch.from_numpy(member.columns())
-        return [*torch.from_numpy(ends).unbind(-1), *labels.unbind(0)]
+        further = [torch.as_tensor(c).to(self.dtype).expand(*self.shape, -1) for c in columns]
+        return [*torch.from_numpy(ends).unbind(-1), *labels.unbind(0), *further]
 
     def _risk_tables(self) -> tuple[Tensor, Tensor, Loss]:
         """Tables (G, M, k, 5, 3), slopes (G, M, 1) and the loss of the members' risks."""

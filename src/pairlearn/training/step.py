@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,7 +14,43 @@ from pairlearn.risks import contract, correct, pair_moments
 from pairlearn.training.adam import FleetAdam
 from pairlearn.training.network import Network, Operands, Statistics
 
-__all__ = ["Step"]
+__all__ = ["Objective", "Step"]
+
+
+class Objective(Protocol):
+    """What a group minimises in place of the risks of its members.
+
+    Attributes
+    ----------
+    columns : sequence of Tensor of shape (n,)
+        What it needs to know of each pair beside the two judgements.
+    """
+
+    columns: Sequence[Tensor]
+
+    def __call__(
+        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+    ) -> Tensor:
+        """The sum over the members, from logits, judgements and columns (G, M, B).
+
+        The weight (B,) is zero for pairs that only fill up a batch, one for the others.
+        """
+
+
+class TableObjective:
+    """Every member's risk: its table contracted with the moments, and corrected."""
+
+    columns: Sequence[Tensor] = ()
+
+    def __init__(self, tables: Tensor, slopes: Tensor, loss: Loss) -> None:
+        self.tables, self.slopes, self.loss = tables, slopes, loss
+
+    def __call__(
+        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+    ) -> Tensor:
+        """The sum of the risks."""
+        moments = pair_moments(left, right, u, v, self.loss, weight=weight)
+        return correct(contract(self.tables, moments), self.slopes).sum()
 
 
 class Step:
@@ -38,6 +74,8 @@ class Step:
     compiled_pairs : int, optional
         Compile the parts of the step for batches of this many pairs. Others, the short
         last one of an epoch, run as written: they are few, and compiling takes long.
+    objective : Objective, optional
+        What to minimise in place of the members' risks.
     """
 
     def __init__(
@@ -50,8 +88,10 @@ class Step:
         loss: Loss,
         *,
         compiled_pairs: int | None = None,
+        objective: Objective | None = None,
     ) -> None:
-        self.network, self.tables, self.slopes, self.loss = network, tables, slopes, loss
+        self.network, self.tables, self.slopes = network, tables, slopes
+        self.objective = objective or TableObjective(tables, slopes, loss)
         named = network.named_parameters()
         self.parameters: Operands = {name: p for name, p in named if p.requires_grad}
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
@@ -78,12 +118,12 @@ class Step:
             self._compiled = compiled + self._parts[count:]
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
         """Step on instances (G, 2B, ...) and judgements (G, M, B): the sum of the risks."""
         full = u.shape[-1] == self.compiled_pairs
         gradients, sums, update, remake_sums = self._compiled if full else self._parts
         risk: Tensor
-        slopes, risk, statistics = gradients(x, u, v, weight)
+        slopes, risk, statistics = gradients(x, u, v, weight, *columns)
         self.network.absorb(statistics)
         update(slopes, sums(slopes))
         remake_sums()
@@ -98,7 +138,7 @@ class Step:
         self._remake(self.made)
 
     def gradients(
-        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor
+        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
     ) -> tuple[Operands, Tensor, Statistics]:
         """Gradients of the operands, the risk, and the batch's statistics."""
         pairs = u.shape[-1]
@@ -107,8 +147,7 @@ class Step:
         def objective(operands: Operands) -> tuple[Tensor, tuple[Tensor, Statistics]]:
             logits, statistics = self.network.run(operands, x, rows_weight)
             left, right = logits[..., :pairs], logits[..., pairs:]
-            moments = pair_moments(left, right, u, v, self.loss, weight=weight)
-            risk = correct(contract(self.tables, moments), self.slopes).sum()
+            risk = self.objective(left, right, u, v, weight, *columns)
             return risk, (risk.detach(), statistics)
 
         gradients, (risk, statistics) = grad(objective, has_aux=True)(self.operands)

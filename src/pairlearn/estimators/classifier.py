@@ -1,0 +1,346 @@
+"""PairClassifier: a binary classifier from judged pairs, in scikit-learn's manner."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from pairlearn.estimators import population
+from pairlearn.estimators.models import is_scikit_learn, make_module
+from pairlearn.estimators.parameters import check_parameters, is_affine, recipe_of, risk_of
+from pairlearn.estimators.prediction import PairPredictor
+from pairlearn.estimators.progress import Progress, showing
+from pairlearn.estimators.rows import Rows, held_out_rows
+from pairlearn.estimators.scaling import feature_scale
+from pairlearn.estimators.table import Table, read_table
+from pairlearn.estimators.trainer import train
+from pairlearn.risks import Risk
+
+__all__ = ["PairClassifier"]
+
+
+class PairClassifier(PairPredictor):
+    """Learn P(y = +1 | x) from pairs (x, x') that an annotator judged.
+
+    Parameters
+    ----------
+    risk : str
+        "likelihood" (the default; needs no class prior), or an affine risk by its name:
+        "sconfconfdiff", "confdiff", "sconf", "convex-0.5", "nonnegative". A correction
+        may stand at the end, as in "sconf-relu", and then goes before `correction`.
+    correction : {"abs", "relu", "none"} or float
+        What is done about partial risks below zero.
+    prior : float or "estimate"
+        The class prior π₊ of the instances in the pairs. The likelihood needs it only for
+        tables without any similarity or class. "estimate" takes it from the similarities.
+    majority : {"positive", "negative"}, optional
+        The larger class. Needed, unless `prior` says it, where all that is known is
+        similarities, which are the same with the classes exchanged. For estimating the
+        prior it is found if not given: by a linear model trained on the pairs.
+    target_prior : float, optional
+        The class prior where the classifier will be used: shifts the log-odds.
+    annotator_prior : float, optional
+        The class prior of the population that the annotator had in mind. Without it the
+        shift makes mean P(y = +1 | x) over the training instances the `target_prior`.
+    model : str, nn.Module, callable or scikit-learn classifier
+        "mlp-bn" (three hidden layers of 300 with batch norm), "mlp" (the paper's, batch
+        norm on the input only), "linear", "resnet34"; a module with one output, which is
+        copied and trained from the weights that it has; a function that makes one from
+        the number of features (for images: channels, height, width); or a classifier
+        whose `fit` takes `sample_weight`, trained by rounds of target completion.
+    loss : str
+        Margin loss of the affine risks.
+    learning_rate, weight_decay : float
+        Of Adam, with the decay in the gradient.
+    batch_size, epochs : int or "auto"
+        "auto" takes about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer,
+        10 at least, where those would be more than 2,500 steps.
+    early_stopping : bool
+        Hold out a part of the pairs, keep the weights of the epoch that is best on them,
+        and stop when that is long past. Off by default: with averaged weights it found no
+        better ones on any table that was tried, and the pairs held out are missed.
+    validation_fraction : float
+        The part that is held out, with instances of its own as far as possible.
+    patience : int
+        Epochs without improvement after which training stops.
+    standardize : bool
+        Bring every feature (every channel of images) to mean 0 and variance 1 over the
+        instances of the training pairs.
+    preprocessor : array, table or callable, optional
+        What turns ids into features: an array whose rows they are, a data frame with the
+        ids as index, a table with `ids` and `features`, or a function.
+    labelled_weight : float or "auto"
+        Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto"
+        counts every judged pair and every labelled instance as one observation of the
+        same likelihood.
+    device, precision : str
+        "auto" is CUDA with bf16 products where there is one, and a CPU with float32.
+    random_state : int, RandomState or None
+        Initial weights, batches and what is held out follow from it.
+    verbose : int
+        Show a bar during training, on a terminal.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        [−1, 1], or the two classes of `labelled`; the last one is positive.
+    n_features_in_, feature_names_in_
+        Features of one instance; names only if the preprocessor has them.
+    module_ : nn.Module, or estimator_ : scikit-learn classifier
+        The trained model. Its inputs are standardised, its logits z become
+        `sign_` · z + `shift_`.
+    mean_, scale_ : array
+        Of the standardisation (0 and 1 without).
+    sign_ : int
+        −1 where the model's outputs are log-odds of the negative class: similarities are
+        the same with the classes exchanged, and training may have found either.
+    shift_ : float
+        What is added to the log-odds for another prior.
+    prior_ : float
+        The prior that was used; by the likelihood, mean P(y = +1 | x) over the training
+        instances before the shift.
+    n_iter_ : int
+        The epoch that the weights are of.
+    history_ : list of dict
+        Of every epoch: "epoch", "risk", "seconds" and, with early stopping,
+        "validation_risk".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairlearn import PairLabels
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(300, 2, 4))
+    >>> r = 1 / (1 + np.exp(-4 * pairs[:, :, 0]))       # what the annotator thinks
+    >>> labels = PairLabels.from_posteriors(r[:, 0], r[:, 1])
+    >>> classifier = PairClassifier(model="linear", random_state=0).fit(pairs, labels)
+    >>> classifier.predict([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
+    array([ 1, -1])
+    """
+
+    prior_: float
+    n_iter_: int
+    history_: list[dict[str, float]]
+
+    def __init__(
+        self,
+        risk: str = "likelihood",
+        correction: str | float = "abs",
+        prior: float | str = "estimate",
+        majority: population.Majority | None = None,
+        target_prior: float | None = None,
+        annotator_prior: float | None = None,
+        model: Any = "mlp-bn",
+        loss: str = "logistic",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-5,
+        batch_size: int | str = "auto",
+        epochs: int | str = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 20,
+        standardize: bool = True,
+        preprocessor: Any = None,
+        labelled_weight: float | str = "auto",
+        device: str = "auto",
+        precision: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.risk = risk
+        self.correction = correction
+        self.prior = prior
+        self.majority = majority
+        self.target_prior = target_prior
+        self.annotator_prior = annotator_prior
+        self.model = model
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.standardize = standardize
+        self.preprocessor = preprocessor
+        self.labelled_weight = labelled_weight
+        self.device = device
+        self.precision = precision
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        pairs: Any,
+        labels: Any,
+        *,
+        sample_weight: Any = None,
+        preference: Any = None,
+        labelled: tuple[Any, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> PairClassifier:
+        """Learn from judged pairs.
+
+        Parameters
+        ----------
+        pairs : array of shape (n, 2, d, ...) or (n, 2)
+            Both instances of each pair, or their ids, which the `preprocessor` knows. One
+            pair may be in several rows, judged by several annotators: all of them count.
+        labels : PairLabels, or array of shape (n, 2)
+            Similarity and difference, NaN where not given; None if all rows have a
+            preference only.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows.
+        preference : array of shape (n,), optional
+            "right" (1) where the right one is more positive, "left" (−1) for the left
+            one, None or 0 where that was not said.
+        labelled : (X, y), optional
+            Instances (or ids) with ordinary labels, of two classes.
+        progress : callable, optional
+            Called after each epoch with the planned number of epochs and the epoch's
+            history.
+        """
+        check_parameters(self)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        table = read_table(
+            pairs, labels, sample_weight, preference, labelled, self.preprocessor, seed
+        )
+        self._remember(table)
+        features = self._prepared(table.features)
+        rows = table.all_rows(self.labelled_weight)
+        need = population.need_of(rows, is_affine(self.risk))
+        prior = self._prior(need, features, rows, seed)
+        with showing(progress, self.verbose) as report:
+            if is_scikit_learn(self.model):
+                self._complete(features, table, prior, seed)
+            else:
+                self._train(features, rows, risk_of(self, prior), need, seed, report)
+        self._settle(features, table, need, prior)
+        return self
+
+    def _remember(self, table: Table) -> None:
+        """What is known of the instances before training."""
+        self.classes_ = table.classes
+        self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
+        self.n_features_in_ = int(np.prod(self.instance_shape_))
+        if table.names is not None:
+            self.feature_names_in_ = table.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.mean_, self.scale_ = np.zeros(()), np.ones(())
+        if self.standardize:
+            self.mean_, self.scale_ = feature_scale(table.features, table.instance_weight())
+
+    def _prior(
+        self, need: population.Need, features: NDArray[np.float32], rows: Rows, seed: int
+    ) -> float | None:
+        """The prior that the risk needs, or that the table has to be told; None if neither."""
+        stated = None if self.prior == "estimate" else float(self.prior)
+        population.check_told(need, stated, self.majority)
+        if stated is not None or not is_affine(self.risk) or is_scikit_learn(self.model):
+            return stated
+        majority = self.majority
+        if majority is None:
+            population.check_majority_shows(rows, self.risk)
+            majority = population.find_majority(features, rows, seed, self.device)
+        return population.prior_from_similarities(rows, majority).value
+
+    def _train(
+        self,
+        features: NDArray[np.float32],
+        rows: Rows,
+        risk: Risk,
+        need: population.Need,
+        seed: int,
+        progress: Progress | None,
+    ) -> None:
+        """Train a module on the rows, some of them held out for early stopping."""
+        held_out = None
+        if self.early_stopping and len(rows) > 1:
+            mask = held_out_rows(rows, self.validation_fraction, seed)
+            rows, held_out = rows[~mask], rows[mask]
+        recipe = recipe_of(self, len(rows), seed)
+        model = make_module(self.model, features.shape[1:], seed)
+        with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
+            torch.manual_seed(seed)
+            trained = train(
+                features,
+                rows,
+                risk,
+                model,
+                recipe,
+                held_out=held_out,
+                held_prior=float(self.prior) if need == "prior" else None,
+                progress=progress,
+            )
+        self.module_, self.sign_ = trained.module, trained.sign
+        self.history_, self.n_iter_ = trained.history, trained.epoch
+
+    def _complete(
+        self, features: NDArray[np.float32], table: Table, prior: float | None, seed: int
+    ) -> None:
+        """Train a scikit-learn classifier by rounds of target completion."""
+        from pairlearn.estimators.completion import complete_and_fit
+
+        said = table.judgements
+        labelled, count = None, len(table.positive)
+        options: dict[str, Any] = {}
+        if count:
+            labelled = features[len(features) - count :], table.positive.astype(int)
+            if not isinstance(self.labelled_weight, str):
+                share = self.labelled_weight / (1 - self.labelled_weight)
+                options["labelled_weight"] = share * 2 * len(said.ends) / count
+        self.estimator_, rounds = complete_and_fit(
+            self.model,
+            features[: len(features) - count],
+            said.ends,
+            said.similarity,
+            said.difference,
+            preference=said.preference,
+            weight=said.weight,
+            labelled=labelled,
+            prior=prior,
+            majority=population.majority_told(prior, self.majority),
+            random_state=seed,
+            **options,
+        )
+        self.sign_ = 1
+        self.history_ = [asdict(one) for one in rounds]
+        self.n_iter_ = len(rounds)
+
+    def _settle(
+        self,
+        features: NDArray[np.float32],
+        table: Table,
+        need: population.Need,
+        prior: float | None,
+    ) -> None:
+        """Which class is which, and at which prior; a warning if the stated one does not fit."""
+        weight = table.instance_weight()
+        used = weight > 0
+        self.shift_ = 0.0
+        z, weight = self._log_odds(features[used]), weight[used]
+        mean = population.mean_posterior(z, weight)
+        larger = population.majority_told(prior, self.majority)
+        if need == "majority" and (mean > 0.5) != (larger == "positive"):
+            self.sign_, z, mean = -self.sign_, -z, 1 - mean
+        affine = is_affine(self.risk)
+        self.prior_ = prior if affine and prior is not None else mean
+        # Where a table does not fix the constant, mean(p) is held to the prior.
+        target = prior if self.target_prior is None and need == "prior" else self.target_prior
+        if target is not None and self.annotator_prior is not None:
+            self.shift_ = population.log_odds(target) - population.log_odds(self.annotator_prior)
+        elif target is not None:
+            self.shift_ = population.solve_shift(z, weight, target)
+        elif self.prior != "estimate":
+            learnt = None if affine else z
+            reason = population.disagreement(table.judged, float(self.prior), learnt, weight)
+            if reason is not None:
+                warnings.warn(reason, population.PriorMismatchWarning, stacklevel=3)

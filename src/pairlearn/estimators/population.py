@@ -1,0 +1,228 @@
+"""Which population: the class prior that a risk needs, and where the classifier is used.
+
+An annotator judges by the class prior of the population they have in mind. A classifier
+that is used at another prior π shifts its log-odds by
+
+    δ = log(π/(1 − π)) − log(π_a/(1 − π_a))
+
+from the annotator's prior π_a; where that is not known, δ solves mean σ(z + δ) = π on the
+training instances.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.rows import KINDS, Rows
+from pairlearn.estimators.trainer import Recipe, module_logits, train
+from pairlearn.prior import PriorEstimate, estimate_prior
+from pairlearn.risks import PairLikelihood
+
+__all__ = [
+    "Majority",
+    "Need",
+    "PriorMismatchWarning",
+    "check_majority_shows",
+    "check_told",
+    "disagreement",
+    "find_majority",
+    "log_odds",
+    "majority_told",
+    "mean_posterior",
+    "need_of",
+    "prior_from_similarities",
+    "solve_shift",
+]
+
+Floats = NDArray[np.float64]
+Majority = Literal["positive", "negative"]
+Need = Literal["nothing", "majority", "prior"]
+CONFIDENCE = 0.99  # of the intervals that a stated prior must leave before there is a warning
+
+
+class PriorMismatchWarning(UserWarning):
+    """The class prior that was stated is not the one that the judgements imply."""
+
+
+def need_of(rows: Rows, affine: bool) -> Need:
+    """What a table cannot tell of itself and has to be told.
+
+    Similarities are the same with the classes exchanged, so alone they need the majority;
+    differences and preferences leave an added constant open, so alone they need the
+    prior. The affine risks always have a prior, which settles both.
+    """
+    kinds = set(rows.kinds())
+    if kinds <= {"preference"}:
+        return "prior"
+    if affine:
+        return "nothing"
+    if kinds <= {"similarity"}:
+        return "majority"
+    return "prior" if kinds <= {"difference", "preference"} else "nothing"
+
+
+def majority_told(prior: float | None, majority: Majority | None) -> Majority | None:
+    """The larger class if it was told, by name or by the prior."""
+    if majority is None and prior is not None and prior != 0.5:
+        return "positive" if prior > 0.5 else "negative"
+    return majority
+
+
+def check_told(need: Need, prior: float | None, majority: Majority | None) -> None:
+    """Refuse a table that needs to be told what it was not."""
+    if need == "majority" and majority_told(prior, majority) is None:
+        raise ValueError(
+            "labels have similarities alone, which are the same with the two classes exchanged: "
+            "pass majority='positive' or 'negative', the larger class, or give some "
+            "differences, preferences or labelled instances"
+        )
+    if need == "prior" and prior is None:
+        raise ValueError(
+            "labels have no similarity, and differences and preferences fix the posteriors up to "
+            "an added constant only: pass prior=, the share of the positive class, or give some "
+            "similarities or labelled instances"
+        )
+
+
+def check_majority_shows(rows: Rows, risk: str) -> None:
+    """Refuse to estimate a prior where nothing tells which side of ½ it is on."""
+    if set(rows.kinds()) <= {"similarity"}:
+        raise ValueError(
+            f"risk {risk!r} needs the class prior, and similarities alone give it up to an "
+            "exchange of the classes: pass majority='positive' or 'negative', or prior="
+        )
+
+
+def log_odds(prior: float) -> float:
+    """log(π/(1 − π))."""
+    return math.log(prior) - math.log1p(-prior)
+
+
+def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
+    """The δ with mean σ(z + δ) = π over weighted instances.
+
+    Examples
+    --------
+    >>> round(solve_shift(np.array([0.0, 0.0]), np.ones(2), 0.2), 6) == round(log_odds(0.2), 6)
+    True
+    """
+    from scipy.optimize import brentq
+
+    def excess(shift: float) -> float:
+        return mean_posterior(logits + shift, weight) - prior
+
+    # With every logit above (below) that of the prior, the mean is above (below) it.
+    low, high = log_odds(prior) - logits.max() - 1e-3, log_odds(prior) - logits.min() + 1e-3
+    return float(brentq(excess, low, high, xtol=1e-9))
+
+
+def mean_posterior(logits: Floats, weight: Floats) -> float:
+    """Mean σ(z) over weighted instances."""
+    from scipy.special import expit
+
+    return float(np.average(expit(logits), weights=weight))
+
+
+def prior_from_similarities(
+    rows: Rows, majority: Majority, confidence: float = 0.95
+) -> PriorEstimate:
+    """The class prior that the similarities of a table imply."""
+    said = np.isin(rows.kind, (KINDS.index("both"), KINDS.index("similarity")))
+    if not said.any():
+        raise ValueError(
+            "the class prior is estimated from similarities, and labels have none: pass prior=, "
+            "or use risk='likelihood'"
+        )
+    # Where an instance is in several pairs, these are dependent and the interval is wider;
+    # of a pair of an instance with itself there is no such account.
+    ends = rows.ends[said]
+    recur = len(np.unique(ends)) < ends.size and bool((ends[:, 0] != ends[:, 1]).all())
+    weight = rows.weight[said]
+    return estimate_prior(
+        rows.u[said],
+        majority,
+        confidence=confidence,
+        weight=None if (weight == weight[0]).all() else weight,
+        items=ends if recur else None,
+    )
+
+
+def find_majority(features: Any, rows: Rows, seed: int, device: str) -> Majority:
+    """The larger class, as a linear model trained by the pair likelihood sees it.
+
+    Its decisions h on the pairs with both judgements give the prior by the rates
+
+        TPR = Σ(a h + b h')/Σ(1 − s),  FPR = Σ(b h + a h')/Σ(1 − s),
+        π₊ = (mean h − FPR)/(TPR − FPR),
+
+    right for any decisions that are better than chance; where no pair has both, mean(p).
+    """
+    steps = -(-len(rows) // 256)
+    recipe = Recipe(
+        epochs=max(5, -(-300 // steps)),
+        batch_size=256,
+        learning_rate=1e-2,
+        weight_decay=1e-4,
+        patience=1,
+        device=device,
+        seed=seed,
+    )
+    flat = features.reshape(len(features), -1)
+    risk = PairLikelihood(correction="abs")
+    z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
+    both = rows[rows.kind == KINDS.index("both")]
+    if len(both):
+        h, h_prime = (z[both.ends] > 0).T
+        a, b = (1 - both.u - both.v) / 2, (1 - both.u + both.v) / 2
+        different = float(both.weight @ (1 - both.u))
+        hits = float(both.weight @ (a * h + b * h_prime)) / different
+        alarms = float(both.weight @ (b * h + a * h_prime)) / different
+        decided = float(both.weight @ (h + 0.0 + h_prime)) / (2 * float(both.weight.sum()))
+        if abs(hits - alarms) > 1e-6:
+            prior = (decided - alarms) / (hits - alarms)
+            return "positive" if prior > 0.5 else "negative"
+    mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
+    return "positive" if mean > 0.5 else "negative"
+
+
+def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Floats) -> str | None:
+    """Why the stated prior does not fit the judgements, if it does not.
+
+    Parameters
+    ----------
+    rows : Rows
+        The judged rows: their similarities imply a prior.
+    stated : float
+        The prior to compare with.
+    logits, weight : array of shape (m,)
+        Log-odds of the training instances by the pair likelihood, whose mean posterior is
+        the annotator's prior too (None by another risk), and weights.
+    """
+    from scipy.special import expit
+
+    side: Majority = "positive" if stated > 0.5 else "negative"
+    found: list[tuple[str, float, float, float]] = []
+    if rows.total("both", "similarity") > 0 and len(rows) > 1:
+        s = prior_from_similarities(rows, side, CONFIDENCE)
+        found.append(("the similarities imply", s.value, s.low, s.high))
+    if logits is not None and len(logits) > 1:
+        posteriors = expit(logits)
+        mean = float(np.average(posteriors, weights=weight))
+        spread = math.sqrt(float(np.average((posteriors - mean) ** 2, weights=weight)))
+        count = float(weight.sum()) ** 2 / float(weight @ weight)
+        half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread / math.sqrt(count)
+        found.append(("the posteriors learnt have mean", mean, mean - half, mean + half))
+    for what, value, low, high in found:
+        if not low <= stated <= high:
+            return (
+                f"the stated class prior is {stated:g}, and {what} {value:.3f} "
+                f"({CONFIDENCE:.0%} interval {low:.3f} to {high:.3f}): the judgements were made "
+                "with another population in mind. If the classifier is used at the stated prior, "
+                f"pass target_prior={stated:g}"
+            )
+    return None

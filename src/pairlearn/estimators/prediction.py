@@ -1,0 +1,182 @@
+"""What a fitted PairClassifier does: predict instances, and be evaluated on pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from pairlearn.estimators.models import flattens, is_scikit_learn
+from pairlearn.estimators.scaling import standardised
+from pairlearn.estimators.trainer import module_logits
+from pairlearn.estimators.validation import (
+    read_instances,
+    read_labels,
+    read_pairs,
+    read_weight,
+)
+from pairlearn.labels import PairLabels
+
+if TYPE_CHECKING:
+    from pairlearn.evaluation import AccuracyEstimate, Evaluation
+
+__all__ = ["PairPredictor"]
+
+Floats = NDArray[np.float64]
+
+
+class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Prediction and evaluation; a subclass has the parameters and `fit`."""
+
+    model: Any
+    preprocessor: Any
+    classes_: NDArray[Any]
+    n_features_in_: int
+    instance_shape_: tuple[int, ...]
+    mean_: Floats
+    scale_: Floats
+    sign_: int
+    shift_: float
+    module_: nn.Module
+    estimator_: Any
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the positive class for instances (m, d, ...), or for ids (m,)."""
+        check_is_fitted(self)
+        return self._log_odds(self._prepared(self._instances(X)))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (m, 2) of the classes in the order of `classes_`."""
+        from scipy.special import expit
+
+        z = self.decision_function(X)
+        return np.stack([expit(-z), expit(z)], 1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class of each instance."""
+        positive = self.decision_function(X) > 0
+        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        return predicted
+
+    def score(self, pairs: Any, labels: Any, sample_weight: Any = None) -> float:
+        """Accuracy as the annotator sees it, estimated on held-out pairs; higher is better.
+
+        It is the value of `estimate_accuracy`, so that cross-validation and grid search
+        choose by accuracy although there are no classes. Pairs that lack one of the two
+        judgements are left out.
+        """
+        return float(self.estimate_accuracy(pairs, labels, sample_weight).value)
+
+    def estimate_accuracy(
+        self, pairs: Any, labels: Any, sample_weight: Any = None, *, confidence: float = 0.95
+    ) -> AccuracyEstimate:
+        """Accuracy with a confidence interval, from judged pairs that were held out.
+
+        See `pairlearn.evaluation.estimate_accuracy`.
+        """
+        from pairlearn.evaluation import estimate_accuracy
+
+        logits, told, options = self._held_out(pairs, labels, sample_weight)
+        return estimate_accuracy(logits[0], logits[1], told, confidence=confidence, **options)
+
+    def evaluate(
+        self, pairs: Any, labels: Any, sample_weight: Any = None, **options: Any
+    ) -> Evaluation:
+        """Everything that held-out pairs tell: rates, AUC, cost, calibration.
+
+        See `pairlearn.evaluation.evaluate`, which takes the further options.
+        """
+        from pairlearn.evaluation import evaluate
+
+        logits, told, found = self._held_out(pairs, labels, sample_weight)
+        return evaluate(logits[0], logits[1], told, **found, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier into a folder: tensors and JSON, no code."""
+        from pairlearn.estimators.model_folder import save_classifier
+
+        check_is_fitted(self)
+        save_classifier(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, module: nn.Module | None = None) -> Self:
+        """Read a classifier that `save` wrote; a module of your own is asked for."""
+        from pairlearn.estimators.model_folder import load_classifier
+
+        loaded: Self = load_classifier(cls, path, module)
+        return loaded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.two_d_array = tags.target_tags.one_d_labels = False
+        tags.input_tags.three_d_array = tags.target_tags.two_d_labels = True
+        if not hasattr(self, "classes_"):
+            # Before `fit` it is about pairs, which scikit-learn must not try to stratify by
+            # their labels: it would refuse missing ones. Fitted, it classifies instances.
+            tags.estimator_type = None
+        return tags
+
+    def _instances(self, x: Any) -> NDArray[Any]:
+        """Instances to predict, checked against those of `fit`."""
+        ids = self.preprocessor is not None and np.ndim(x) == 1
+        if ids or (hasattr(x, "ids") and hasattr(x, "features")):
+            found, names = read_instances("X", x, self.preprocessor)
+            ours = getattr(self, "feature_names_in_", None)
+            if names is not None and ours is not None and list(names) != list(ours):
+                raise ValueError(
+                    f"the features must be named {list(ours)}, in this order; got {list(names)}"
+                )
+        elif len(self.instance_shape_) == 1:
+            checked: NDArray[Any] = validate_data(
+                self, x, reset=False, dtype=[np.float64, np.float32]
+            )
+            return checked
+        else:
+            found, _ = read_instances("X", x)
+        if found.shape[1:] != self.instance_shape_:
+            raise ValueError(
+                f"X has instances of shape {found.shape[1:]}, but PairClassifier is expecting "
+                f"{self.instance_shape_}"
+            )
+        return found
+
+    def _prepared(self, features: NDArray[Any]) -> NDArray[np.float32]:
+        """Standardised features in the shape that the model takes."""
+        ready = standardised(features, self.mean_, self.scale_)
+        flat = flattens(self.model) or is_scikit_learn(self.model)
+        return ready.reshape(len(ready), -1) if flat else ready
+
+    def _log_odds(self, prepared: NDArray[np.float32]) -> Floats:
+        if is_scikit_learn(self.model):
+            column = list(self.estimator_.classes_).index(1)
+            p = np.clip(self.estimator_.predict_proba(prepared)[:, column], 1e-12, 1 - 1e-12)
+            z: Floats = np.log(p) - np.log1p(-p)
+        else:
+            z = module_logits(self.module_, prepared)
+        return self.sign_ * z + self.shift_
+
+    def _held_out(
+        self, pairs: Any, labels: Any, sample_weight: Any
+    ) -> tuple[Floats, PairLabels, dict[str, Any]]:
+        """Log-odds (2, n) of both ends, judgements, and what else an evaluation takes."""
+        check_is_fitted(self)
+        found = read_pairs(pairs, self.preprocessor)
+        if found.features.shape[1:] != self.instance_shape_:
+            raise ValueError(
+                f"pairs have instances of shape {found.features.shape[1:]}, but PairClassifier is "
+                f"expecting {self.instance_shape_}"
+            )
+        told = PairLabels(*read_labels(labels, len(found.ends)), noisy=True)
+        options: dict[str, Any] = {}
+        if sample_weight is not None:
+            options["weight"] = read_weight(sample_weight, len(found.ends))
+        if found.items is not None:
+            options["items"] = found.items
+        z = self._log_odds(self._prepared(found.features))
+        return z[found.ends].T, told, options

@@ -1,0 +1,388 @@
+"""PairClassifier on problems small enough to know the answer."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_moons
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from pairlearn import PairLabels
+from pairlearn.estimators import PairClassifier, PriorMismatchWarning
+from pairlearn.models import MLP
+from pairlearn.sampling import subset_at_prior
+
+SLOPE = np.array([3.0, -2.0, 0.0])
+NAN = np.nan
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def linear(**options):
+    options = {"epochs": 30, "learning_rate": 5e-2, "batch_size": 128} | options
+    return PairClassifier(model="linear", random_state=0, **options)
+
+
+def draw(n=600, seed=0, intercept=-1.0):
+    """Pairs (n, 2, 3) with linear log-odds, their judgements, and the posteriors."""
+    pairs = np.random.default_rng(seed).normal(size=(n, 2, 3)) * [1, 5, 0.1] + [0, 3, 1]
+    z = (pairs - [0, 3, 1]) / [1, 5, 0.1] @ SLOPE + intercept
+    r = 1 / (1 + np.exp(-z))
+    return pairs, PairLabels.from_posteriors(r[:, 0], r[:, 1]), r
+
+
+PAIRS, LABELS, POSTERIORS = draw()
+X = PAIRS.reshape(-1, 3)
+R = POSTERIORS.reshape(-1)
+
+
+def error(classifier):
+    """Mean distance of the learnt posteriors from the true ones."""
+    return np.abs(classifier.predict_proba(X)[:, 1] - R).mean()
+
+
+def agreement(classifier):
+    return ((classifier.predict(X) == classifier.classes_[1]) == (R > 0.5)).mean()
+
+
+# --- what can be learnt from ----------------------------------------------------------------
+
+
+def test_learns_the_posteriors_from_both_judgements():
+    classifier = linear().fit(PAIRS, LABELS)
+    assert error(classifier) < 0.02
+    assert classifier.classes_.tolist() == [-1, 1]
+    assert classifier.prior_ == pytest.approx(R.mean(), abs=0.01)
+    proba = classifier.predict_proba(X)
+    assert np.allclose(proba.sum(1), 1)
+    assert np.array_equal(classifier.decision_function(X) > 0, proba[:, 1] > 0.5)
+    assert np.array_equal(classifier.predict(X), np.where(proba[:, 1] > 0.5, 1, -1))
+
+
+def test_one_judgement_of_each_pair_is_enough():
+    told = LABELS.to_array().copy()
+    told[::2, 0] = NAN
+    told[1::2, 1] = NAN
+    assert error(linear().fit(PAIRS, told)) < 0.03
+
+
+@pytest.mark.parametrize("majority", ["positive", "negative"])
+def test_similarities_alone_with_the_majority(majority):
+    told = PairLabels(LABELS.similarity, None)
+    with pytest.raises(ValueError, match="the same with the two classes exchanged"):
+        linear().fit(PAIRS, told)
+    classifier = linear(majority=majority, epochs=50).fit(PAIRS, told)
+    assert R.mean() < 0.5
+    expected = agreement(classifier)
+    assert (expected if majority == "negative" else 1 - expected) > 0.95
+
+
+def test_differences_alone_with_the_prior():
+    told = PairLabels(None, LABELS.difference)
+    with pytest.raises(ValueError, match="up to an added constant only: pass prior="):
+        linear().fit(PAIRS, told)
+    prior = float(R.mean())
+    classifier = linear(prior=prior).fit(PAIRS, told)
+    assert error(classifier) < 0.03
+    assert classifier.predict_proba(X)[:, 1].mean() == pytest.approx(prior, abs=1e-6)
+
+
+def test_hard_preferences_with_the_prior():
+    right = LABELS.difference > 0
+    preference = np.where(right, "right", "left")
+    classifier = linear(prior=float(R.mean())).fit(PAIRS, None, preference=preference)
+    assert agreement(classifier) > 0.9
+    # Preferences also tell which class is which where similarities do the rest.
+    half = np.where(np.arange(len(PAIRS)) % 2 == 0, preference, None)
+    told = np.stack([LABELS.similarity, np.full(len(PAIRS), NAN)], 1)
+    assert agreement(linear(epochs=50).fit(PAIRS, told, preference=half)) > 0.95
+
+
+def test_hard_similarities_and_few_ordinary_labels():
+    same = (POSTERIORS > 0.5)[:, 0] == (POSTERIORS > 0.5)[:, 1]
+    told = PairLabels(same.astype(float), None)
+    names = np.where(R[:20] > 0.5, "yes", "no")
+    classifier = linear(epochs=50).fit(PAIRS, told, labelled=(X[:20], names))
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    assert agreement(classifier) > 0.95
+
+
+def test_labels_count_as_much_as_they_are_told_to():
+    """Labels that contradict the pairs win if their share is large, and lose if not."""
+    wrong = X[:100], np.where(R[:100] > 0.5, -1, 1)
+    assert agreement(linear(labelled_weight=0.02).fit(PAIRS, LABELS, labelled=wrong)) > 0.95
+    assert agreement(linear(labelled_weight=0.98).fit(PAIRS, LABELS, labelled=wrong)) < 0.1
+
+
+@pytest.mark.parametrize("risk", ["sconfconfdiff", "confdiff-none", "convex-0.5", "sconf"])
+def test_affine_risks_with_the_estimated_prior(risk):
+    pairs, labels, r = draw(1500, intercept=-3.0)
+    classifier = linear(risk=risk).fit(pairs, labels)
+    assert classifier.prior_ == pytest.approx(r.mean(), abs=0.03)
+    predicted = classifier.predict(pairs.reshape(-1, 3)) > 0
+    assert (predicted == (r.reshape(-1) > 0.5)).mean() > 0.9
+
+
+def test_affine_risks_that_cannot_know_the_prior():
+    alone = PairLabels(LABELS.similarity, None)
+    with pytest.raises(ValueError, match="up to an exchange of the classes"):
+        linear(risk="sconf").fit(PAIRS, alone)
+    with pytest.raises(ValueError, match="estimated from similarities, and labels have none"):
+        linear(risk="confdiff").fit(PAIRS, PairLabels(None, LABELS.difference))
+    with pytest.raises(ValueError, match="undefined at prior ½"):
+        linear(risk="sconf", prior=0.5).fit(PAIRS, alone)
+    with pytest.raises(ValueError, match="reads classes"):
+        linear(risk="supervised").fit(PAIRS, LABELS)
+
+
+# --- weights and repeated judgements ---------------------------------------------------------
+
+
+def test_weights_count_rows():
+    """Weight zero drops a pair; a uniform weight changes nothing."""
+    wrong = LABELS.to_array().copy()
+    wrong[:, 1] *= np.where(np.arange(len(PAIRS)) < 300, 1, -1)
+    weight = (np.arange(len(PAIRS)) < 300) * 2.0
+    weighted = linear().fit(PAIRS, wrong, sample_weight=weight)
+    dropped = linear().fit(PAIRS[:300], wrong[:300])
+    assert np.allclose(weighted.decision_function(X), dropped.decision_function(X), atol=1e-4)
+    assert np.allclose(weighted.mean_, X[:600].mean(0))
+    assert error(weighted) < 0.05
+
+
+def test_contradicting_annotators_are_averaged():
+    """Two judgements s ± .2 of every pair say what one judgement s says."""
+    s, c = LABELS.similarity, LABELS.difference
+    up, down = (PairLabels(s + d, c, noisy=True) for d in (0.2, -0.2))
+    twice = PairLabels.concatenate([up, down])
+    options = {"batch_size": 10**6, "epochs": 150, "correction": "none"}
+    both = linear(**options).fit(np.concatenate([PAIRS, PAIRS]), twice)
+    once = linear(**options).fit(PAIRS, LABELS)
+    assert np.allclose(both.predict_proba(X), once.predict_proba(X), atol=1e-3)
+
+
+# --- populations ----------------------------------------------------------------------------
+
+
+def test_a_shift_from_the_annotators_prior_is_added_to_the_log_odds():
+    plain = linear().fit(PAIRS, LABELS)
+    shifted = linear(target_prior=0.1, annotator_prior=0.5).fit(PAIRS, LABELS)
+    assert shifted.shift_ == pytest.approx(np.log(1 / 9))
+    difference = shifted.decision_function(X) - plain.decision_function(X)
+    assert np.allclose(difference, np.log(1 / 9), atol=1e-5)
+
+
+def test_without_the_annotators_prior_the_mean_becomes_the_target():
+    weight = np.random.default_rng(0).random(len(PAIRS)) + 0.1
+    classifier = linear(target_prior=0.1).fit(PAIRS, LABELS, sample_weight=weight)
+    p = classifier.predict_proba(X)[:, 1].reshape(-1, 2).mean(1)
+    assert np.average(p, weights=weight) == pytest.approx(0.1, abs=1e-6)
+
+
+def test_a_stated_prior_that_does_not_fit_is_warned_about():
+    with pytest.warns(PriorMismatchWarning, match=r"pass target_prior=0\.1"):
+        linear(prior=0.1).fit(PAIRS, LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        linear(prior=float(R.mean())).fit(PAIRS, LABELS)
+        linear(prior=0.1, target_prior=0.1).fit(PAIRS, LABELS)
+
+
+def test_two_moons_judged_with_another_population_in_mind():
+    x, y = make_moons(8_000, noise=0.3, random_state=0)
+    distance = x @ [0.9, -1.6] + 0.15  # rough, balanced and soft
+    r = 1 / (1 + np.exp(-2.5 * distance))
+    rare = subset_at_prior(y[:4000] == 1, 0.1)[:1200]
+    pairs = np.random.default_rng(0).permutation(rare)[: len(rare) // 2 * 2].reshape(-1, 2)
+    labels = PairLabels.from_posteriors(*r[pairs].T)
+    with pytest.warns(PriorMismatchWarning):
+        plain = linear(prior=0.1).fit(x[pairs], labels)
+    shifted = linear(prior=0.1, target_prior=0.1).fit(x[pairs], labels)
+    test = 4000 + subset_at_prior(y[4000:] == 1, 0.1)
+    right = [((c.predict(x[test]) == 1) == y[test]).mean() for c in (plain, shifted)]
+    supervised = LogisticRegression().fit(x[pairs.ravel()], y[pairs.ravel()])
+    assert right[1] > right[0] + 0.01
+    assert right[1] > supervised.score(x[test], y[test]) - 0.01
+
+
+# --- models ---------------------------------------------------------------------------------
+
+
+def test_a_module_is_copied_and_trained_from_its_weights():
+    module = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    classifier = linear().set_params(model=module).fit(PAIRS, LABELS)
+    assert error(classifier) < 0.05
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    untrained = linear(epochs=1, learning_rate=0.0).set_params(model=module).fit(PAIRS, LABELS)
+    standard = torch.from_numpy((X - X.mean(0)) / X.std(0)).float()
+    expected = module(standard).detach().numpy()[:, 0]
+    assert np.allclose(untrained.decision_function(X), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [MLP, lambda d: nn.Sequential(nn.Linear(d, 4), nn.Linear(4, 1))])
+def test_a_function_makes_the_module_from_the_seed(model):
+    one, two = (
+        linear(epochs=2).set_params(model=model).fit(PAIRS, LABELS).decision_function(X)
+        for _ in range(2)
+    )
+    assert np.array_equal(one, two)
+
+
+def test_dropout_follows_the_seed_and_leaves_the_global_generator_alone():
+    module = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+    torch.manual_seed(0)
+    untouched = torch.rand(3)
+    torch.manual_seed(0)
+    one, two = (
+        linear(epochs=2).set_params(model=module).fit(PAIRS, LABELS).decision_function(X)
+        for _ in range(2)
+    )
+    assert np.array_equal(one, two)
+    assert torch.equal(torch.rand(3), untouched)
+
+
+def test_images_are_standardised_by_channel():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2, 2, 4, 4)) * np.array([1.0, 20.0])[:, None, None] + 5
+    r = 1 / (1 + np.exp(-8 * (x[:, :, 0].mean((-1, -2)) - 5)))
+    labels = PairLabels.from_posteriors(r[:, 0], r[:, 1])
+    module = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(16, 1))
+    for model in (module, "linear"):
+        classifier = linear(epochs=30, learning_rate=1e-2).set_params(model=model).fit(x, labels)
+        assert classifier.mean_.shape == classifier.scale_.shape == (2, 1, 1)
+        assert classifier.scale_.ravel() == pytest.approx([1, 20], rel=0.1)
+        assert classifier.n_features_in_ == 32
+        right = (classifier.predict(x.reshape(600, 2, 4, 4)) > 0) == (r.reshape(-1) > 0.5)
+        assert right.mean() > 0.8
+        with pytest.raises(ValueError, match=r"instances of shape \(2, 4, 5\)"):
+            classifier.predict(np.zeros((1, 2, 4, 5)))
+
+
+# --- ids ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Items:
+    ids: np.ndarray
+    features: np.ndarray
+    names: list[str]
+
+
+class Frame:
+    """As much of a data frame as is used; pandas is not needed for it."""
+
+    class Index:
+        def __init__(self, ids):
+            self.ids = list(ids)
+
+        def get_indexer(self, wanted):
+            return np.array([self.ids.index(i) if i in self.ids else -1 for i in wanted])
+
+    def __init__(self, ids, values, columns):
+        self.index, self.values, self.columns = Frame.Index(ids), values, np.array(columns, object)
+        self.iloc = None
+
+    def to_numpy(self):
+        return self.values
+
+
+NAMES = ["one", "two", "three"]
+IDS = np.array([f"item{i}" for i in range(1200)])
+ROWS = np.arange(1200).reshape(600, 2)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "preprocessor", "named"),
+    [
+        (ROWS, X, False),
+        (ROWS, lambda ids: X[ids], False),
+        (IDS[ROWS], Items(IDS[::-1], X[::-1], NAMES), True),
+        (IDS[ROWS], Frame(IDS, X, NAMES), True),
+        (ROWS + 7, Items(np.arange(7, 1207), X, NAMES), True),
+    ],
+)
+def test_ids_are_the_same_as_features(pairs, preprocessor, named):
+    plain = linear(epochs=3).fit(PAIRS, LABELS)
+    by_id = linear(epochs=3, preprocessor=preprocessor).fit(pairs, LABELS)
+    assert by_id.n_features_in_ == 3
+    assert hasattr(by_id, "feature_names_in_") == named
+    expected = plain.decision_function(X[:5])
+    found = by_id.decision_function(pairs.ravel()[:5])
+    assert np.allclose(found, expected, atol=1e-4)
+    assert by_id.score(pairs, LABELS) == pytest.approx(plain.score(PAIRS, LABELS), abs=1e-3)
+
+
+def test_predicting_a_table_checks_its_names():
+    items = Items(IDS, X, NAMES)
+    classifier = linear(epochs=1, preprocessor=items).fit(IDS[ROWS], LABELS)
+    assert classifier.feature_names_in_.tolist() == NAMES
+    assert np.array_equal(classifier.predict(items), classifier.predict(IDS))
+    with pytest.raises(ValueError, match="must be named"):
+        classifier.predict(Items(IDS, X, NAMES[::-1]))
+
+
+# --- training -------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_classifier():
+    def fit(seed):
+        model = PairClassifier(epochs=2, random_state=seed)
+        return model.fit(PAIRS, LABELS).decision_function(X)
+
+    assert np.array_equal(fit(1), fit(1))
+    assert not np.array_equal(fit(1), fit(2))
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    rng = np.random.default_rng(0)
+    noise = PairLabels(*(LABELS.to_array() + rng.normal(size=(600, 2))).T, noisy=True)
+    options = {"early_stopping": True, "patience": 3, "validation_fraction": 0.25}
+    classifier = PairClassifier(model=MLP, random_state=0, epochs=60, batch_size=32, **options)
+    classifier.fit(PAIRS, noise)
+    risks = [row["validation_risk"] for row in classifier.history_]
+    assert classifier.n_iter_ == 1 + int(np.argmin(risks))
+    assert len(risks) == classifier.n_iter_ + 3 < 60
+    # As many epochs without looking at held-out pairs give another model.
+    plain = linear(epochs=4).fit(PAIRS, LABELS)
+    assert plain.n_iter_ == 4
+    assert [row["epoch"] for row in plain.history_] == [1, 2, 3, 4]
+    assert all(row["seconds"] > 0 and row["risk"] > 0 for row in plain.history_)
+
+
+def test_progress_is_reported_by_epoch():
+    seen = []
+    linear(epochs=3).fit(PAIRS, LABELS, progress=lambda epochs, row: seen.append((epochs, row)))
+    assert [(epochs, row["epoch"]) for epochs, row in seen] == [(3, 1), (3, 2), (3, 3)]
+
+
+def test_constant_features_and_large_offsets_do_no_harm():
+    wide = np.concatenate([PAIRS + 1e7, np.full((600, 2, 1), 3.7)], -1)
+    classifier = linear().fit(wide, LABELS)
+    assert classifier.scale_[3] == 1
+    expected = linear().fit(PAIRS, LABELS).decision_function(X)
+    found = classifier.decision_function(wide.reshape(-1, 4))
+    assert np.corrcoef(found, expected)[0, 1] > 0.999
+
+
+def test_without_standardising_features_are_taken_as_they_are():
+    classifier = linear(standardize=False, epochs=1, learning_rate=0.0).fit(PAIRS, LABELS)
+    module = classifier.module_
+    expected = module(torch.from_numpy(X).float()).detach().numpy()
+    assert np.allclose(classifier.decision_function(X), expected, atol=1e-5)
+
+
+def test_few_pairs_train():
+    for n in (1, 2, 5):
+        assert np.isfinite(
+            PairClassifier(epochs=2).fit(PAIRS[:n], LABELS[:n]).predict_proba(X)
+        ).all()

@@ -1,0 +1,172 @@
+"""Bad input never trains: each is refused with what is wrong and where."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from pairlearn import PairLabels
+from pairlearn.estimators import PairClassifier
+
+RNG = np.random.default_rng(0)
+PAIRS = RNG.normal(size=(20, 2, 3))
+X = PAIRS.reshape(-1, 3)
+ENDS = np.arange(40).reshape(20, 2)
+R = 1 / (1 + np.exp(-PAIRS[:, :, 0]))
+LABELS = PairLabels.from_posteriors(R[:, 0], R[:, 1]).to_array()
+NAN = np.nan
+
+
+class Sparse:
+    def toarray(self):
+        return PAIRS
+
+    tocsr = toarray
+
+
+def changed(array, value, *place):
+    array = np.array(array, dtype=float)
+    array[place] = value
+    return array
+
+
+def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
+    parameters = {"model": "linear", "epochs": 1, "random_state": 0} | parameters
+    return PairClassifier(**parameters).fit(pairs, labels, **(arguments or {}))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pairs": PAIRS[:, 0]}, r"got \(20, 3\)"),
+        ({"pairs": PAIRS[:, :1]}, r"pairs must have shape \(n, 2, d, ...\)"),
+        ({"pairs": PAIRS[0, 0]}, r"pairs must have shape .* got \(3,\)"),
+        ({"pairs": PAIRS[:0]}, "pairs is empty"),
+        ({"pairs": changed(PAIRS, NAN, 4, 1, 0)}, "pairs hold NaN or infinity in row 4"),
+        ({"pairs": changed(PAIRS, np.inf, 4, 1, 0)}, "pairs hold NaN or infinity in row 4"),
+        ({"pairs": PAIRS.astype(str)[:, :, :1].astype(object) + "x"}, "pairs must be numbers"),
+        ({"pairs": PAIRS + 1j}, "pairs must be numbers: complex"),
+        ({"pairs": ENDS}, "are ids and need a preprocessor"),
+        ({"pairs": ENDS + 1, "preprocessor": X}, "id 40 is not among the 40 rows"),
+        ({"pairs": ENDS - 1, "preprocessor": X}, "id -1 is not among the 40 rows"),
+        ({"pairs": ENDS + 0.5, "preprocessor": X}, "ids of type float64 cannot be rows"),
+        ({"pairs": ENDS, "preprocessor": X[0]}, r"preprocessor must have shape \(m, d, ...\)"),
+        ({"pairs": ENDS, "preprocessor": lambda i: X[:3]}, "for 40 ids it gave .* \\(3, 3\\)"),
+        ({"pairs": ENDS, "preprocessor": changed(X, NAN, 7, 1)}, "in the row of id 7"),
+        ({"labels": LABELS[:5]}, "labels has 5 rows and pairs has 20"),
+        ({"labels": LABELS[:, 0]}, r"shape \(n, 2\), columns similarity and difference"),
+        ({"labels": changed(LABELS, 5, 3, 0)}, r"similarity must lie in \[0, 1\]; row 3 is 5"),
+        ({"labels": changed(LABELS, -2, 3, 1)}, r"difference must lie in \[-1, 1\]; row 3 is -2"),
+        ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
+        ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3"),
+        ({"labels": np.full((20, 2), "a")}, "labels must be numbers"),
+        ({"labels": None}, "neither similarity nor difference in row 0"),
+    ],
+)
+def test_pairs_and_labels(given, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**given)
+
+
+def test_sparse_pairs_and_models_of_no_kind():
+    with pytest.raises(TypeError, match="pairs is sparse, and dense data is required"):
+        fit(pairs=Sparse())
+    with pytest.raises(TypeError, match=r"model must be one of mlp, .* got int"):
+        fit(model=3)
+    with pytest.raises(TypeError, match="risk must be a name such as 'likelihood'; got 3"):
+        fit(risk=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sample_weight": np.ones(3)}, "sample_weight has 3 rows and pairs has 20"),
+        ({"sample_weight": -np.ones(20)}, "finite and at least 0; row 0 is -1"),
+        ({"sample_weight": changed(np.ones(20), NAN, 6)}, "finite and at least 0; row 6 is nan"),
+        ({"sample_weight": np.zeros(20)}, "sample_weight is zero for every pair"),
+        ({"sample_weight": np.ones((20, 1))}, r"sample_weight must have shape \(n,\)"),
+        ({"preference": ["left"]}, "preference has 1 rows and pairs has 20"),
+        ({"preference": ["up"] * 20}, "row 0 is 'up'"),
+        ({"preference": np.full(20, 2)}, "row 0 is 2"),
+        ({"labelled": X}, r"labelled must be \(X, y\)"),
+        ({"labelled": (X[:, :2], np.ones(40))}, r"have shape \(2,\) each, and those of the pairs"),
+        ({"labelled": (X, np.ones(3))}, r"labelled classes must have shape \(40,\)"),
+        ({"labelled": (X[:3], [1, 2, 3])}, r"labelled classes must be two; got \[1, 2, 3\]"),
+        ({"labelled": (X[:2], ["a", "a"])}, "give instances of both classes"),
+        ({"labelled": (X[:2], [1.0, NAN])}, r"labelled classes are missing \(NaN\) in row 1"),
+        ({"labelled": (changed(X, NAN, 3, 0), np.arange(40) % 2)}, "NaN or infinity in row 3"),
+    ],
+)
+def test_what_else_fit_takes(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fit(arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"risk": "best"}, "risk 'best-abs' is unknown"),
+        ({"risk": "sconf-relu-abs"}, "is unknown"),
+        ({"correction": "some"}, "risk 'likelihood-some' is unknown"),
+        ({"loss": "hinge"}, "is a logistic likelihood"),
+        ({"prior": 1.5}, r"prior must lie in \(0, 1\) or be 'estimate'; got 1.5"),
+        ({"prior": "guess"}, r"prior must lie in \(0, 1\) or be 'estimate'; got 'guess'"),
+        ({"target_prior": 0.0}, r"target_prior must lie in \(0, 1\) or be None; got 0.0"),
+        ({"annotator_prior": 0.5}, "needs target_prior to shift to"),
+        ({"majority": "both"}, "majority must be one of .* got 'both'"),
+        ({"learning_rate": -1}, "learning_rate must be a number of at least 0; got -1"),
+        ({"weight_decay": NAN}, "weight_decay must be a number of at least 0; got nan"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1 or 'auto'; got 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number of at least 1 or 'auto'; got 1.5"),
+        ({"patience": "auto"}, "patience must be a whole number of at least 1; got 'auto'"),
+        ({"early_stopping": "yes"}, "early_stopping must be one of"),
+        ({"validation_fraction": 1.0}, r"validation_fraction must lie in \(0, 1\); got 1.0"),
+        ({"labelled_weight": 1.0}, r"labelled_weight must be 'auto' or lie in \(0, 1\); got 1.0"),
+        ({"precision": "float16"}, "precision must be one of"),
+        ({"model": "tree"}, "model 'tree' is unknown; choose one of mlp"),
+        ({"model": nn.Linear(3, 2)}, r"one logit for each instance; .* shape \(2, 2\)"),
+        ({"model": nn.Linear(4, 1)}, r"model does not take instances of shape \(3,\)"),
+        ({"model": LogisticRegression(), "risk": "sconf"}, "trained by the pair likelihood"),
+    ],
+)
+def test_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**parameters)
+
+
+def test_predict_checks_instances_in_scikit_learns_words():
+    classifier = fit()
+    with pytest.raises(ValueError, match="X has 2 features, but PairClassifier is expecting 3"):
+        classifier.predict(X[:, :2])
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
+        classifier.predict(X[0])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        classifier.predict(changed(X, NAN, 0, 0))
+    with pytest.raises(ValueError, match="dim 3"):
+        classifier.predict(PAIRS)
+    with pytest.raises(ValueError, match=r"instances of shape \(2,\), but PairClassifier"):
+        classifier.score(PAIRS[:, :, :2], LABELS)
+
+
+def test_input_of_many_types_is_fine():
+    expected = fit().decision_function(X)
+    for pairs in (PAIRS.tolist(), torch.from_numpy(PAIRS), np.asfortranarray(PAIRS)):
+        assert np.allclose(fit(pairs).decision_function(X.tolist()), expected)
+    frozen = PAIRS.copy()
+    frozen.flags.writeable = False
+    assert np.allclose(fit(frozen, LABELS.tolist()).decision_function(X), expected)
+    assert np.allclose(fit(PAIRS.astype(object)).decision_function(X), expected)
+    tensors = PairLabels.from_array(torch.from_numpy(LABELS))
+    assert np.allclose(fit(labels=tensors).decision_function(X), expected)
+    assert fit((10 * PAIRS).astype(int)).predict(X).shape == (40,)
+    noisy = PairLabels.from_array(changed(LABELS, 1.4, 2, 0), noisy=True)
+    assert np.isfinite(fit(labels=noisy).decision_function(X)).all()
+
+
+def test_nothing_is_changed_in_place():
+    pairs, labels, weight = PAIRS.copy(), LABELS.copy(), np.full(20, 2.0)
+    fit(pairs, labels, {"sample_weight": weight, "labelled": (X[:3], [0, 1, 1])})
+    assert np.array_equal(pairs, PAIRS)
+    assert np.array_equal(labels, LABELS)
+    assert (weight == 2).all()

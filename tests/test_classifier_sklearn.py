@@ -1,0 +1,127 @@
+"""PairClassifier among its neighbours: scikit-learn, model folders, evaluation."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from torch import nn
+
+from pairlearn import PairLabels
+from pairlearn.estimators import PairClassifier
+from pairlearn.estimators.checks import pair_checks
+from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
+
+
+def test_clone_and_pickle():
+    module = nn.Linear(3, 1)
+    classifier = linear(epochs=2).set_params(model=module).fit(PAIRS, LABELS)
+    fresh = clone(classifier)
+    assert not hasattr(fresh, "classes_")
+    assert fresh.get_params()["epochs"] == 2
+    assert fresh.model is not module
+    again = pickle.loads(pickle.dumps(classifier))
+    assert np.array_equal(again.predict(X), classifier.predict(X))
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    with pytest.raises(NotFittedError):
+        fresh.score(PAIRS, LABELS)
+
+
+def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
+    array = LABELS.to_array().copy()
+    array[::10, 0] = NAN
+    model = linear(epochs=3)
+    for labels in (array, LABELS):
+        for cv in (3, KFold(3, shuffle=True, random_state=0)):
+            scores = cross_val_score(model, PAIRS, labels, cv=cv, error_score="raise")
+            assert scores.shape == (3,)
+            assert (scores > 0.6).all()
+
+
+def test_grid_search_chooses_by_accuracy_without_labels():
+    search = GridSearchCV(linear(), {"learning_rate": [0.0, 2e-2]}, cv=3, error_score="raise")
+    search.fit(PAIRS, LABELS.to_array())
+    assert search.best_params_ == {"learning_rate": 2e-2}
+    assert agreement(search.best_estimator_) > 0.95
+
+
+def test_score_is_the_estimated_accuracy():
+    classifier = linear().fit(PAIRS, LABELS)
+    pairs, labels, r = draw(2000, seed=1)
+    positive = classifier.predict_proba(pairs.reshape(-1, 3))[:, 1].reshape(-1, 2) > 0.5
+    truth = np.where(positive, r, 1 - r).mean()
+    estimate = classifier.estimate_accuracy(pairs, labels)
+    assert classifier.score(pairs, labels) == estimate.value
+    assert estimate.low < truth < estimate.high
+
+
+def test_tags():
+    classifier = linear(epochs=1)
+    assert not is_classifier(classifier)  # pairs must not be stratified by their labels
+    tags = classifier.fit(PAIRS, LABELS).__sklearn_tags__()
+    assert is_classifier(classifier)
+    assert tags.input_tags.three_d_array
+    assert not tags.input_tags.two_d_array
+    assert not tags.input_tags.sparse
+    assert not tags.classifier_tags.multi_class
+
+
+# --- the parts around it --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labelled", [None, (X[:30], np.where(R[:30] > 0.5, 2, 1))])
+def test_a_scikit_learn_classifier_as_model(labelled):
+    classifier = PairClassifier(model=LogisticRegression(), random_state=0)
+    classifier.fit(PAIRS, LABELS, labelled=labelled)
+    assert agreement(classifier) > 0.95
+    assert classifier.n_iter_ == len(classifier.history_)
+    assert {"risk", "prior"} <= set(classifier.history_[0])
+    assert classifier.classes_.tolist() == ([-1, 1] if labelled is None else [1, 2])
+    shifted = clone(classifier).set_params(target_prior=0.1).fit(PAIRS, LABELS)
+    assert shifted.predict_proba(X)[:, 1].mean() == pytest.approx(0.1, abs=1e-4)
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp-bn", nn.Linear(3, 1)])
+def test_saved_and_loaded_it_is_the_same(model, tmp_path):
+    told = PairLabels(LABELS.similarity, None)
+    options = {"majority": "positive", "target_prior": 0.7, "epochs": 2}
+    classifier = linear(**options).set_params(model=model).fit(PAIRS, told)
+    classifier.save(tmp_path / "model")
+    module = model if isinstance(model, nn.Module) else None
+    loaded = PairClassifier.load(tmp_path / "model", module=module)
+    assert np.array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    assert loaded.history_ == classifier.history_
+    assert loaded.get_params()["target_prior"] == 0.7
+
+
+def test_evaluation_knows_of_weights_and_recurring_items():
+    rng = np.random.default_rng(0)
+    ends = rng.integers((0, 60), (60, 120), (600, 2))
+    labels = PairLabels.from_posteriors(*R[ends].T)
+    classifier = linear(preprocessor=X).fit(ends, labels)
+    distinct = classifier.estimate_accuracy(ROWS, LABELS)
+    recurring = classifier.estimate_accuracy(ends, labels)
+    assert recurring.high - recurring.low > distinct.high - distinct.low
+    weight = np.where(np.arange(600) < 300, 1.0, 1e-9)
+    weighted = classifier.score(ROWS, LABELS, sample_weight=weight)
+    assert weighted == pytest.approx(classifier.score(ROWS[:300], LABELS[:300]), abs=1e-3)
+    evaluation = classifier.evaluate(ROWS, LABELS)
+    assert evaluation.accuracy.value == pytest.approx(distinct.value, abs=1e-6)
+
+
+def test_weights_count_in_the_estimated_prior():
+    """Weights that undo a selection by class bring the prior back."""
+    pairs, labels, r = draw(3000, intercept=-3.0)
+    weight = np.where(r.mean(1) > 0.3, 1.0, 3.0)
+    classifier = linear(risk="confdiff", epochs=1).fit(pairs, labels, sample_weight=weight)
+    expected = np.average(labels.similarity, weights=weight)
+    assert classifier.prior_ == pytest.approx((1 - np.sqrt(2 * expected - 1)) / 2, abs=1e-9)
+
+
+@pytest.mark.parametrize("check", pair_checks(), ids=lambda check: check.__name__)
+def test_conventions(check):
+    check(linear(epochs=15, batch_size=32))
