@@ -122,7 +122,7 @@ def subset_at_prior(
     shares from the original classes. "paper" truncates instead: in order of `classes`
     where they are given, as the published experiments on images did, so that at prior
     .2 on MNIST the test positives are the zeros and some twos. That raises
-    accuracies on MNIST by .007 (.2) to .014 (.8), less elsewhere; use it to reproduce
+    accuracies on MNIST by .007 (.2) to .015 (.8), less elsewhere; use it to reproduce
     published numbers, and for nothing else.
 
     Parameters
