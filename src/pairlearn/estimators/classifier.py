@@ -62,7 +62,7 @@ class PairClassifier(PairPredictor):
         Of Adam, in the gradient.
     batch_size, epochs : int or "auto"
         "auto" takes about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer,
-        10 at least, where those would be more than 2,500 steps.
+        10 at least, where those would be more than 2,000 steps.
     early_stopping : bool
         Hold out a part of the pairs, keep the weights of the epoch that is best on them,
         and stop when that is long past. Off by default: with averaged weights it found no

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_parameters", "is_affine", "recipe_of", "risk_of"]
 
-STEPS = 2_500
+STEPS = 2_000
 """Steps of Adam that "auto" plans for large tables."""
 
 
