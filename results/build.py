@@ -3,7 +3,8 @@
     python results/build.py STORES
 
 STORES is a folder with accuracy.jsonl, robustness.jsonl, gamma.jsonl and limited.jsonl, as
-`pairlearn bench run GRID --store STORES/GRID.jsonl` writes them.
+`pairlearn bench run GRID --store STORES/GRID.jsonl` writes them, and cifar10.jsonl, the
+accuracy grid on that set.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
+from statistics import fmean, pstdev
 
 from pairlearn.experiments import GRIDS, TABLES, RunStore, Selection, summarize, to_markdown
 from pairlearn.experiments.export import write_parquet
@@ -52,6 +54,28 @@ def main() -> None:
             bench("figure", grid, store, *chosen)
         (RESULTS / "runs").mkdir(exist_ok=True)
         write_parquet(RunStore(store), RESULTS / "runs" / f"{grid}.parquet")
+    cifar10(stores / "cifar10.jsonl")
+
+
+def cifar10(store: Path) -> None:
+    """Every run on CIFAR-10, and the means over its seeds, with and without the prior shift."""
+    records = list(RunStore(store))
+    write_parquet(records, RESULTS / "runs" / "cifar10.parquet")
+    subsets = [f"{name}{shift}" for name in ("paper", "stratified") for shift in ("", "_shifted")]
+    rows = {}
+    for record in records:
+        key = record.run.method, record.run.prior
+        rows.setdefault(key, []).append([record.results[name] for name in subsets])
+        key = "annotator", record.run.prior
+        rows.setdefault(key, []).append([record.results[f"annotator_{name}"] for name in subsets])
+    lines = ["method,prior,runs," + ",".join(f"{name}_mean,{name}_std" for name in subsets)]
+    for (method, prior), results in rows.items():
+        # The annotator of a seed is the same for all methods.
+        different = sorted({tuple(result) for result in results})
+        columns = list(zip(*different, strict=True))
+        numbers = [f"{fmean(column):.6f},{pstdev(column):.6f}" for column in columns]
+        lines.append(f"{method},{prior},{len(different)}," + ",".join(numbers))
+    (PAPER / "cifar10.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def bench(command: str, grid: str, store: Path, *options: str) -> str:

@@ -25,7 +25,7 @@ def test_adam_is_torchs(uniform):
     start = [torch.randn(2, 2, *s, generator=generator).double() for s in ((3, 4), (5,), ())]
     ours = [p.clone() for p in start]
     theirs = [p.clone().requires_grad_() for p in start]
-    fleet_adam = FleetAdam(dict(zip("abc", ours, strict=True)), rates, decays)
+    fleet_adam = FleetAdam(ours, rates, decays)
     slices = [
         ([p[g, m] for p in theirs], rates[g, m].item(), decays[g, m].item())
         for g in range(2)
@@ -40,8 +40,7 @@ def test_adam_is_torchs(uniform):
         gradients = [
             torch.randn(p.shape, generator=generator).double() * 10 ** (-step / 10) for p in start
         ]
-        fleet_adam.advance()
-        fleet_adam.step(dict(zip("abc", gradients, strict=True)))
+        fleet_adam.step(gradients)
         for k, (row, adam) in enumerate(zip(leaves, adams, strict=True)):
             for leaf, gradient in zip(row, gradients, strict=True):
                 leaf.grad = gradient[k // 2, k % 2].clone()
@@ -56,20 +55,18 @@ def test_adams_first_steps_in_float32(uniform):
     """1 − β₂ᵗ is .001 at first: computed as a difference it would have four digits only."""
     rates = torch.tensor([[1.0, 1.0 if uniform else 0.5]])
     p = torch.zeros(1, 2, 3)
-    adam = FleetAdam({"p": p}, rates, torch.zeros(1, 2))
-    adam.advance()
-    adam.step({"p": torch.full((1, 2, 3), 0.3)})
+    adam = FleetAdam([p], rates, torch.zeros(1, 2))
+    adam.step([torch.full((1, 2, 3), 0.3)])
     torch.testing.assert_close(p, -rates.unsqueeze(-1).expand(1, 2, 3), rtol=3e-7, atol=0)
 
 
 def test_adam_takes_gradients_of_any_strides():
     p, gradient = torch.zeros(1, 1, 3, 4), torch.arange(12.0).view(1, 1, 4, 3).transpose(2, 3)
-    adam = FleetAdam({"p": p}, torch.full((1, 1), 0.1), torch.zeros(1, 1))
-    adam.advance()
-    adam.step({"p": gradient})
+    adam = FleetAdam([p], torch.full((1, 1), 0.1), torch.zeros(1, 1))
+    adam.step([gradient])
     assert p[0, 0, 0, 0] == 0
     torch.testing.assert_close(p.flatten()[1:], torch.full((11,), -0.1))
-    torch.testing.assert_close(adam.held["p"][1], 0.1 * gradient)
+    torch.testing.assert_close(adam.first[0], 0.1 * gradient)
 
 
 # --- networks ------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ class Network(nn.Module, ABC):
     pads : bool
         Whether it takes row weights, so that a short last batch can be filled up with
         rows of weight zero and every step has the same shape.
+    sums : tuple of str
+        Operands, and parameters' gradients, that are sums over a layer's weights.
 
     Every parameter has shape (G, M, ...), or is the parameter of the only model.
     """
@@ -46,6 +48,7 @@ class Network(nn.Module, ABC):
     groups: int
     members: int
     pads: bool
+    sums: tuple[str, ...] = ()
 
     @abstractmethod
     def run(
@@ -138,6 +141,7 @@ class StackedMLP(Network):
     """
 
     pads = True
+    sums = ("scales.0", "shifts.0", "biases.0")
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -12,10 +12,7 @@ from torch.func import grad, vjp
 from pairlearn.losses import Loss
 from pairlearn.risks import contract, correct, pair_moments
 from pairlearn.training.adam import FleetAdam
-from pairlearn.training.network import Network, Operands, StackedMLP, Statistics
-
-if TYPE_CHECKING:
-    from pairlearn.training.first_layer import FirstLayer
+from pairlearn.training.network import Network, Operands, Statistics
 
 __all__ = ["Objective", "Step"]
 
@@ -97,35 +94,39 @@ class Step:
         self.objective = objective or TableObjective(tables, slopes, loss)
         named = network.named_parameters()
         self.parameters: Operands = {name: p for name, p in named if p.requires_grad}
-        self.adam = FleetAdam(self.parameters, learning_rate, weight_decay)
+        self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
         with torch.no_grad():
             made = network.operands(self.parameters)
         # Some operands are parameters as they are; the others are kept beside them.
         self.made = [name for name in made if made[name] is not self.parameters.get(name)]
         self.operands = made | {name: made[name].clone() for name in self.made}
-        self.first_layer = _first_layer(network, self.adam)
         self.compiled_pairs = compiled_pairs
-        self._compiled: tuple[Callable[..., Any], Callable[..., Any]] = self.gradients, self.update
+        self._parts: list[Callable[..., Any]] = [
+            self.gradients,
+            self.sums,
+            self.update,
+            self.remake_sums,
+        ]
+        self._compiled = self._parts
         if compiled_pairs is not None:
+            # In parts, or the compiler would fuse sums over a layer's weights with the
+            # updates of those weights, into kernels of half the speed. Where no operands
+            # are made of the parameters, all but the first are Adam, which is fused as it is.
             torch._dynamo.reset()
-            gradients = torch.compile(self.gradients, dynamic=False)
-            # Where no operands are made of the parameters, the update is Adam alone, which
-            # is fused as it is.
-            update = torch.compile(self.update, dynamic=False) if self.made else self.update
-            self._compiled = gradients, update
+            count = len(self._parts) if self.made else 1
+            compiled = [torch.compile(part, dynamic=False) for part in self._parts[:count]]
+            self._compiled = compiled + self._parts[count:]
 
     @torch.no_grad()
     def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
         """Step on instances (G, 2B, ...) and judgements (G, M, B): the sum of the risks."""
         full = u.shape[-1] == self.compiled_pairs
-        gradients, update = self._compiled if full else (self.gradients, self.update)
+        gradients, sums, update, remake_sums = self._compiled if full else self._parts
         risk: Tensor
         slopes, risk, statistics = gradients(x, u, v, weight, *columns)
         self.network.absorb(statistics)
-        self.adam.advance()
-        if self.first_layer is not None:
-            self.first_layer.update(slopes, self.operands)
-        update(slopes)
+        update(slopes, sums(slopes))
+        remake_sums()
         return risk
 
     @torch.no_grad()
@@ -152,17 +153,20 @@ class Step:
         gradients, (risk, statistics) = grad(objective, has_aux=True)(self.operands)
         return gradients, risk, statistics
 
-    def update(self, gradients: Operands) -> None:
-        """Adam, and the operands of the next step, but for what the first layer does itself."""
+    def sums(self, gradients: Operands) -> Operands:
+        """Those gradients of parameters that are sums over a layer's weights."""
         pulled = self._pull_back(gradients)
-        done = () if self.first_layer is None else self.first_layer.parameters
-        self.adam.step({name: pulled[name] for name in self.parameters if name not in done})
-        if self.first_layer is None:
-            self._remake(self.made)
-            return
-        self._remake([name for name in self.made if name not in ("weights.0", "biases.0")])
-        bias = self.parameters["biases.0"]
-        self.operands["biases.0"].copy_(bias + self.first_layer.shifts().view_as(bias))
+        return {name: pulled[name] for name in self.network.sums if name in pulled}
+
+    def update(self, gradients: Operands, sums: Operands) -> None:
+        """Adam, and the operands of the next step but for the sums."""
+        pulled = self._pull_back(gradients) | sums
+        self.adam.step([pulled[name] for name in self.parameters])
+        self._remake([name for name in self.made if name not in self.network.sums])
+
+    def remake_sums(self) -> None:
+        """The operands of the next step that are sums over a layer's weights."""
+        self._remake([name for name in self.made if name in self.network.sums])
 
     @torch.no_grad()
     def _remake(self, names: list[str]) -> None:
@@ -175,16 +179,3 @@ class Step:
         pull = vjp(self.network.operands, self.parameters)[1]
         pulled: Operands = pull(gradients)[0]
         return pulled
-
-
-def _first_layer(network: Network, adam: FleetAdam) -> FirstLayer | None:
-    """The first layers' own update, where there is one: it needs a GPU and Triton."""
-    if not isinstance(network, StackedMLP) or network.norm == "none" or len(network.weights) < 2:
-        return None
-    if adam.steps.device.type != "cuda" or adam.dtype != torch.float32:
-        return None
-    try:
-        from pairlearn.training.first_layer import FirstLayer
-    except ModuleNotFoundError:  # Triton is not part of every build of torch
-        return None
-    return FirstLayer(network, adam)
