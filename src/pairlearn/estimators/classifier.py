@@ -56,11 +56,13 @@ class PairClassifier(PairPredictor):
         whose `fit` takes `sample_weight`, trained by rounds of target completion.
     loss : str
         Margin loss of the affine risks.
-    learning_rate, weight_decay : float
-        Of Adam, with the decay in the gradient.
+    learning_rate : float or "auto"
+        Of Adam. "auto" is .001, and .01 for the linear model.
+    weight_decay : float
+        Of Adam, in the gradient.
     batch_size, epochs : int or "auto"
         "auto" takes about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer,
-        10 at least, where those would be more than 2,500 steps.
+        10 at least, where those would be more than 2,000 steps.
     early_stopping : bool
         Hold out a part of the pairs, keep the weights of the epoch that is best on them,
         and stop when that is long past. Off by default: with averaged weights it found no
@@ -138,7 +140,7 @@ class PairClassifier(PairPredictor):
         annotator_prior: float | None = None,
         model: Any = "mlp-bn",
         loss: str = "logistic",
-        learning_rate: float = 1e-3,
+        learning_rate: float | str = "auto",
         weight_decay: float = 1e-5,
         batch_size: int | str = "auto",
         epochs: int | str = "auto",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_parameters", "is_affine", "recipe_of", "risk_of"]
 
-STEPS = 2_500
+STEPS = 2_000
 """Steps of Adam that "auto" plans for large tables."""
 
 
@@ -31,7 +31,8 @@ def check_parameters(estimator: PairClassifier) -> None:
             raise ValueError(f"{name} must be a whole number of at least 1{auto}; got {value!r}")
     for name in ("learning_rate", "weight_decay"):
         value = getattr(estimator, name)
-        if not (_is_a(Real, value) and 0 <= value < math.inf):
+        automatic = name == "learning_rate" and isinstance(value, str) and value == "auto"
+        if not automatic and not (_is_a(Real, value) and 0 <= value < math.inf):
             raise ValueError(f"{name} must be a number of at least 0; got {value!r}")
     for name in ("prior", "target_prior", "annotator_prior", "validation_fraction"):
         value = getattr(estimator, name)
@@ -94,6 +95,9 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
     epochs = min(200, max(10, -(-STEPS // -(-rows // batch_size))))
     if estimator.epochs != "auto":
         epochs = int(estimator.epochs)
+    learning_rate = 1e-2 if estimator.model == "linear" else 1e-3
+    if estimator.learning_rate != "auto":
+        learning_rate = float(estimator.learning_rate)
     precision: Any = estimator.precision
     if precision == "auto":
         on_cuda = choose_device(estimator.device).type == "cuda"
@@ -101,7 +105,7 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
     return Recipe(
         epochs=epochs,
         batch_size=batch_size,
-        learning_rate=float(estimator.learning_rate),
+        learning_rate=learning_rate,
         weight_decay=float(estimator.weight_decay),
         patience=int(estimator.patience),
         device=estimator.device,
