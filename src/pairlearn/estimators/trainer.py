@@ -102,16 +102,17 @@ def train(
     Training stops when `recipe.patience` epochs have not improved the risk of the
     held-out rows, and the weights of the best epoch are kept.
 
-    Similarities are the same with the classes exchanged. Where they are most of a table,
-    training can settle on the wrong side of what the few other rows say. If exchanging
-    the classes of the trained model lowers the objective, training goes on from there.
+    Similarities are the same with the classes exchanged. Where they say more than the
+    rest of a table, as at a prior far from ½, training can settle on the wrong side of
+    what the rest says. If exchanging the classes of the trained model lowers the
+    objective, training goes on from there.
     """
     device = choose_device(recipe.device)
     dtype = torch.float64 if recipe.precision == "float64" else torch.float32
     objective = PairObjective(risk, rows, held_prior=held_prior, device=device, dtype=dtype)
     first = _train(features, rows, risk, model, recipe, objective, held_out, progress)
-    if "similarity" not in objective.names or len(objective.names) == 1:
-        return first
+    if objective.names == ["similarity"]:
+        return first  # both sides are the same, and the majority tells
     z = torch.from_numpy(module_logits(first.module, features)[rows.ends].T).to(device, dtype)
     if objective.of(rows, z[0], z[1]) <= objective.of(rows, -z[0], -z[1]):
         return first
