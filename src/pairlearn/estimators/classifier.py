@@ -65,8 +65,9 @@ class PairClassifier(PairPredictor):
         10 at least, where those would be more than 2,000 steps.
     early_stopping : bool
         Hold out a part of the pairs, keep the weights of the epoch that is best on them,
-        and stop when that is long past. Off by default: with averaged weights it found no
-        better ones on any table that was tried, and the pairs held out are missed.
+        and stop when that is long past. Off by default: with averaged weights the last
+        epoch was about as good in a few trials on Letter and Optdigits, clean and noisy,
+        and the pairs held out are missed.
     validation_fraction : float
         The part that is held out, with instances of its own as far as possible.
     patience : int

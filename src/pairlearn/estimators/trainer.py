@@ -3,8 +3,8 @@
 Under label noise the weights of single epochs scatter around good ones. What is kept and
 evaluated is therefore an average over epochs, w̄ ← k w̄ + (1 − k) w with
 k = min(.9, (e − 1)/(e + 9)) after epoch e: about the last tenth of the training so far.
-On Letter with noise of σ = .5 that is worth .004 beside the best single epoch by held-out
-risk, and .012 beside the last one.
+On Letter with noise of σ = .5 (two seeds, 60 epochs, an average of the same kind) that was
+worth about .003 beside the best single epoch by held-out risk, and .01 beside the last one.
 """
 
 from __future__ import annotations
