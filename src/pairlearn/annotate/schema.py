@@ -1,0 +1,282 @@
+"""The tables of the store, their version, and the way from an older version to this one.
+
+``MIGRATIONS[k]`` takes a file from version k to k + 1; a new file is one of version 0 that
+takes all of them. Answers and changes are append-only: triggers refuse anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TypeAlias
+
+__all__ = [
+    "MIGRATIONS",
+    "Migration",
+    "StoreError",
+    "connect",
+    "make_file",
+    "migrate",
+    "remove_file",
+    "version_of",
+]
+
+Migration: TypeAlias = Sequence[str]
+"""Statements that are carried out in one transaction."""
+
+APPLICATION_ID = 0x70616972  # "pair", so that the file of another program is not taken for ours
+BUSY_SECONDS = 30.0
+
+
+class StoreError(ValueError):
+    """The file of answers, or what is asked of it, is not in order.
+
+    Examples
+    --------
+    >>> issubclass(StoreError, ValueError)
+    True
+    """
+
+
+_VERSION_1: Migration = (
+    """CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE annotator (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        token_hash BLOB NOT NULL UNIQUE,
+        added_at TEXT NOT NULL,
+        retired_at TEXT)""",
+    """CREATE TABLE pair (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        left TEXT NOT NULL,
+        right TEXT NOT NULL,
+        weight REAL NOT NULL CHECK (weight > 0),
+        origin TEXT NOT NULL CHECK (origin IN ('plan', 'chosen', 'import')))""",
+    """CREATE INDEX pair_ends ON pair (left, right)""",
+    """CREATE TABLE answer (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        annotator INTEGER NOT NULL REFERENCES annotator,
+        pair INTEGER NOT NULL REFERENCES pair,
+        key TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        similarity REAL CHECK (similarity BETWEEN 0 AND 1),
+        difference REAL CHECK (difference BETWEEN -1 AND 1),
+        preference INTEGER NOT NULL CHECK (preference IN (-1, 0, 1)),
+        cant_say INTEGER NOT NULL CHECK (cant_say IN (0, 1)),
+        note TEXT NOT NULL,
+        seconds REAL NOT NULL,
+        at TEXT NOT NULL,
+        UNIQUE (annotator, pair, key),
+        UNIQUE (annotator, pair, revision))""",
+    """CREATE INDEX answer_by ON answer (annotator, id)""",
+    # answer: the current one, NULL while the pair is open;
+    # touched: the last change that closed or reopened it, NULL for one never answered.
+    """CREATE TABLE assignment (
+        annotator INTEGER NOT NULL REFERENCES annotator,
+        pair INTEGER NOT NULL REFERENCES pair,
+        answer INTEGER REFERENCES answer,
+        touched INTEGER REFERENCES change,
+        PRIMARY KEY (annotator, pair)) WITHOUT ROWID""",
+    """CREATE INDEX assignment_open ON assignment (annotator, touched DESC, pair)
+        WHERE answer IS NULL""",
+    """CREATE INDEX assignment_done ON assignment (annotator, touched) WHERE answer IS NOT NULL""",
+    """CREATE TABLE change (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at TEXT NOT NULL,
+        who TEXT NOT NULL,
+        action TEXT NOT NULL,
+        annotator INTEGER REFERENCES annotator,
+        pair INTEGER REFERENCES pair,
+        before INTEGER REFERENCES answer,
+        after INTEGER REFERENCES answer,
+        detail TEXT NOT NULL DEFAULT '')""",
+    *(
+        f"""CREATE TRIGGER {table}_{what.lower()} BEFORE {what} ON {table}
+        BEGIN SELECT RAISE(ABORT, '{table}s are kept as they are'); END"""
+        for table in ("answer", "change")
+        for what in ("UPDATE", "DELETE")
+    ),
+    f"PRAGMA application_id = {APPLICATION_ID}",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that can be referred to weakly."""
+
+
+def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
+    """Open an existing file; the writer's commits reach the disk before they return.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    writer : bool, default False
+        Whether changes are made. ``synchronous=FULL`` has every commit flushed to disk,
+        which in WAL mode the default of ``NORMAL`` would leave to the next checkpoint.
+
+    Raises
+    ------
+    StoreError
+        If there is no such file, or it is not SQLite's.
+
+    Examples
+    --------
+    >>> connect(Path("no-such.sqlite"))
+    Traceback (most recent call last):
+    pairlearn.annotate.schema.StoreError: no-such.sqlite does not exist
+    """
+    if not path.is_file():
+        raise StoreError(f"{path} does not exist")
+    connection = sqlite3.connect(
+        path,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # transactions begin where we say so
+        check_same_thread=False,
+        factory=_Connection,
+    )
+    try:
+        (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if journal != "wal":
+            raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if not writer:
+            connection.execute("PRAGMA query_only = ON")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise StoreError(f"{path} is not a file of answers, or is damaged ({error})") from None
+    except StoreError:
+        connection.close()
+        raise
+    return connection
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the schema of a file; 0 if it is new.
+
+    Examples
+    --------
+    >>> version_of(sqlite3.connect(":memory:"))
+    0
+    """
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
+) -> int:
+    """Bring a file to the current version, each step in one transaction.
+
+    Before the first step a file with answers is copied to ``NAME.vK.sqlite``, K being the
+    version that it had.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        The file, with its transactions in our hands.
+    path : Path
+        Where it is.
+    migrations : sequence of migrations
+        Those that there are.
+
+    Returns
+    -------
+    int
+        The version it had.
+
+    Raises
+    ------
+    StoreError
+        If the file is of a later version or of another program; it is left as it is.
+
+    Examples
+    --------
+    >>> memory = sqlite3.connect(":memory:", isolation_level=None)
+    >>> migrate(memory, Path("answers.sqlite")), version_of(memory) == len(MIGRATIONS)
+    (0, True)
+    """
+    found, newest = version_of(connection), len(migrations)
+    if found > newest:
+        raise StoreError(
+            f"{path} has schema version {found}; this pairlearn knows versions up to {newest}: "
+            "upgrade pairlearn"
+        )
+    if found and connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise StoreError(f"{path} is an SQLite file of another program")
+    if found == newest:
+        return found
+    if not found and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise StoreError(f"{path} is an SQLite file of another program")
+    if found:
+        backup(connection, path.with_name(f"{path.stem}.v{found}{path.suffix}"))
+    for number in range(found, newest):
+        _step(connection, migrations[number], number)
+    return found
+
+
+def backup(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy a whole file of answers, while others use it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     backup(sqlite3.connect(":memory:"), Path(folder, "copy.sqlite"))
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['copy.sqlite']
+    """
+    with closing(sqlite3.connect(path)) as copy:
+        connection.backup(copy)
+
+
+def _step(connection: sqlite3.Connection, migration: Migration, number: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster.
+        if version_of(connection) == number:
+            for statement in migration:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file that only its owner can read, in a folder that knows of it on disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_file(Path(folder, "answers.sqlite"))
+    ...     remove_file(Path(folder, "answers.sqlite"))
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise StoreError(f"{path} is there already: answers are never replaced") from None
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of answers, with what SQLite keeps beside it.
+
+    Examples
+    --------
+    >>> remove_file(Path("no-such.sqlite"))
+    """
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)

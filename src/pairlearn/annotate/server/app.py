@@ -1,0 +1,252 @@
+"""Put the studio together, and serve it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from pairlearn.annotate.items import Items
+from pairlearn.annotate.project import Project
+from pairlearn.annotate.schema import StoreError
+from pairlearn.annotate.server import api, pages, supervisor
+from pairlearn.annotate.server.forms import FormError
+from pairlearn.annotate.server.security import Buckets, Guard, Hosts, TooLarge, is_loopback, refused
+from pairlearn.annotate.server.sessions import Denied, Sessions
+from pairlearn.annotate.store import Store
+
+__all__ = ["make_app", "serve"]
+
+REQUESTS_PER_SECOND = 20.0
+"""Of one annotator; a person needs about one."""
+
+
+class GuardedApp(Starlette):
+    """An application with the guard outside of everything, its error pages too."""
+
+    def __init__(self, hosts: Hosts, https: bool, **options: object) -> None:
+        self._hosts, self._https = hosts, https
+        super().__init__(**options)  # type: ignore[arg-type]
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The stack of Starlette, guarded."""
+        return Guard(super().build_middleware_stack(), hosts=self._hosts, https=self._https)
+
+
+def make_app(
+    folder: str | Path,
+    *,
+    public: bool = False,
+    url: str | None = None,
+    requests_per_second: float = REQUESTS_PER_SECOND,
+) -> Starlette:
+    r"""The studio of a project as an ASGI application.
+
+    Parameters
+    ----------
+    folder : path
+        Of the project; its store must be there.
+    public : bool, default False
+        Whether it is reached from other machines: then it also answers to plain
+        addresses and to the name in ``url``, and else to loopback names alone.
+    url : str, optional
+        The address under which people reach it, such as ``"https://studio.example"``.
+        With https, cookies are sent over https only.
+    requests_per_second : float
+        How often one annotator may ask.
+
+    Raises
+    ------
+    ProjectError, StoreError
+        If the folder holds no project, or its store cannot be opened.
+    ValueError
+        If ``url`` is no address.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.annotate import Plan, Store
+    >>> from starlette.testclient import TestClient
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
+    ...     _ = project.save()
+    ...     with Store.create(project) as store:
+    ...         _, token = store.add_annotator("ann")
+    ...     with TestClient(make_app(folder), "http://127.0.0.1") as client:
+    ...         client.get(f"/a/{token}").url.path, client.get("/api/task").json()["task"]["pair"]
+    ('/annotate', 1)
+    """
+    project = Project.load(folder)
+    https, names = _address(url)
+    items = Items.open(project)
+    store = Store.open(project)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            store.close()
+
+    app = GuardedApp(
+        Hosts(public=public, names=names), https, routes=_routes(), lifespan=lifespan,
+        exception_handlers=_HANDLERS,
+    )  # fmt: skip
+    app.state.studio = api.Studio(
+        project=project,
+        store=store,
+        items=items,
+        sessions=Sessions(store, project.folder, https),
+        requests=Buckets(requests_per_second, 3 * requests_per_second),
+        failures=Buckets(per_second=1, burst=20),
+    )
+    return app
+
+
+def serve(
+    folder: str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8337,
+    *,
+    public: bool = False,
+    url: str | None = None,
+    log_level: str = "warning",
+    requests_per_second: float = REQUESTS_PER_SECOND,
+) -> None:
+    """Serve the studio of a project until it is interrupted.
+
+    Parameters
+    ----------
+    folder : path
+        Of the project.
+    host, port : str, int
+        Where to listen.
+    public : bool, default False
+        Must be said in order to listen beyond loopback.
+    url, requests_per_second
+        See `make_app`.
+    log_level : str
+        Of uvicorn. Requests are logged by ``pairlearn.annotate.access``, without tokens.
+
+    Raises
+    ------
+    ValueError
+        If ``host`` is not loopback and ``public`` was not said.
+
+    Examples
+    --------
+    >>> serve("project", host="0.0.0.0")
+    Traceback (most recent call last):
+    ValueError: host is '0.0.0.0', which other machines can reach: say public=True if that is
+    meant
+    """
+    if not public and not is_loopback(host):
+        raise ValueError(
+            f"host is {host!r}, which other machines can reach: say public=True if that is meant"
+        )
+    app = make_app(folder, public=public, url=url, requests_per_second=requests_per_second)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level=log_level,
+        access_log=False,  # its lines would hold the tokens of links
+        server_header=False,
+        proxy_headers=False,  # anybody can send X-Forwarded-For
+        ws="none",
+        limit_concurrency=2000,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )
+    uvicorn.Server(config).run()
+
+
+def _routes() -> list[Route | Mount]:
+    return [
+        Route("/", pages.get_front),
+        Route("/a/{token}", pages.get_annotator_link),
+        Route("/s/{token}", pages.get_supervisor_link),
+        Route("/annotate", pages.get_annotate),
+        Route("/supervisor", supervisor.get_supervisor),
+        Route("/image", api.get_image),
+        Route("/api/task", api.get_task),
+        Route("/api/ahead", api.get_ahead),
+        Route("/api/answer", api.post_answer, methods=["POST"]),
+        Route("/api/undo", api.post_undo, methods=["POST"]),
+        Route("/api/annotators", supervisor.post_link, methods=["POST"]),
+        Route("/api/annotators/renew", supervisor.post_renew, methods=["POST"]),
+        Route("/api/annotators/end", supervisor.post_end, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=pages.STATIC)),
+    ]
+
+
+def _address(url: str | None) -> tuple[bool, frozenset[str]]:
+    """Whether an address is https, and its name."""
+    if url is None:
+        return False, frozenset()
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"url is {url!r}: give an address such as https://studio.example")
+    return parts.scheme == "https", frozenset({parts.hostname})
+
+
+async def _denied(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Denied)
+    status, reason = error.status, str(error)
+    # Nobody guesses 32 random bytes; whoever tries is at least slow. Those with a valid
+    # link never get here, whatever others do from the same address.
+    if status == 404 or (status == 401 and request.cookies):
+        caller = request.client.host if request.client else "?"
+        if not api.studio_of(request).failures.take(caller):
+            status, reason = 429, "too many attempts: wait a minute"
+    return _told(request, status, reason)
+
+
+async def _bad_form(request: Request, error: Exception) -> Response:
+    return refused(400, str(error))
+
+
+async def _too_large(request: Request, error: Exception) -> Response:
+    return refused(413, "the body is too large")
+
+
+async def _disk(request: Request, error: Exception) -> Response:
+    # 503 makes the page keep the answer and send it again.
+    return _told(request, 503, "the studio cannot write to its disk")
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _told(request, error.status_code, "there is nothing here")
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return _told(request, 500, "something went wrong in the studio")
+
+
+def _told(request: Request, status: int, reason: str) -> Response:
+    if request.url.path.startswith(("/api/", "/image")):
+        return refused(status, reason, retry=2 if status == 429 else None)
+    return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")
+
+
+_HANDLERS = {
+    Denied: _denied,
+    FormError: _bad_form,
+    StoreError: _bad_form,
+    TooLarge: _too_large,
+    HTTPException: _http,
+    OSError: _disk,
+    Exception: _broken,
+}

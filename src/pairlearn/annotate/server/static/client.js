@@ -1,0 +1,127 @@
+// Talk to the studio. An answer is kept, here and in this tab's storage, until the studio
+// has it on disk: the same key is sent again after every failure, and counts once.
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 8000;
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function call(path, body) {
+  const options = { headers: { Accept: "application/json" }, cache: "no-store" };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.body = JSON.stringify(body);
+    options.headers["Content-Type"] = "application/json";
+    options.headers["X-Studio-Form"] = document.querySelector("meta[name=csrf]").content;
+  }
+  const reply = await fetch(path, options);
+  let content = null;
+  try {
+    content = await reply.json();
+  } catch {
+    // A proxy's page, or a reply cut off: treated like a studio that is away.
+    throw new Error("not JSON");
+  }
+  if (reply.ok) return content;
+  if (reply.status >= 500 || reply.status === 429) {
+    throw new Error(content.error, { cause: Number(reply.headers.get("Retry-After")) || 0 });
+  }
+  throw new Refused(reply.status, content.error ?? "refused");
+}
+
+export class Studio {
+  constructor(annotator, away) {
+    this.slot = `pairlearn answer ${annotator}`;
+    this.away = away; // called with the seconds until the next try, or null when it is back
+    this.wake = () => {};
+    addEventListener("online", () => this.wake());
+  }
+
+  task() {
+    return this.untilThere(() => call("/api/task"));
+  }
+
+  // What comes next; not worth a second try.
+  async ahead(pair) {
+    return (await call(`/api/ahead?pair=${pair}`)).ahead;
+  }
+
+  // With the number of the answer to take back it may be asked again; without one (the page
+  // was loaded anew) a second request could take back a second answer.
+  undo(answer) {
+    if (answer === undefined) return call("/api/undo", {}).catch((error) => this.unsure(error));
+    return this.untilThere(() => call("/api/undo", { answer }));
+  }
+
+  async unsure(error) {
+    if (error instanceof Refused) throw error;
+    return { undone: false, ...(await this.task()) };
+  }
+
+  // The answer that an earlier visit of this tab could not hand over.
+  waiting() {
+    try {
+      return JSON.parse(sessionStorage.getItem(this.slot));
+    } catch {
+      return null;
+    }
+  }
+
+  async answer(answer) {
+    const kept = answer.key ? answer : { ...answer, key: key() };
+    sessionStorage.setItem(this.slot, JSON.stringify(kept));
+    try {
+      const reply = await this.untilThere(() => call("/api/answer", kept));
+      sessionStorage.removeItem(this.slot);
+      return reply;
+    } catch (error) {
+      // Refused for good; only a session that ended comes back with the link.
+      if (error.status !== 401) sessionStorage.removeItem(this.slot);
+      throw error;
+    }
+  }
+
+  async untilThere(attempt) {
+    let wait = FIRST_WAIT_MS;
+    let missed = false;
+    for (;;) {
+      try {
+        const found = await attempt();
+        if (missed) this.away(null);
+        return found;
+      } catch (error) {
+        if (error instanceof Refused) {
+          if (missed) this.away(null);
+          throw error;
+        }
+        missed = true;
+        const pause = Math.max(wait, 1000 * (error.cause || 0));
+        this.away(Math.ceil(pause / 1000));
+        await this.pause(pause);
+        wait = Math.min(2 * wait, LONGEST_WAIT_MS);
+      }
+    }
+  }
+
+  pause(milliseconds) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+// randomUUID exists on secure origins only; a studio on a local network may be plain http.
+function key() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,139 @@
+// The two sliders: each knows whether it was answered, and shows what fits the other.
+
+import { differenceRanges, similarityRange } from "./feasible.js";
+
+const STEP = 5;
+const DIGITS_MS = 900;
+
+class Slider {
+  constructor(name, start, words) {
+    this.input = document.getElementById(name);
+    this.box = document.getElementById(`question-${name}`);
+    this.shown = document.getElementById(`value-${name}`);
+    this.fitText = document.getElementById(`fit-${name}`);
+    this.fits = [...this.box.querySelectorAll(".fit")];
+    this.low = Number(this.input.min);
+    this.high = Number(this.input.max);
+    this.start = start;
+    this.words = words;
+    this.value = null; // not answered yet
+    this.direction = 1; // where digits go: towards the right item, or the left one
+    this.changed = () => {};
+    this.typed = { digits: "", at: 0 };
+    this.input.addEventListener("input", () => this.set(Number(this.input.value)));
+    // A click on the thumb where it stands is an answer too, but no "input" event.
+    this.input.addEventListener("click", () => this.set(Number(this.input.value)));
+  }
+
+  set(value) {
+    this.value = value === null ? null : Math.min(Math.max(Math.round(value), this.low), this.high);
+    if (this.value) this.direction = Math.sign(this.value);
+    this.paint();
+    this.changed(this);
+  }
+
+  clear() {
+    this.typed.digits = "";
+    this.direction = 1;
+    this.set(null);
+  }
+
+  nudge(direction, fine) {
+    this.typed.digits = "";
+    this.set((this.value ?? this.start) + direction * (fine ? 1 : STEP));
+  }
+
+  // 7 is 70, then 5 makes it 75; 1 0 0 is 100. The direction stays as it was.
+  type(digit) {
+    const now = performance.now();
+    const fresh = now - this.typed.at > DIGITS_MS;
+    let digits = (fresh ? "" : this.typed.digits) + digit;
+    if (digits.length > 2 && digits !== "100") digits = digit;
+    this.typed = { digits, at: now };
+    const size = digits.length === 1 ? Number(digits) * 10 : Number(digits);
+    this.set(this.direction * size);
+  }
+
+  // Before any digit as well as after: - 4 and 4 - are the same.
+  turn(direction) {
+    this.direction = direction;
+    if (this.value !== null) this.set(direction * Math.abs(this.value));
+  }
+
+  paint() {
+    const answered = this.value !== null;
+    this.input.value = String(this.value ?? this.start);
+    this.box.classList.toggle("answered", answered);
+    const text = answered ? this.words(this.value) : "not answered yet";
+    this.shown.textContent = answered ? text : "—";
+    this.input.setAttribute("aria-valuetext", text);
+  }
+
+  // Shade the values that fit the other answer; null: no other answer, nothing to shade.
+  shade(ranges, text) {
+    this.box.classList.toggle("bounded", ranges !== null);
+    this.fits.forEach((fit, index) => {
+      const range = ranges?.[index];
+      fit.hidden = !range;
+      if (!range) return;
+      const share = (value) => (100 * (value - this.low)) / (this.high - this.low);
+      fit.style.setProperty("--from", `${share(range[0])}%`);
+      fit.style.setProperty("--to", `${share(range[1])}%`);
+      fit.dataset.range = `${range[0]}..${range[1]}`;
+    });
+    this.fitText.textContent = text;
+  }
+}
+
+const signed = (value) => (value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0");
+
+export function describeDifference(value) {
+  if (value === 0) return "no difference";
+  return value < 0 ? `left, by ${-value}` : `right, by ${value}`;
+}
+
+export class Answers {
+  constructor(changed) {
+    this.similarity = new Slider("similarity", 50, (value) => `${value}%`);
+    this.difference = new Slider("difference", 0, describeDifference);
+    this.active = this.similarity;
+    for (const slider of [this.similarity, this.difference]) {
+      slider.changed = () => {
+        this.shade();
+        changed(slider);
+      };
+      slider.input.addEventListener("focus", () => { this.active = slider; });
+      slider.paint();
+    }
+  }
+
+  get values() {
+    return { similarity: this.similarity.value, difference: this.difference.value };
+  }
+
+  fill({ similarity, difference }) {
+    this.similarity.set(similarity);
+    this.difference.set(difference);
+  }
+
+  clear() {
+    this.similarity.clear();
+    this.difference.clear();
+  }
+
+  focus(slider = this.similarity) {
+    this.active = slider;
+    slider.input.focus({ preventScroll: true });
+  }
+
+  shade() {
+    const { similarity, difference } = this.values;
+    const onDifference = similarity === null ? null : differenceRanges(similarity);
+    const onSimilarity = difference === null ? null : [similarityRange(difference)];
+    this.difference.shade(onDifference, onDifference === null ? "" :
+      `With ${similarity}% the same, ${onDifference.map(([a, b]) => `${signed(a)} to ${signed(b)}`)
+        .join(" or ")} fits.`);
+    this.similarity.shade(onSimilarity, onSimilarity === null ? "" :
+      `With ${describeDifference(difference)}, ${onSimilarity[0][0]} to ${onSimilarity[0][1]}% fits.`);
+  }
+}

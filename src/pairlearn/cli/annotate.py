@@ -1,0 +1,357 @@
+"""``pairlearn annotate``: collect judgements of pairs from people and models.
+
+Exit codes: 0 all is well, 2 the request was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairlearn.cli.annotate_ask import ask
+from pairlearn.cli.annotate_exchange import export, import_, label_studio
+from pairlearn.cli.refusals import refusing
+
+if TYPE_CHECKING:
+    from pairlearn.annotate import Store
+    from pairlearn.annotate.agreement import AnnotatorOverview
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="annotate",
+    help="Collect judgements of pairs from people and models.",
+    no_args_is_help=True,
+)
+
+ADDRESS = "http://127.0.0.1:8337"
+NOT_RANDOM = (
+    "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
+    "which `pairlearn annotate export` writes"
+)
+
+
+class KindName(StrEnum):
+    """What an item is."""
+
+    table = "table"
+    image = "image"
+    text = "text"
+
+
+class ModeName(StrEnum):
+    """How pairs are chosen."""
+
+    uniform = "uniform"
+    information = "information"
+
+
+ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AddressOption = Annotated[str, typer.Option(help="Where the app is reached, for links.")]
+
+
+@app.command()
+def init(
+    project: Annotated[Path, typer.Argument(help="Folder to make; it must not be there.")],
+    items: Annotated[
+        Path, typer.Argument(help="Table (.csv, .parquet), folder of images, or of texts.")
+    ],
+    pairs: Annotated[int | None, typer.Option(help="Pairs to judge; 500.", min=1)] = None,
+    overlap: Annotated[int, typer.Option(help="Annotators of each pair.", min=1)] = 1,
+    annotators: Annotated[str, typer.Option(help="Names, separated by commas.")] = "",
+    title: Annotated[str, typer.Option(help="Of the pages.")] = "Which pairs are alike?",
+    positive: Annotated[str, typer.Option(help="The positive class.")] = "positive",
+    negative: Annotated[str, typer.Option(help="The negative class.")] = "negative",
+    question_similarity: Annotated[str, typer.Option(help="In the annotator's words.")] = "",
+    question_difference: Annotated[str, typer.Option(help="In the annotator's words.")] = "",
+    help_text: Annotated[str, typer.Option(help="What annotators should know.")] = "",
+    columns: Annotated[str, typer.Option(help="Of a table, to show; separated by commas.")] = "",
+    kind: Annotated[KindName | None, typer.Option(help="Where a folder has both.")] = None,
+    mode: Annotated[ModeName, typer.Option(help="How pairs are chosen.")] = ModeName.uniform,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
+    address: AddressOption = ADDRESS,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a project from items: the pairs to judge, the questions, an empty store.
+
+    \b
+    Examples:
+      pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
+      pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
+      pairlearn annotate init mails letters/ --question-similarity "Both angry, or neither?"
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Store
+    from pairlearn.annotate.changes import check_name
+    from pairlearn.annotate.creating import create_project
+
+    with refusing("annotate init"):
+        people = list(dict.fromkeys(_names(annotators)))
+        for name in people:
+            check_name(name)
+        made, token = create_project(
+            project,
+            items,
+            kind=None if kind is None else kind.value,
+            pairs=pairs,
+            seed=seed,
+            mode=mode.value,
+            overlap=overlap,
+            title=title,
+            positive_name=positive,
+            negative_name=negative,
+            question_similarity=question_similarity,
+            question_difference=question_difference,
+            help=help_text,
+            columns=tuple(_names(columns)),
+        )
+        with Store.open(made) as store:
+            added = store.add_annotators(people) if people else []
+            count = len(store.items)
+    links = {who.name: f"{address}/a/{key}" for who, key in added}
+    report = {
+        "project": str(made.folder),
+        "kind": made.kind,
+        "items": count,
+        "pairs": made.plan.pairs,
+        "overlap": made.overlap,
+        "supervisor": f"{address}/s/{token}",
+        "links": links,
+    }
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    typer.echo(
+        f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
+        f"the questions are in {made.path}"
+    )
+    if mode is ModeName.information:
+        typer.echo(f"warning: {NOT_RANDOM}", err=True)
+    typer.echo(f"  supervisor  {report['supervisor']}")
+    for name, link_ in links.items():
+        typer.echo(f"  {name}  {link_}")
+    typer.echo("keep these links, they are shown once; `pairlearn annotate serve` opens the app")
+
+
+@app.command()
+def serve(
+    project: ProjectArgument,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen at.", min=1, max=65535)] = 8337,
+    public: Annotated[
+        bool, typer.Option("--public", help="Let other machines reach it; links stay secret.")
+    ] = False,
+    url: Annotated[
+        str | None, typer.Option(help="Address that people use, such as https://studio.example.")
+    ] = None,
+) -> None:
+    """Open the web app, on this machine alone unless --public says otherwise.
+
+    \b
+    Examples:
+      pairlearn annotate serve pumps
+      pairlearn annotate serve pumps --host 0.0.0.0 --public --url https://studio.example
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+
+    with refusing("annotate serve"), ExitStack() as stack:
+        try:
+            from pairlearn.annotate.server import serve as run
+            from pairlearn.annotate.server.security import is_loopback
+        except ImportError as error:
+            raise ImportError(
+                f'{error.name} is missing: pip install "pairlearn[annotate]"'
+            ) from None
+        if not public and not is_loopback(host):
+            raise ValueError(f"--host {host} can be reached from other machines: add --public")
+        description = Project.load(project)
+        if description.plan.mode == "information":
+            from pairlearn.annotate.chooser import choosing
+
+            typer.echo(f"warning: {NOT_RANDOM}", err=True)
+            store = stack.enter_context(Store.open(description))
+            stack.enter_context(choosing(store))
+        typer.echo(
+            f"{description.title}: {url or f'http://{host}:{port}'}\n"
+            "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
+            err=True,
+        )
+        run(project, host, port, public=public, url=url)
+
+
+@app.command()
+def link(
+    project: ProjectArgument,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Annotators: new ones, or see --renew.")
+    ] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="New links for annotators that are there.")
+    ] = False,
+    supervisor: Annotated[
+        bool, typer.Option("--supervisor", help="A new link for the supervisor.")
+    ] = False,
+    address: AddressOption = ADDRESS,
+    as_json: JsonOption = False,
+) -> None:
+    """Add annotators and print their links; each is shown once.
+
+    \b
+    Examples:
+      pairlearn annotate link pumps ann bob
+      pairlearn annotate link pumps ann --renew
+      pairlearn annotate link pumps --supervisor --address https://studio.example
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+
+    with refusing("annotate link"):
+        if not names and not supervisor:
+            raise ValueError("give names of annotators, or --supervisor")
+        with Store.open(Project.load(project)) as store:
+            links = {}
+            if names and renew:
+                numbers = [_find(store, name) for name in names]
+                for name, number in zip(names, numbers, strict=True):
+                    links[name] = f"{address}/a/{store.renew_token(number)}"
+            elif names:
+                for who, token in store.add_annotators(names):
+                    links[who.name] = f"{address}/a/{token}"
+            if supervisor:
+                links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
+    if as_json:
+        typer.echo(json.dumps(links))
+    else:
+        for name, one in links.items():
+            typer.echo(f"{name}  {one}")
+
+
+@app.command()
+def retire(
+    project: ProjectArgument,
+    names: Annotated[list[str], typer.Argument(help="Annotators.")],
+) -> None:
+    """End the part of annotators: their answers stay, their open pairs go to the others.
+
+    \b
+    Examples:
+      pairlearn annotate retire pumps bob
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+
+    with refusing("annotate retire"), Store.open(Project.load(project)) as store:
+        for number in [_find(store, name) for name in names]:
+            store.retire(number)
+
+
+@app.command()
+def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
+    """How far a project is, and how its annotators work.
+
+    \b
+    Examples:
+      pairlearn annotate status pumps
+      pairlearn annotate status pumps --json | jq '.annotators[] | .agreement'
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+    from pairlearn.annotate.export import Exported, judgements
+
+    with refusing("annotate status"), Store.open(Project.load(project)) as store:
+        rows, pairs, answers = store.overview(), store.pairs(), store.answers()
+        said = [one for one in answers if not one.cant_say]
+        exported: Exported | None = judgements(said) if said else None
+        report: dict[str, Any] = {
+            "title": store.project.title,
+            "kind": store.project.kind,
+            "items": len(store.items),
+            "pairs": len(pairs),
+            "overlap": store.project.overlap,
+            "mode": store.project.plan.mode,
+            "answers": len(answers),
+            "cant_say": len(answers) - len(said),
+            "infeasible": exported.infeasible if exported else 0,
+            "pairs_answered": len({one.pair for one in answers}),
+            "annotators": [_plain(asdict(row)) for row in rows],
+        }
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    typer.echo(
+        "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
+        "{cant_say:,} can't say, {infeasible:,} infeasible".format(**report)
+    )
+    if rows:
+        _show(rows)
+
+
+app.command()(export)
+app.command("import")(import_)
+app.command("label-studio")(label_studio)
+app.command()(ask)
+
+
+def _show(rows: list[AnnotatorOverview]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    names = ("done", "can't say", "seconds", "infeasible", "|Δs|", "|Δc|", "same side", "drift z")
+    table.add_column("annotator")
+    for name in names:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            row.annotator.name + ("" if row.annotator.active else " (retired)"),
+            f"{row.done}/{row.total}",
+            str(row.cant_say),
+            _figure(row.median_seconds, ".1f"),
+            _figure(row.infeasible, ".0%"),
+            _figure(row.agreement.similarity_gap, ".2f"),
+            _figure(row.agreement.difference_gap, ".2f"),
+            _figure(row.agreement.same_sign, ".0%"),
+            _figure(row.drift.similarity_z, "+.1f"),
+        )
+    Console(highlight=False, markup=False).print(table)
+
+
+def _figure(value: float, style: str) -> str:
+    return "–" if math.isnan(value) else format(value, style)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no NaN."""
+    return {
+        name: _plain(value)
+        if isinstance(value, dict)
+        else None
+        if isinstance(value, float) and math.isnan(value)
+        else value
+        for name, value in values.items()
+    }
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _find(store: Store, name: str) -> int:
+    known = {one.name: one.id for one in store.annotators()}
+    if name not in known:
+        raise ValueError(f"there is no annotator {name!r}; there are {', '.join(known) or 'none'}")
+    return known[name]

@@ -1,0 +1,208 @@
+"""``pairlearn annotate export``, ``import`` and ``label-studio``: files in and out."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from pairlearn.cli.refusals import refusing
+
+if TYPE_CHECKING:
+    from pairlearn.annotate.importing import Judgement
+    from pairlearn.annotate.preferences import Reading
+
+__all__ = ["export", "import_", "label_studio"]
+
+ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class RuleName(StrEnum):
+    """How several judgements of a pair become one."""
+
+    mean = "mean"
+    median = "median"
+    reliability = "reliability"
+
+
+class ReadingName(StrEnum):
+    """What P(right is better) means."""
+
+    ties_half = "ties-half"
+    given_different = "given-different"
+    side_only = "side-only"
+
+
+def export(
+    project: ProjectArgument,
+    out: Annotated[Path, typer.Argument(help="Table of pairs to write: .csv or .parquet.")],
+    aggregate: Annotated[
+        RuleName | None, typer.Option(help="One judgement a pair; else one row a judgement.")
+    ] = None,
+    weights: Annotated[
+        bool | None,
+        typer.Option("--weights/--no-weights", help="Inclusion weights; where they differ."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the judgements as a table of pairs, which check and fit read.
+
+    Answers "can't say" are left out and counted. Infeasible answers are written as given:
+    `pairlearn check` reports them.
+
+    \b
+    Examples:
+      pairlearn annotate export pumps pairs.csv
+      pairlearn annotate export pumps pairs.parquet --aggregate reliability
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+    from pairlearn.annotate.agreement import reliabilities
+    from pairlearn.annotate.export import aggregated, judgements, weighed
+    from pairlearn.tables import write_pairs
+
+    with refusing("annotate export"):
+        if out.exists() and not force:
+            raise ValueError(f"{out} is there already: choose another name, or --force")
+        with Store.open(Project.load(project)) as store:
+            answers = weighed(store.answers(), store.pairs(), len(store.items.ids))
+        uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
+        weighted = uneven if weights is None else weights
+        if aggregate is None:
+            exported = judgements(answers, weights=weighted)
+        else:
+            exported = aggregated(answers, aggregate.value, weights=weighted)
+        write_pairs(exported.table, out)
+        trust = reliabilities(answers) if aggregate is RuleName.reliability else {}
+    if uneven and not weighted:
+        typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
+    report: dict[str, Any] = {
+        "file": str(out),
+        "rows": len(exported.table),
+        "cant_say": exported.cant_say,
+        "undecided": exported.undecided,
+        "infeasible": exported.infeasible,
+        "weights": weighted,
+        "reliability": trust,
+    }
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    text = "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
+    typer.echo((text + "{infeasible:,} rows are infeasible").format(**report))
+    for name, weight in trust.items():
+        typer.echo(f"  reliability of {name}: {weight:.2f}")
+
+
+def import_(
+    project: ProjectArgument,
+    file: Annotated[
+        Path, typer.Argument(help="Table of pairs (.csv, .parquet), or Label Studio's .json.")
+    ],
+    annotator: Annotated[
+        str | None, typer.Option(help="Who judged, where the table does not say.")
+    ] = None,
+    preference_column: Annotated[
+        str | None, typer.Option(help="Column of P(right is better), with --preference-means.")
+    ] = None,
+    preference_means: Annotated[
+        ReadingName | None,
+        typer.Option(
+            help="ties-half: c = 2P − 1; given-different: c = (1 − s)(2P − 1), as Bradley-Terry; "
+            "side-only: which one, not by how much."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take judgements in from elsewhere, all of a file or nothing.
+
+    \b
+    Examples:
+      pairlearn annotate import pumps judged.csv --annotator ann
+      pairlearn annotate import pumps project-3.json
+      pairlearn annotate import pumps wins.csv --annotator judge \\
+        --preference-column p --preference-means ties-half
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+    from pairlearn.annotate.importing import import_judgements
+
+    reading = cast("Reading | None", preference_means and preference_means.value)
+    with refusing("annotate import"):
+        if (preference_column is None) != (reading is None):
+            raise ValueError(
+                "--preference-column and --preference-means go together: what a probability of "
+                "“better” says about classes is never guessed"
+            )
+        description = Project.load(project)
+        rows, left_out = _read(file, annotator, preference_column, reading)
+        with Store.open(description) as store:
+            count = import_judgements(store, rows)
+    report = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    typer.echo(
+        "{judgements:,} judgements: {new:,} new, {revised:,} revised, {same:,} there already; "
+        "{pairs_added:,} pairs and {annotators_added:,} annotators added".format(**report)
+    )
+    if any(left_out.values()):
+        told = ", ".join(f"{number:,} {what}" for what, number in left_out.items())
+        typer.echo(f"  left out: {told}")
+
+
+def label_studio(
+    project: ProjectArgument,
+    out: Annotated[Path, typer.Argument(help="Folder for config.xml and tasks.json.")],
+    prefix: Annotated[
+        str, typer.Option(help="What comes before the names of images.")
+    ] = "/data/local-files/?d=",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a labelling config and tasks for Label Studio; import reads what it exports.
+
+    \b
+    Examples:
+      pairlearn annotate label-studio pumps studio/
+      pairlearn annotate label-studio cats studio/ --prefix https://files.example/cats/
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.annotate import Project, Store
+    from pairlearn.annotate.label_studio_config import write_label_studio
+
+    with refusing("annotate label-studio"):
+        there = [name for name in ("config.xml", "tasks.json") if Path(out, name).exists()]
+        if there and not force:
+            raise ValueError(f"{Path(out, there[0])} is there already: another folder, or --force")
+        with Store.open(Project.load(project)) as store:
+            files = write_label_studio(out, store.project, store.items, store.pairs(), prefix)
+    names = [str(path) for path in files]
+    typer.echo(json.dumps(names) if as_json else "\n".join(names))
+
+
+def _read(
+    file: Path, annotator: str | None, column: str | None, reading: Reading | None
+) -> tuple[list[Judgement], dict[str, int]]:
+    """Judgements of a file, and counts of what was left out of it."""
+    from pairlearn.annotate.importing import judgements_of, read_preferences
+    from pairlearn.annotate.label_studio import read_label_studio
+    from pairlearn.tables import read_pairs
+
+    if file.suffix.lower() == ".json":
+        if annotator is not None or column is not None:
+            raise ValueError("a Label Studio export names its annotators and has no such column")
+        found = read_label_studio(file)
+        counts = {name: getattr(found, name) for name in ("cancelled", "empty", "superseded")}
+        return found.judgements, counts
+    if column is not None and reading is not None:
+        return judgements_of(read_preferences(file, column, reading), annotator), {}
+    return judgements_of(read_pairs(file), annotator), {}

@@ -1,0 +1,31 @@
+"""A small project with its store, for the tests of the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from pairlearn.annotate import Answer, Plan, Project
+
+
+def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project:
+    folder.mkdir(exist_ok=True)
+    rows = "".join(f"i{k},{k}\n" for k in range(items))
+    (folder / "items.csv").write_text(f"id,x\n{rows}")
+    project = Project(folder, "table", "items.csv", Plan(pairs), **words)
+    project.save()
+    return project
+
+
+def said(key: str, similarity: float | None = 0.5, **rest: Any) -> Answer:
+    return Answer(similarity, key=key, **rest)
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """What a program that knows nothing of ours reads from the file."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()

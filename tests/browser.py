@@ -1,0 +1,205 @@
+"""A studio that really listens, and a browser that really shows it.
+
+The browser is Debian's Chromium. Where there is none the tests fail: a studio that no
+browser has opened was not tested.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+from pairlearn.annotate import Plan, Project, Store
+from pairlearn.annotate.server import make_app
+
+OUTPUT = Path(__file__).parent.parent / "test-output"
+"""Where screenshots are kept; git ignores it."""
+
+MACHINES = """id,model,age in years,hours last month,oil temperature °C,vibration mm/s,last service
+M-{n:03},{model},{age},{hours},{oil},{vibration},{service} months ago
+"""
+
+
+def make_project(
+    folder: Path,
+    kind: str = "table",
+    *,
+    pairs: int = 30,
+    names: tuple[str, ...] = ("ann",),
+    **more: Any,
+) -> tuple[Project, dict[str, str], str]:
+    """A project with a store: itself, the tokens by name, the supervisor's token."""
+    folder.mkdir(parents=True, exist_ok=True)
+    items = {"table": _machines, "text": _texts, "image": _pictures}[kind](folder)
+    options: dict[str, Any] = {
+        "title": "Pump house maintenance",
+        "positive_name": "will fail",
+        "negative_name": "will hold",
+        "question_similarity": "How likely is it that both pumps share the same fate?",
+        "question_difference": "Which pump is more likely to fail, and by how much?",
+        "help": "Judge whether each pump fails within the next month.",
+    }
+    project = Project(folder, kind, items, Plan(pairs=pairs), **(options | more))  # type: ignore[arg-type]
+    project.save()
+    with Store.create(project) as store:
+        tokens = {who.name: token for who, token in store.add_annotators(list(names))}
+        assert store.supervisor_token is not None
+        return project, tokens, store.supervisor_token
+
+
+def _machines(folder: Path) -> str:
+    rng = np.random.default_rng(7)
+    head, row = MACHINES.splitlines()
+    rows = [
+        row.format(
+            n=n,
+            model=rng.choice(["KS-40", "KS-60", "Etanorm"]),
+            age=rng.integers(1, 22),
+            hours=rng.integers(80, 700),
+            oil=rng.integers(48, 94),
+            vibration=f"{rng.gamma(3, 0.9):.1f}",
+            service=rng.choice([1, 3, 6, 12]),
+        )
+        for n in range(1, 61)
+    ]
+    (folder / "items.csv").write_text("\n".join([head, *rows]) + "\n", "utf-8")
+    return "items.csv"
+
+
+def _texts(folder: Path) -> str:
+    (folder / "items").mkdir()
+    for n in range(20):
+        (folder / "items" / f"{n:02}.txt").write_text(
+            f"Log {n}: bearing noise, level {n % 5}.\n" * 4
+        )
+    return "items"
+
+
+def _pictures(folder: Path) -> str:
+    (folder / "items").mkdir()
+    for n in range(20):
+        (folder / "items" / f"{n:02}.png").write_bytes(png(n))
+    return "items"
+
+
+def png(shade: int, size: int = 48) -> bytes:
+    """A picture of a square in a colour of its own."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    pixel = bytes([40 + 9 * shade % 200, 90, 250 - 11 * shade % 200])
+    lines = (b"\0" + pixel * size) * size
+    head = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(lines))
+        + chunk(b"IEND", b"")
+    )
+
+
+@dataclass
+class LiveStudio:
+    """A studio on a port of this machine, which can go away and come back."""
+
+    folder: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    port: int = 0
+
+    def start(self) -> None:
+        app = make_app(self.folder, **({"requests_per_second": 1000.0} | self.options))
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", self.port))
+        self.port = listening.getsockname()[1]
+        config = uvicorn.Config(
+            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1
+        )
+        self._server = uvicorn.Server(config)
+        self._socket = listening
+        self._thread = threading.Thread(target=self._server.run, args=([listening],))
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def live_studio(folder: Path, **options: Any) -> Iterator[LiveStudio]:
+    studio = LiveStudio(folder, options)
+    studio.start()
+    try:
+        yield studio
+    finally:
+        studio.stop()
+
+
+def chromium_path() -> str:
+    """Debian's Chromium, or the one that the variable CHROMIUM names."""
+    found = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    )
+    assert found, "the browser tests need Chromium: apt-get install chromium, or set CHROMIUM"
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    playwright: Playwright
+    with sync_playwright() as playwright:
+        # No sandbox: it cannot be had by root, and these pages are ours.
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def open_link(page: Page, studio: LiveStudio, token: str, *, tutorial: bool = False) -> None:
+    """Open an annotator's link; past the tutorial unless it is wanted."""
+    if not tutorial:
+        page.add_init_script("localStorage.setItem('pairlearn tutorial seen', '1')")
+    page.goto(f"{studio.url}/a/{token}")
+    page.wait_for_url("**/annotate")
+    settled(page)
+
+
+def settled(page: Page, done: int | None = None) -> None:
+    """Wait until the page takes answers, with so many given."""
+    body = "body" if done is None else f"body[data-done='{done}']"
+    page.wait_for_selector(
+        f"{body} main:not([hidden]) #pair[aria-busy=false], {body} #finished:not([hidden])",
+        state="attached",
+        timeout=10_000,
+    )
+
+
+def snapshot(page: Page, name: str) -> None:
+    OUTPUT.mkdir(exist_ok=True)
+    page.screenshot(path=OUTPUT / f"{name}.png")

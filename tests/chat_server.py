@@ -1,0 +1,161 @@
+"""A small server of the chat completions protocol on loopback, for tests.
+
+It judges items of the form {"p": "0.7"} by the posterior that they state, leans to the
+second item of a pair by a set amount, and misbehaves on request.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Trouble = Callable[["Handler"], bool]
+"""Takes a request over; whether it has answered it (False: answer as usual)."""
+
+
+class ChatServer(ThreadingHTTPServer):
+    """Counts and records what it is asked."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.bias = 0.0
+        self.outside = 0.0  # probability of tokens that are no answer
+        self.blank_first = False
+        self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 1}
+        self.troubles: deque[Trouble] = deque()
+        self.always: Trouble | None = None
+        self.questions: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: clients that hang up are part of the tests."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: ChatServer
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        question = text_of(body["messages"][-1]["content"])
+        with server.lock:
+            server.questions[question] += 1
+            server.bodies.append(body)
+            server.keys.append(self.headers.get("Authorization"))
+            server.at_once += 1
+            server.most_at_once = max(server.most_at_once, server.at_once)
+            trouble = server.troubles.popleft() if server.troubles else server.always
+        try:
+            if self.path != "/v1/chat/completions":
+                self.send(404, {"error": {"message": "no such page"}})
+            elif trouble is None or not trouble(self):
+                self.answer(question)
+        finally:
+            with server.lock:
+                server.at_once -= 1
+
+    def answer(self, question: str) -> None:
+        tokens = said_of(question, self.server.bias)
+        kept = 1 - self.server.outside
+        content = []
+        if self.server.blank_first:
+            content.append({"token": "\n", "logprob": -0.1, "top_logprobs": []})
+        top = [{"token": t, "logprob": math.log(p * kept)} for t, p in tokens.items() if p > 0]
+        if self.server.outside:
+            top.append({"token": "Perhaps", "logprob": math.log(self.server.outside)})
+        top.sort(key=lambda one: -float(one["logprob"]))
+        content.append({**top[0], "top_logprobs": top})
+        reply: dict[str, Any] = {"choices": [choice(top[0]["token"], {"content": content})]}
+        if self.server.usage is not None:
+            reply["usage"] = self.server.usage
+        self.send(200, reply)
+        with self.server.lock:
+            self.server.answered[question] += 1
+
+    def send(self, status: int, reply: Any, **headers: str) -> None:
+        data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def choice(content: str | None, logprobs: Any) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": content}, "logprobs": logprobs}
+
+
+def text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", part)) for part in content)
+
+
+def said_of(question: str, bias: float) -> dict[str, float]:
+    """Probabilities of tokens, each answer in several spellings."""
+    items = [json.loads(found) for found in re.findall(r"^Item.*?: (\{.*\})$", question, re.M)]
+    posteriors = [float(item["p"]) for item in items]
+    if len(posteriors) == 1:
+        yes = posteriors[0]
+        return {"Yes": 0.5 * yes, " yes": 0.3 * yes, "YES": 0.2 * yes, "No": 1 - yes}
+    r, r_prime = posteriors
+    a, b = r * (1 - r_prime) - bias, (1 - r) * r_prime + bias
+    same = r * r_prime + (1 - r) * (1 - r_prime)
+    return {"A": a, "B": 0.6 * b, " B": 0.4 * b, "Same": 0.9 * same, "same": 0.1 * same}
+
+
+def refuses(status: int, message: str = "no", code: str = "", **headers: str) -> Trouble:
+    def trouble(handler: Handler) -> bool:
+        handler.send(status, {"error": {"message": message, "code": code}}, **headers)
+        return True
+
+    return trouble
+
+
+def replies(data: bytes) -> Trouble:
+    def trouble(handler: Handler) -> bool:
+        handler.send(200, data)
+        return True
+
+    return trouble
+
+
+def hangs_up(handler: Handler) -> bool:
+    handler.close_connection = True
+    handler.connection.close()
+    return True
+
+
+@contextmanager
+def chat_server() -> Iterator[ChatServer]:
+    server = ChatServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

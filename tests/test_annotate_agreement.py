@@ -1,0 +1,201 @@
+"""How annotators work, how far they agree, and one judgement from several."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import permutations
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn.annotate import Annotator, StoredAnswer
+from pairlearn.annotate.aggregation import aggregate
+from pairlearn.annotate.agreement import overview_of, reliabilities
+
+
+def row(
+    who: str, pair: int, s: float | None, c: float | None = None, number: int = 1, **rest: Any
+) -> StoredAnswer:
+    words: dict[str, Any] = {
+        "preference": 0, "cant_say": False, "note": "", "seconds": 5.0, "at": "", "revision": 1,
+    }  # fmt: skip
+    return StoredAnswer(number, who, pair, f"l{pair}", f"r{pair}", s, c, **(words | rest))
+
+
+def simulated(seed: int, pairs: int = 40) -> list[StoredAnswer]:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for pair in range(pairs):
+        s, c = rng.random(), rng.uniform(-1, 1)
+        for who, noise in (("ann", 0.05), ("bob", 0.1), ("cy", 0.4)):
+            if rng.random() < 0.8:
+                said = np.clip(s + noise * rng.standard_normal(), 0, 1)
+                differs = np.clip(c + noise * rng.standard_normal(), -1, 1)
+                given_ = (None if rng.random() < 0.1 else float(said), float(differs))
+                if rng.random() < 0.05:
+                    rows.append(row(who, pair, None, None, len(rows) + 1, cant_say=True))
+                else:
+                    rows.append(row(who, pair, *given_, len(rows) + 1, seconds=rng.random() * 9))
+    return rows
+
+
+PEOPLE = {Annotator(1, "ann"): 40, Annotator(2, "bob"): 40, Annotator(3, "cy"): 40}
+
+
+def test_agreement_by_going_through_all_comparisons() -> None:
+    rows = simulated(0)
+    comparisons = [
+        (one, two)
+        for one, two in permutations(rows, 2)
+        if one.pair == two.pair and not one.cant_say and not two.cant_say
+    ]
+    for found in overview_of(rows, PEOPLE):
+        mine = [(a, b) for a, b in comparisons if a.annotator == found.annotator.name]
+        s = [(a.similarity, b.similarity) for a, b in mine]
+        s = [(a, b) for a, b in s if a is not None and b is not None]
+        c = [(a.difference, b.difference) for a, b in mine]
+        assert found.agreement.comparisons == len(mine) > 30
+        assert found.agreement.similarity_gap == pytest.approx(fmean(abs(a - b) for a, b in s))
+        assert found.agreement.difference_gap == pytest.approx(
+            fmean(abs(a - b) for a, b in c)  # type: ignore[operator]
+        )
+        assert found.agreement.same_sign == pytest.approx(
+            fmean((a > 0) == (b > 0) for a, b in c)  # type: ignore[operator]
+        )
+        from scipy.stats import pearsonr
+
+        assert found.agreement.similarity_correlation == pytest.approx(
+            pearsonr(*zip(*s, strict=True)).statistic
+        )
+
+
+def test_counts_pace_and_infeasible_share() -> None:
+    rows = [
+        row("ann", 1, 0.9, 0.0, seconds=2.0),
+        row("ann", 2, 0.9, 0.5, seconds=4.0),  # 0.9 > 1 − 0.5
+        row("ann", 3, 0.1, 0.0, seconds=9.0),  # 0 < 1 − 0.2
+        row("ann", 4, 0.5, None, seconds=4.0),
+        row("ann", 5, None, None, cant_say=True, seconds=1.0),
+    ]
+    (found,) = overview_of(rows, {Annotator(1, "ann"): 7})
+    assert (found.done, found.total, found.cant_say) == (5, 7, 1)
+    assert (found.median_seconds, found.per_hour) == (4.0, 900.0)
+    assert found.infeasible == pytest.approx(2 / 3)
+    assert found.leaning == pytest.approx(0.5 / 3)
+    assert found.agreement.comparisons == 0
+    assert math.isnan(found.agreement.similarity_gap)
+
+
+def test_drift_of_somebody_who_grows_generous() -> None:
+    s = [0.2, 0.3, 0.2, 0.5, 0.5, 0.5, 0.8, 0.7, 0.9]
+    rows = [row("ann", k, v, seconds=10.0 if k < 3 else 5.0) for k, v in enumerate(s)]
+    (found,) = overview_of(rows, {Annotator(1, "ann"): 9})
+    assert found.drift.similarity == pytest.approx(0.8 - 0.7 / 3)
+    # Welch's t, by hand: variances 1/300 and 1/100 over three answers each.
+    assert found.drift.similarity_z == pytest.approx((0.8 - 0.7 / 3) / math.sqrt(1 / 900 + 1 / 300))
+    assert found.drift.seconds == 0.5
+    assert math.isnan(found.drift.strength)
+
+
+def test_nobody_and_nothing() -> None:
+    assert overview_of([], {}) == []
+    (found,) = overview_of([], {Annotator(1, "ann"): 3})
+    assert (found.done, found.total) == (0, 3)
+    assert math.isnan(found.infeasible)
+    assert math.isnan(found.drift.similarity)
+
+
+def test_reliability_by_hand() -> None:
+    """Two pairs, three people: residuals from the mean of the other two."""
+    rows = [
+        row("ann", 1, 0.5), row("bob", 1, 0.7), row("cy", 1, 0.9),
+        row("ann", 2, 0.4), row("bob", 2, 0.4), row("cy", 2, 1.0),
+    ]  # fmt: skip
+    squares = {
+        "ann": [0.3**2, 0.3**2],
+        "bob": [0.0**2, 0.3**2],
+        "cy": [0.3**2, 0.6**2],
+    }
+    average = fmean(one for found in squares.values() for one in found)
+    spread = {name: (sum(found) + 10 * average) / 12 for name, found in squares.items()}
+    total = fmean(1 / one for one in spread.values())
+    found = reliabilities(rows)
+    assert found == pytest.approx({name: 1 / one / total for name, one in spread.items()})
+    assert found["bob"] > found["ann"] > found["cy"]
+
+
+def test_the_reliable_weigh_more_and_it_pays() -> None:
+    errors: dict[str, list[float]] = defaultdict(list)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth = rng.random(60)
+        noise = {"ann": 0.05, "bob": 0.1, "cy": 0.35}
+        rows = [
+            row(who, pair, float(np.clip(s + sd * rng.standard_normal(), 0, 1)))
+            for pair, s in enumerate(truth)
+            for who, sd in noise.items()
+        ]
+        weights = reliabilities(rows)
+        assert weights["ann"] > weights["cy"]
+        assert weights["bob"] > weights["cy"]
+        for rule in ("mean", "median", "reliability"):
+            joined = aggregate(rows, rule)  # type: ignore[arg-type]
+            gaps = [(one.similarity or 0) - truth[one.pair] for one in joined]
+            errors[rule].append(fmean(gap * gap for gap in gaps))
+    assert fmean(errors["reliability"]) < 0.8 * fmean(errors["mean"])
+
+
+def test_nobody_gets_all_the_weight() -> None:
+    twins = [row(who, pair, 0.5) for pair in range(500) for who in ("ann", "bob")]
+    rows = twins + [row("cy", pair, float(pair % 2)) for pair in range(500)]
+    weights = reliabilities(rows)
+    assert weights["ann"] == pytest.approx(weights["bob"])
+    assert 0.05 < weights["cy"] < weights["ann"] < 2
+    assert reliabilities([row("ann", 1, 0.5), row("bob", 2, 0.5)]) == {"ann": 1.0, "bob": 1.0}
+    assert reliabilities([]) == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 4), st.sampled_from("abc"),
+            st.none() | st.floats(0, 1), st.none() | st.floats(-1, 1),
+        ),
+        min_size=1,
+        max_size=12,
+        unique_by=lambda one: one[:2],
+    )
+)  # fmt: skip
+def test_mean_and_median(said: list[tuple[int, str, float | None, float | None]]) -> None:
+    rows = [row(who, pair, s, c) for pair, who, s, c in said if s is not None or c is not None]
+    for rule, middle in (("mean", fmean), ("median", median)):
+        joined = {one.pair: one for one in aggregate(rows, rule)}  # type: ignore[arg-type]
+        for pair in {one.pair for one in rows}:
+            for name in ("similarity", "difference"):
+                values = [getattr(one, name) for one in rows if one.pair == pair]
+                values = [value for value in values if value is not None]
+                found = getattr(joined[pair], name)
+                assert found == (pytest.approx(middle(values), abs=1e-12) if values else None)
+    for one in aggregate(rows, "reliability"):
+        values = [two.similarity for two in rows if two.pair == one.pair]
+        values = [value for value in values if value is not None]
+        assert one.similarity is None or min(values) <= one.similarity <= max(values)
+
+
+def test_preferences_are_put_to_the_vote() -> None:
+    def votes(*sides: int) -> list[StoredAnswer]:
+        return [row(str(k), 1, None, None, preference=side) for k, side in enumerate(sides)]
+
+    assert aggregate(votes(1, 1, -1), "mean")[0].preference == 1
+    assert aggregate(votes(-1), "median")[0].preference == -1
+    assert aggregate(votes(1, -1), "mean") == []
+    (mixed,) = aggregate([*votes(1, 1), row("n", 1, None, -0.5)], "mean")
+    assert (mixed.difference, mixed.preference) == (-0.5, 0)  # numbers say more than votes
+    with pytest.raises(ValueError, match="rule must be"):
+        aggregate(votes(1), "mode")  # type: ignore[arg-type]

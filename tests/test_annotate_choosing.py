@@ -1,0 +1,354 @@
+"""Choosing pairs by expected information, and the weights that make up for it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pairlearn import PairLabels
+from pairlearn.annotate.chooser import Chooser, Judged, choosing, fit_posteriors, replenish
+from pairlearn.annotate.choosing import (
+    RANDOM_SAMPLING_IS_GONE,
+    choose_pairs,
+    expected_information,
+    inclusion_weights,
+    pool_weights,
+)
+from pairlearn.annotate.project import Plan, Project
+from pairlearn.annotate.records import Answer, StoredAnswer
+from pairlearn.annotate.store import Store
+from pairlearn.evaluation import estimate_accuracy
+from pairlearn.prior import estimate_prior
+from pairlearn.tables import ItemTable
+
+Floats = NDArray[np.float64]
+
+
+def sigmoid(z: Floats) -> Floats:
+    result: Floats = 1 / (1 + np.exp(-z))
+    return result
+
+
+# ---- draws ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("r", "r_prime"), [(0.5, 0.5), (0.2, 0.9), (0.01, 0.02), (0.0, 0.3)])
+def test_information_is_the_entropy_of_three_events(r: float, r_prime: float) -> None:
+    """Counted over the four pairs of classes, both equal ones as one event."""
+    chances = dict.fromkeys(("+-", "-+", "same"), 0.0)
+    for one, two in itertools.product("+-", repeat=2):
+        chance = (r if one == "+" else 1 - r) * (r_prime if two == "+" else 1 - r_prime)
+        chances["same" if one == two else one + two] += chance
+    entropy = -sum(p * math.log(p) for p in chances.values() if p > 0)
+    assert expected_information([r], [r_prime])[0] == pytest.approx(entropy)
+
+
+def test_sure_pairs_bring_nothing() -> None:
+    assert expected_information([1.0, 0.0, 1.0], [0.0, 0.0, 1.0]).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_no_pair_comes_twice_and_all_come_in_the_end() -> None:
+    posterior = np.linspace(0.01, 0.99, 12)
+    taken = [(3, 1), (5, 4)]
+    chosen = choose_pairs(posterior, 1000, np.random.default_rng(0), taken=taken, candidates=8)
+    ends = {frozenset(pair[:2]) for pair in chosen}
+    assert len(ends) == len(chosen) == 12 * 11 // 2 - 2
+    assert not ends & {frozenset((1, 3)), frozenset((4, 5))}
+
+
+def test_weights_are_bounded_and_directions_random() -> None:
+    posterior = np.r_[np.full(300, 1e-9), np.full(10, 0.5)]
+    chosen = choose_pairs(posterior, 400, np.random.default_rng(0), epsilon=0.2)
+    weights = np.array([pair.weight for pair in chosen])
+    assert weights.max() <= 1 / 0.2 + 1e-9
+    assert weights.min() < 0.2
+    share = np.mean([pair.left < pair.right for pair in chosen])
+    assert 0.4 < share < 0.6
+    uncertain = np.mean([max(pair[:2]) >= 300 for pair in chosen])
+    assert uncertain > 0.6  # of all pairs it is 6%
+
+
+def test_a_model_that_knows_nothing_draws_uniformly() -> None:
+    for constant in (0.5, 0.0):
+        chosen = choose_pairs(np.full(50, constant), 100, np.random.default_rng(0))
+        assert [pair.weight for pair in chosen] == pytest.approx([1.0] * 100)
+
+
+def test_candidates_are_uniform() -> None:
+    """One candidate a draw, so that no score matters: every pair as often as any other."""
+    counts: dict[frozenset[int], int] = {}
+    rng = np.random.default_rng(0)
+    for _ in range(1500):
+        (pair,) = choose_pairs([0.1, 0.5, 0.9, 0.2], 1, rng, candidates=1)
+        counts[frozenset(pair[:2])] = counts.get(frozenset(pair[:2]), 0) + 1
+        assert pair.weight == 1.0
+    # Chi-square with 5 degrees of freedom: 20.5 is exceeded once in a thousand.
+    assert sum((n - 250) ** 2 / 250 for n in counts.values()) < 20.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"posterior": [0.5]}, "two at least"),
+        ({"posterior": [0.5, 1.5]}, "item 1 has 1.5"),
+        ({"posterior": [math.nan, 0.5]}, "item 0 has nan"),
+        ({"epsilon": 0.0}, "epsilon must lie in"),
+        ({"candidates": 0}, "candidates must be at least 1"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, object], message: str) -> None:
+    options: dict[str, object] = {"posterior": [0.5, 0.5], "count": 1} | arguments
+    with pytest.raises(ValueError, match=message):
+        choose_pairs(rng=np.random.default_rng(0), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([], "M at least 1"), ([1.0, 0.0], "row 1 is 0"), ([1.0] * 4, "3 items make 3 pairs")],
+)
+def test_wrong_weights(weights: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        inclusion_weights(weights, items=3)
+
+
+# ---- what the weights are for -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("candidates", [100, 3])
+def test_weighted_mean_is_unbiased_in_a_small_pool(candidates: int) -> None:
+    """Eight of fifteen pairs: so many that drawing without replacement shows."""
+    posterior = np.array([0.02, 0.1, 0.45, 0.5, 0.9, 0.97])
+    value = np.random.default_rng(3).random((6, 6))
+    value = (
+        value
+        + value.T
+        + 2 * expected_information(np.repeat(posterior, 6), np.tile(posterior, 6)).reshape(6, 6)
+    )
+    truth = value[np.triu_indices(6, 1)].mean()
+    rng = np.random.default_rng(0)
+    weighted, plain, naive = [], [], []
+    for _ in range(600):
+        chosen = choose_pairs(posterior, 8, rng, candidates=candidates)
+        f = np.array([value[pair[:2]] for pair in chosen])
+        w = np.array([pair.weight for pair in chosen])
+        weighted.append((pool_weights(w, 6) * f).mean())
+        plain.append(f.mean())
+        naive.append((w * f).mean())
+    error = np.std(weighted) / math.sqrt(len(weighted))
+    assert abs(np.mean(weighted) - truth) < 3.5 * error
+    assert np.mean(plain) - truth > 8 * error
+    assert abs(np.mean(naive) - truth) > 3.5 * error  # of the pairs that are left, not of all
+
+
+def test_weights_mend_the_prior_and_the_accuracy() -> None:
+    """A pool at prior .1, pairs chosen by a mediocre model, 80 times over."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400) + np.where(np.arange(400) < 40, 1.5, -1.5)
+    posterior = sigmoid(3 * x + math.log(1 / 9))
+    model = sigmoid(3 * x + math.log(1 / 9) + rng.normal(size=400))
+    logits = x + 0.7 * rng.normal(size=400)
+    truth = float(np.where(logits > 0, posterior, 1 - posterior).mean())
+    both = (posterior[ends] for ends in np.triu_indices(400, 1))
+    agree = float(PairLabels.from_posteriors(*both).similarity.mean())
+    means: dict[str, list[float]] = {"weighted": [], "plain": []}
+    covered = {"weighted": 0, "plain": 0}
+    for _ in range(80):
+        chosen = choose_pairs(model, 150, rng, candidates=64)
+        ends = np.array([pair[:2] for pair in chosen])
+        labels = PairLabels.from_posteriors(posterior[ends[:, 0]], posterior[ends[:, 1]])
+        mended = inclusion_weights([pair.weight for pair in chosen], items=400)
+        for name, weight in (("weighted", mended), ("plain", np.ones(150))):
+            means[name].append(estimate_prior(labels.similarity, weight=weight).mean_similarity)
+            estimate = estimate_accuracy(*logits[ends.T], labels, weight=weight, items=ends)
+            covered[name] += estimate.low <= truth <= estimate.high
+    error = np.std(means["weighted"]) / math.sqrt(80)
+    # A ratio of two means has a bias of the order 1/n, here far below that of plain means.
+    assert abs(np.mean(means["weighted"]) - agree) < 3 * error + 0.005
+    assert abs(agree - np.mean(means["plain"])) > 0.1
+    assert covered["weighted"] >= 70
+    assert covered["plain"] <= 40
+
+
+# ---- the model in the background --------------------------------------------------------------
+
+ITEMS = ItemTable([f"i{n}" for n in range(30)], np.linspace(-2, 2, 30)[:, None])
+
+
+def said(count: int, **changes: object) -> list[StoredAnswer]:
+    columns = {
+        "annotator": "ann", "similarity": 0.5, "difference": 0.1, "preference": 0,
+        "cant_say": False, "note": "", "seconds": 1.0, "at": "", "revision": 1,
+    } | changes  # fmt: skip
+    return [
+        StoredAnswer(id=n, pair=n, left=f"i{n % 29}", right="i29", **columns)  # type: ignore[arg-type]
+        for n in range(count)
+    ]
+
+
+def test_model_is_fitted_when_enough_is_new() -> None:
+    fits: list[Judged] = []
+
+    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+        fits.append(judged)
+        return np.where(np.arange(30) < 2, 0.5, 0.0)
+
+    chooser = Chooser(ITEMS, fit=fit, least_answers=10, epsilon=0.01)
+    assert not chooser.learn(said(9))
+    assert not chooser.learn(said(30, cant_say=True, similarity=None, difference=None))
+    assert {weight for *_, weight in chooser.choose(5)} == {1.0}
+    assert chooser.learn(said(10, similarity=None))
+    chooser.wait()
+    assert not chooser.learn(said(19))
+    assert chooser.learn(said(20))
+    chooser.wait()
+    assert [len(one.similarity) for one in fits] == [10, 20]
+    assert np.isnan(fits[0].similarity).all()
+    assert fits[0].ends[3].tolist() == [3, 29]
+    chosen = chooser.choose(20)
+    assert np.mean([bool({"i0", "i1"} & set(pair[:2])) for pair in chosen]) > 0.8
+    chooser.close()
+
+
+def test_fit_runs_beside_the_draws() -> None:
+    go_on = threading.Event()
+
+    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+        go_on.wait(60)
+        return np.full(30, 0.1)
+
+    chooser = Chooser(ITEMS, fit=fit, least_answers=1)
+    assert chooser.learn(said(1))
+    assert not chooser.learn(said(20))  # one at a time
+    assert len(chooser.choose(3)) == 3
+    go_on.set()
+    chooser.wait()
+    assert chooser.learn(said(20))
+    chooser.close()
+
+
+def test_fit_that_fails_is_told_and_does_no_harm() -> None:
+    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+        raise ValueError("all answers are alike")
+
+    chooser = Chooser(ITEMS, fit=fit, least_answers=1)
+    chooser.learn(said(1))
+    chooser.wait()
+    assert chooser.trouble == "ValueError: all answers are alike"
+    assert len(chooser.choose(3)) == 3
+    chooser.close()
+
+
+def test_classifier_gets_all_that_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    class Classifier:
+        def __init__(self, **options: object) -> None:
+            given.update(options)
+
+        def fit(self, ends: object, labels: object, **options: object) -> None:
+            given.update(ends=ends, labels=labels, **options)
+
+        def predict_proba(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+            return np.stack([1 - features[:, 0], features[:, 0]], 1)
+
+    monkeypatch.setattr("pairlearn.estimators.PairClassifier", Classifier)
+    features = np.array([[0.1], [0.7]], np.float32)
+    judged = Judged(
+        np.array([[0, 1], [1, 0]]),
+        np.array([0.9, np.nan]),
+        np.array([np.nan, np.nan]),
+        np.array([0, 1], np.int8),
+        np.array([1.0, 2.0]),
+    )
+    assert fit_posteriors(features, judged, seed=5) == pytest.approx([0.1, 0.7])
+    assert given["random_state"] == 5
+    assert given["preprocessor"] is features
+    np.testing.assert_array_equal(given["labels"], [[0.9, np.nan], [np.nan, np.nan]])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(given["preference"], [0, 1])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(given["sample_weight"], [1.0, 2.0])  # type: ignore[arg-type]
+
+
+# ---- with a store -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    rows = [f"i{n},{x}" for n, x in enumerate(np.linspace(-2, 2, 30))]
+    (tmp_path / "items.csv").write_text("\n".join(["id,x", *rows]) + "\n")
+    return Project(tmp_path, "table", "items.csv", Plan(6, mode="information"))
+
+
+def answer_all(store: Store, who: int) -> int:
+    count = 0
+    while (task := store.next_task(who)) is not None:
+        answer = Answer(similarity=0.6, difference=0.2, key="k")
+        store.submit(who, task.pair, answer).result()
+        count += 1
+    return count
+
+
+def test_open_pairs_are_replenished(project: Project) -> None:
+    drawn = threading.Event()
+
+    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+        drawn.wait(60)
+        return sigmoid(3 * features[:, 0].astype(np.float64))
+
+    with Store.create(project) as store:
+        ann, _ = store.add_annotator("ann")
+        features = store.items.features()
+        assert features is not None
+        chooser = Chooser(features, fit=fit, least_answers=5)
+        assert replenish(store, chooser, ahead=6) == 0
+        assert answer_all(store, ann.id) == 6
+        assert replenish(store, chooser, ahead=4) == 4  # begins a fit, draws by the old model
+        drawn.set()
+        chooser.wait()
+        answer_all(store, ann.id)
+        assert replenish(store, chooser, ahead=8) == 8
+        pairs = store.pairs()
+        assert len({frozenset((one.left, one.right)) for one in pairs}) == 18
+        assert [one.weight for one in pairs[:10]] == pytest.approx([1.0] * 10)
+        assert len({one.weight for one in pairs[10:]}) > 1
+        weights = inclusion_weights([one.weight for one in pairs], len(store.items))
+        assert weights.mean() == pytest.approx(1)
+        chooser.close()
+
+
+def test_supply_from_a_thread(project: Project) -> None:
+    asked = threading.Event()
+
+    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+        asked.set()
+        return sigmoid(features[:, 0].astype(np.float64))
+
+    with Store.create(project) as store:
+        ann, _ = store.add_annotator("ann")
+        with choosing(store, ahead=10, every=0.01, fit=fit) as chooser:
+            done = 0
+            while not (done > 40 and asked.is_set()):
+                done += answer_all(store, ann.id)
+            assert chooser.trouble == ""
+        assert not [t for t in threading.enumerate() if t.name.startswith("pairlearn-replenish")]
+
+
+def test_items_without_numbers_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("id,name\na,Ann\nb,Bob\nc,Cy\n")
+    project = Project(tmp_path, "table", "items.csv", Plan(2, mode="information"))
+    with (
+        Store.create(project) as store,
+        pytest.raises(ValueError, match="no numeric columns"),
+        choosing(store),
+    ):
+        pass
+
+
+def test_the_warning_says_what_is_lost() -> None:
+    assert "no random sample" in RANDOM_SAMPLING_IS_GONE
+    assert "weights" in RANDOM_SAMPLING_IS_GONE

@@ -1,0 +1,246 @@
+"""The commands `annotate …`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pairlearn.annotate import Answer, Project, Store
+from pairlearn.cli.annotate import app
+from pairlearn.tables import read_pairs
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def told(*arguments: object) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: object) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("pairlearn annotate ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture
+def items(tmp_path: Path) -> Path:
+    path = tmp_path / "pumps.csv"
+    path.write_text("id,age,name\n" + "".join(f"{k},{k},n{k}\n" for k in range(6)))
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path, items: Path) -> Path:
+    folder = tmp_path / "pumps"
+    assert run("init", folder, items, "--overlap", 2, "--annotators", "ann,bob").exit_code == 0
+    return folder
+
+
+def answer(folder: Path) -> None:
+    with Store.open(Project.load(folder)) as store:
+        for who in store.annotators():
+            for pair in range(1, 16):
+                one = (
+                    Answer(pair / 20, 0.1, key="k", seconds=3)
+                    if pair > 1
+                    else Answer(cant_say=True, key="k")
+                )
+                store.submit(who.id, pair, one).result()
+
+
+def test_init(tmp_path: Path, items: Path) -> None:
+    report = told(
+        "init", tmp_path / "p", items, "--pairs", 7, "--overlap", 2, "--annotators", "ann, bob",
+        "--title", "Pumps", "--positive", "will fail", "--negative", "will hold",
+        "--question-similarity", "Both?", "--question-difference", "Which?", "--columns", "age",
+        "--help-text", "Look twice.", "--seed", 3, "--address", "https://x.example",
+    )  # fmt: skip
+    project = Project.load(tmp_path / "p")
+    assert (report["items"], report["pairs"], report["overlap"]) == (6, 7, 2)
+    assert (project.title, project.positive_name, project.columns) == (
+        "Pumps",
+        "will fail",
+        ("age",),
+    )
+    assert (project.plan.pairs, project.plan.seed, project.help) == (7, 3, "Look twice.")
+    with Store.open(project) as store:
+        for name, link in report["links"].items():
+            start, token = link.rsplit("/", 1)
+            assert start == "https://x.example/a"
+            who = store.by_token(token)
+            assert who is not None
+            assert who.name == name
+        assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/s/"))
+
+
+def test_init_says_what_was_made_and_overwrites_nothing(project: Path, items: Path) -> None:
+    before = sorted((path.name, path.read_bytes()) for path in project.iterdir())
+    assert "there already and not empty" in refused("init", project, items)
+    assert before == sorted((path.name, path.read_bytes()) for path in project.iterdir())
+    other = project.with_name("other")
+    result = run("init", other, items)
+    assert "6 items, 15 pairs, overlap 1" in result.stdout
+    assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
+
+
+def test_init_refuses(tmp_path: Path, items: Path) -> None:
+    assert "does not exist" in refused("init", tmp_path / "p", tmp_path / "none.csv")
+    assert "6 items make 15 different pairs" in refused(
+        "init", tmp_path / "p", items, "--pairs", 99
+    )
+    long = "x" * 81
+    assert "name is" in refused("init", tmp_path / "p", items, "--annotators", long)
+    assert not (tmp_path / "p").exists()
+
+
+def test_information_mode_warns(tmp_path: Path, items: Path) -> None:
+    result = run("init", tmp_path / "p", items, "--mode", "information")
+    assert "pairs are chosen by a model, not at random" in result.stderr
+
+
+def test_links(project: Path) -> None:
+    links = told("link", project, "cy", "di")
+    assert set(links) == {"cy", "di"}
+    renewed = told("link", project, "cy", "--renew")
+    assert renewed["cy"] != links["cy"]
+    with Store.open(Project.load(project)) as store:
+        assert store.by_token(links["cy"].rsplit("/", 1)[1]) is None
+        assert store.by_token(renewed["cy"].rsplit("/", 1)[1]) is not None
+    assert "/s/" in told("link", project, "--supervisor")["supervisor"]
+    assert "'cy' is there already" in refused("link", project, "cy")
+    assert "there is no annotator 'ed'; there are ann, bob" in refused(
+        "link", project, "ed", "--renew"
+    )
+    assert "give names of annotators" in refused("link", project)
+    assert run("retire", project, "cy").exit_code == 0
+    assert "there is no annotator 'ed'" in refused("retire", project, "ed")
+
+
+def test_status(project: Path) -> None:
+    assert "0 answers to 0 of 15 pairs of 6 items" in run("status", project).stdout
+    answer(project)
+    report = told("status", project)
+    assert (report["answers"], report["cant_say"], report["pairs_answered"]) == (30, 2, 15)
+    # s = pair/20 with c = 0.1 is feasible from (1 − 0.01)/2 to 0.9: pairs 10 to 15.
+    assert report["infeasible"] == 2 * 8
+    ann = report["annotators"][0]
+    assert (ann["annotator"]["name"], ann["done"], ann["agreement"]["comparisons"]) == (
+        "ann",
+        15,
+        14,
+    )
+    assert ann["agreement"]["similarity_gap"] == 0
+    assert ann["drift"]["strength_z"] is None  # never NaN, which is not JSON
+    text = run("status", project).stdout
+    assert "15/15" in text
+    assert "is not a project" in refused("status", project.parent)
+
+
+def test_export(project: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pairs.csv"
+    assert "no answers yet" in refused("export", project, out)
+    answer(project)
+    report = told("export", project, out)
+    assert (report["rows"], report["cant_say"], report["weights"]) == (28, 2, False)
+    table = read_pairs(out)
+    assert len(table) == 28
+    assert table.annotator is not None
+    assert "is there already" in refused("export", project, out)
+    assert len(read_pairs(out)) == 28
+    for rule in ("mean", "median", "reliability"):
+        report = told("export", project, out, "--aggregate", rule, "--weights", "--force")
+        assert report["rows"] == len(read_pairs(out)) == 14
+        assert read_pairs(out).weight is not None
+    assert report["reliability"] == {"ann": 1.0, "bob": 1.0}
+    assert "pairs are .csv or .parquet" in refused("export", project, tmp_path / "pairs.txt")
+
+
+def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
+    tmp_path: Path, items: Path
+) -> None:
+    folder, out = tmp_path / "p", tmp_path / "pairs.csv"
+    run("init", folder, items, "--pairs", 1, "--annotators", "ann")
+    with Store.open(Project.load(folder)) as store:
+        taken = {store.pairs()[0].left, store.pairs()[0].right}
+        left, right = sorted(set(store.items.ids) - taken)[:2]
+        store.add_pairs([(left, right, 3.0)])
+        for pair in (1, 2):
+            store.submit(1, pair, Answer(0.5, key="k")).result()
+    assert told("export", folder, out)["weights"]
+    weight = read_pairs(out).weight
+    assert weight is not None
+    assert weight.tolist() == [0.5, 1.5]  # 1 and 3, scaled to a mean of one
+    result = run("export", folder, out, "--force", "--no-weights")
+    assert "were not drawn at random" in result.stderr
+    assert read_pairs(out).weight is None
+
+
+def test_import(project: Path, tmp_path: Path) -> None:
+    path = tmp_path / "judged.csv"
+    path.write_text("left,right,similarity,difference\n0,1,0.8,0.1\n3,2,0.4,0.6\n")
+    assert "row 1 does not say who judged" in refused("import", project, path)
+    report = told("import", project, path, "--annotator", "cy")
+    assert (report["new"], report["annotators_added"]) == (2, 1)
+    assert "2 there already" in run("import", project, path, "--annotator", "cy").stdout
+    path.write_text("left,right,similarity\n0,99,0.8\n")
+    assert "'99' is not among the items" in refused("import", project, path, "--annotator", "cy")
+
+
+def test_probabilities_are_never_guessed(project: Path, tmp_path: Path) -> None:
+    path = tmp_path / "wins.csv"
+    path.write_text("left,right,p\n0,1,0.75\n")
+    assert "no column of judgements" in refused("import", project, path, "--annotator", "m")
+    given = ("import", project, path, "--annotator", "m", "--preference-column", "p")
+    assert "never guessed" in refused(*given)
+    assert told(*given, "--preference-means", "ties-half")["new"] == 1
+    with Store.open(Project.load(project)) as store:
+        (one,) = store.answers()
+        assert abs(one.difference or 0) == 0.5
+        assert (one.difference or 0) > 0 if one.left == "0" else (one.difference or 0) < 0
+    assert told(*given, "--preference-means", "side-only")["revised"] == 1
+    assert "needs a column 'similarity'" in refused(*given, "--preference-means", "given-different")
+
+
+def test_label_studio(project: Path, tmp_path: Path) -> None:
+    names = told("label-studio", project, tmp_path / "ls")
+    assert [Path(name).name for name in names] == ["config.xml", "tasks.json"]
+    assert "is there already" in refused("label-studio", project, tmp_path / "ls")
+    data = [one["data"] for one in json.loads((tmp_path / "ls" / "tasks.json").read_text())]
+    export = [
+        one | {"id": k, "similarity": [{"number": 50}], "annotator": 1, "annotation_id": k}
+        for k, one in enumerate(data)
+    ]
+    (tmp_path / "export.json").write_text(json.dumps([*export, data[0] | {"annotation_id": 99}]))
+    report = told("import", project, tmp_path / "export.json")
+    assert (report["new"], report["empty"]) == (15, 1)
+    text = run("import", project, tmp_path / "export.json").stdout
+    assert "left out: 0 cancelled, 1 empty, 0 superseded" in text
+    assert "names its annotators" in refused(
+        "import", project, tmp_path / "export.json", "--annotator", "x"
+    )
+
+
+def test_serve_calls_the_server(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pairlearn.annotate.server as server
+
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(server, "serve", lambda *given, **words: calls.append((*given, words)))
+    result = run("serve", project, "--port", 9000)
+    assert result.exit_code == 0
+    assert calls == [(project, "127.0.0.1", 9000, {"public": False, "url": None})]
+    assert "http://127.0.0.1:9000" in result.stderr
+
+
+def test_serve_stays_on_this_machine_unless_told(project: Path) -> None:
+    assert "add --public" in refused("serve", project, "--host", "0.0.0.0")
+    assert "is not a project" in refused("serve", project.parent)

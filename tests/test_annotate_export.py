@@ -1,0 +1,249 @@
+"""Answers out as tables of pairs, and judgements back in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairlearn.annotate import Answer, Plan, Project, Store, StoredAnswer, StoreError
+from pairlearn.annotate.export import aggregated, judgements
+from pairlearn.annotate.importing import (
+    Judgement,
+    import_judgements,
+    judgements_of,
+    read_preferences,
+)
+from pairlearn.annotate.preferences import (
+    difference_given_different,
+    difference_with_ties_half,
+    side_only,
+)
+from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
+
+
+def row(who: str, pair: int, s: float | None, c: float | None, **rest: Any) -> StoredAnswer:
+    words: dict[str, Any] = {
+        "preference": 0, "cant_say": False, "note": "", "seconds": 5.0, "at": "", "revision": 1,
+    }  # fmt: skip
+    return StoredAnswer(pair, who, pair, str(pair), str(pair + 10), s, c, **(words | rest))
+
+
+ROWS = [
+    row("ann", 1, 0.8, 0.1, weight=2.0),
+    row("bob", 1, 0.6, None, weight=2.0),
+    row("ann", 2, None, -0.5),
+    row("bob", 2, 0.9, 0.8),  # infeasible: given as it is
+    row("ann", 3, None, None, cant_say=True, note="dark"),
+    row("bob", 3, None, None, preference=1),
+]
+
+
+# -- export ----------------------------------------------------------------------------------
+
+
+def test_one_row_a_judgement(tmp_path: Path) -> None:
+    exported = judgements(ROWS)
+    assert (exported.cant_say, exported.infeasible) == (1, 1)
+    table = read_pairs(write_pairs(exported.table, tmp_path / "pairs.csv"))
+    assert table == exported.table
+    assert table.left.tolist() == [1, 1, 2, 2, 3]  # ids that are integers are integers
+    assert table.annotator is not None
+    assert table.annotator.tolist() == ["ann", "bob", "ann", "bob", "bob"]
+    assert table.preference is not None
+    assert table.preference.tolist() == [0, 0, 0, 0, 1]
+    assert table.weight is None
+    np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
+    np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
+
+
+def test_one_row_a_pair(tmp_path: Path) -> None:
+    exported = aggregated(ROWS, "mean", weights=True)
+    table = read_pairs(write_pairs(exported.table, tmp_path / "pairs.parquet"))
+    assert table == exported.table
+    np.testing.assert_allclose(table.similarity, [0.7, 0.9, np.nan])
+    np.testing.assert_allclose(table.difference, [0.1, 0.15, np.nan])
+    assert table.weight is not None
+    assert table.weight.tolist() == [2, 1, 1]
+    assert table.annotator is None
+    assert exported.cant_say == 1
+
+
+def test_split_preferences_are_counted() -> None:
+    votes = [row("ann", 4, None, None, preference=1), row("bob", 4, None, None, preference=-1)]
+    exported = aggregated([*ROWS, *votes], "median")
+    assert (len(exported.table), exported.undecided) == (3, 1)
+    with pytest.raises(ValueError, match="evenly split"):
+        aggregated(votes, "median")
+
+
+def test_nothing_to_export() -> None:
+    with pytest.raises(ValueError, match="no answers yet"):
+        judgements([])
+    with pytest.raises(ValueError, match="all 1 answers are “can't say”"):
+        aggregated([ROWS[4]], "mean")
+
+
+# -- import ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    rows = "".join(f"{k},{k}\n" for k in range(6))
+    (tmp_path / "items.csv").write_text(f"id,x\n{rows}")
+    with Store.create(Project(tmp_path, "table", "items.csv", Plan(pairs=5, seed=1))) as one:
+        yield one
+
+
+def outside_the_plan(store: Store) -> tuple[str, str]:
+    taken = {frozenset((one.left, one.right)) for one in store.pairs()}
+    ends = [(str(a), str(b)) for a in range(6) for b in range(a)]
+    return next(one for one in ends if frozenset(one) not in taken)
+
+
+def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: Path) -> None:
+    first, second = store.pairs()[:2]
+    other = outside_the_plan(store)
+    table = PairTable(
+        [first.left, second.right, other[0]],  # the second the other way round
+        [first.right, second.left, other[1]],
+        [0.8, 0.4, np.nan],
+        [0.1, 0.6, -0.3],
+    )
+    count = import_judgements(store, judgements_of(table, "cy"))
+    assert count == (3, 0, 0, 1, 1)
+    found = {one.pair: (one.similarity, one.difference) for one in store.answers()}
+    assert found == {1: (0.8, 0.1), 2: (0.4, -0.6), 6: (None, -0.3)}
+    assert store.pairs()[5].origin == "import"
+    exported = judgements(store.answers()).table
+    again = judgements_of(read_pairs(write_pairs(exported, tmp_path / "out.csv")))
+    assert import_judgements(store, again) == (0, 0, 3, 0, 0)
+    assert len(store.answers(current=False)) == 3
+
+
+def test_what_is_imported_need_not_be_judged_again(store: Store) -> None:
+    ann, _ = store.add_annotator("ann")
+    assert store.progress(ann.id).total == 5
+    last = store.pairs()[-1]
+    import_judgements(store, [Judgement("cy", last.left, last.right, Answer(0.5, key="k"))])
+    assert store.progress(ann.id).total == 4
+    cy = store.annotators()[-1]
+    assert (cy.name, cy.active, store.next_task(cy.id)) == ("cy", False, None)
+    import_judgements(store, [Judgement("cy", last.left, last.right, Answer(0.6, key="l"))])
+    assert [one.similarity for one in store.answers()] == [0.6]
+    assert [one.action for one in store.history(pair=last.id)] == ["answered", "revised"]
+
+
+def test_an_annotator_of_the_app_may_import_too(store: Store) -> None:
+    ann, token = store.add_annotator("ann")
+    pair = store.pairs()[0]
+    import_judgements(store, [Judgement("ann", pair.left, pair.right, Answer(0.5, key="k"))])
+    assert store.by_token(token) == ann
+    assert store.progress(ann.id).done == 1
+
+
+def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:
+    pair = store.pairs()[0]
+    good = Judgement("cy", pair.left, pair.right, Answer(0.5, key="k"), "row 1")
+    turned = Judgement("cy", pair.right, pair.left, Answer(0.4, key="k"), "row 2")
+    for bad, message in [
+        (
+            Judgement("cy", pair.left, "99", Answer(0.5, key="k"), "row 2"),
+            "row 2: '99' is not among",
+        ),
+        (Judgement("cy", "1", "1", Answer(0.5, key="k"), "row 2"), "'1' is compared with itself"),
+        (turned, "judged .* before, in row 1"),
+        (Judgement("x" * 81, pair.left, pair.right, Answer(0.5, key="k")), "name is"),
+    ]:
+        with pytest.raises(StoreError, match=message):
+            import_judgements(store, [good, bad])
+        assert store.answers() == []
+        assert store.annotators() == []
+
+
+def test_who_judged_must_be_said() -> None:
+    table = PairTable([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
+    with pytest.raises(TableError, match="row 2 does not say who judged"):
+        judgements_of(table)
+    with pytest.raises(TableError, match="names its annotators"):
+        judgements_of(table, "bob")
+    both = PairTable([1], [2], None, [0.5], preference=[-1])
+    with pytest.raises(TableError, match=r"row 1: difference is 0\.5 and preference -1"):
+        judgements_of(both, "ann")
+
+
+# -- probabilities that the right one is better ----------------------------------------------
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
+    """From the joint distribution of the two labels, by enumeration."""
+    joint = {
+        (y, y_prime): (r if y else 1 - r) * (r_prime if y_prime else 1 - r_prime)
+        for y in (0, 1)
+        for y_prime in (0, 1)
+    }
+    right, left = joint[0, 1], joint[1, 0]
+    same = joint[0, 0] + joint[1, 1]
+    difference = r_prime - r
+    assert difference_with_ties_half([right + same / 2])[0] == pytest.approx(difference, abs=1e-9)
+    # Bradley and Terry with the log-odds as scores.
+    score = np.log(r_prime / (1 - r_prime)) - np.log(r / (1 - r))
+    for p in (right / (right + left), 1 / (1 + np.exp(-score))):
+        assert difference_given_different([p], [same])[0] == pytest.approx(difference, abs=1e-9)
+    if abs(difference) > 1e-9:  # at a tie rounding decides
+        assert side_only([right + same / 2])[0] == np.sign(difference)
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "wins.csv"
+    path.write_text(text)
+    return path
+
+
+def test_files_of_probabilities(tmp_path: Path) -> None:
+    path = write(tmp_path, "left,right,p,annotator\na,b,0.75,gpt\nb,c,0.5,gpt\nc,d,,gpt\n")
+    table = read_preferences(path, "p", "ties-half")
+    assert table.difference.tolist() == [0.5, 0.0]  # the third says nothing
+    assert table.annotator is not None
+    table = read_preferences(path, "p", "side-only")
+    assert table.preference is not None
+    assert (table.left.tolist(), table.preference.tolist()) == (["a"], [1])
+    path = write(tmp_path, "left,right,p,similarity\n1,2,0.75,0.6\n2,3,,0.9\n")
+    table = read_preferences(path, "p", "given-different")
+    np.testing.assert_allclose(table.difference, [0.2, np.nan])
+    assert table.left.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "message"),
+    [
+        ("left,right,p\na,b,1.5\n", "ties-half", "probability is 1.5 in row 1, outside [0, 1]"),
+        ("left,right,p\na,b,0.5\n", "given-different", "needs a column 'similarity'"),
+        ("left,right,p,similarity\na,b,.5,\n", "given-different", "row 1 has a probability and no"),
+        ("left,right,q\na,b,0.5\n", "ties-half", "no column 'p'; there are left, right, q"),
+        ("left,right,p,difference\na,b,.5,.1\n", "ties-half", "differences or preferences of its"),
+        ("left,right,p\na,b,0.5\n", "side-only", "says nothing in any row"),
+        ("left,right,p\n", "ties-half", "has a header but no rows"),
+        ("left,right,p\na,b,yes\n", "ties-half", "p is 'yes', not a number"),
+    ],
+)
+def test_probabilities_that_are_refused(
+    tmp_path: Path, text: str, reading: Any, message: str
+) -> None:
+    with pytest.raises(TableError) as caught:
+        read_preferences(write(tmp_path, text), "p", reading)
+    assert message in str(caught.value)
+
+
+def test_a_reading_has_to_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "left,right,p\na,b,0.75\n")
+    with pytest.raises(ValueError, match="reading must be one of ties-half"):
+        read_preferences(path, "p", "bradley-terry")  # type: ignore[arg-type]
+    with pytest.raises(TableError, match="no column of judgements"):
+        read_pairs(path)

@@ -1,0 +1,268 @@
+"""Label Studio: its config and tasks for a project, and its exports read back.
+
+The files here have the layout of Label Studio's own: exports as JSON (its documented task
+format) and as JSON-MIN (what its converter writes: data and results side by side, sliders as
+a list of one object, choices and texts bare).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from pairlearn.annotate import Plan, Project, Store
+from pairlearn.annotate.creating import create_project
+from pairlearn.annotate.importing import import_judgements
+from pairlearn.annotate.label_studio import LabelStudioError, read_label_studio
+from pairlearn.annotate.label_studio_config import labelling_config, tasks
+
+
+def number(name: str, value: object) -> dict[str, Any]:
+    return {
+        "id": "Dx_aB91ISN", "type": "number", "value": {"number": value}, "origin": "manual",
+        "to_name": "left", "from_name": name,
+    }  # fmt: skip
+
+
+def annotation(who: object, *results: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    return {
+        "id": 1001, "completed_by": who, "result": list(results), "was_cancelled": False,
+        "ground_truth": False, "created_at": "2024-03-29T05:39:54.721157Z",
+        "updated_at": "2024-03-29T05:52:32.001770Z", "draft_created_at": None,
+        "lead_time": 37.426, "prediction": {}, "result_count": 0, "unique_id": "6a7d",
+        "import_id": None, "last_action": None, "task": 1, "project": 83,
+        "updated_by": 4, "parent_prediction": None, "parent_annotation": None,
+        "last_created_by": None,
+    } | rest  # fmt: skip
+
+
+def task(*annotations: dict[str, Any], left: object = "a", right: object = "b") -> dict[str, Any]:
+    return {
+        "id": 1, "annotations": list(annotations), "file_upload": "0a1b-tasks.json",
+        "drafts": [], "predictions": [],
+        "data": {"pair": 7, "left_id": left, "right_id": right, "left": "x: 1", "right": "x: 2"},
+        "meta": {}, "created_at": "2024-03-29T05:30:00.000000Z",
+        "updated_at": "2024-03-29T05:52:32.000000Z", "inner_id": 1, "total_annotations": 1,
+        "cancelled_annotations": 0, "total_predictions": 0, "comment_count": 0,
+        "unresolved_comment_count": 0, "last_comment_updated_at": None, "project": 83,
+        "updated_by": 4, "comment_authors": [],
+    }  # fmt: skip
+
+
+def minimal(**results: Any) -> dict[str, Any]:
+    return {
+        "pair": 7, "left_id": "a", "right_id": "b", "left": "x: 1", "right": "x: 2", "id": 1230783,
+        "annotator": 4, "annotation_id": 23670, "created_at": "2024-03-29T05:39:54.721157Z",
+        "updated_at": "2024-03-29T05:52:32.001770Z", "lead_time": 37.426,
+    } | results  # fmt: skip
+
+
+def write(folder: Path, values: object) -> Path:
+    path = folder / "export.json"
+    path.write_text(values if isinstance(values, str) else json.dumps(values), "utf-8")
+    return path
+
+
+CHECKED = {
+    "id": "c1", "type": "choices", "value": {"choices": ["Can't say"]}, "origin": "manual",
+    "to_name": "left", "from_name": "cannot_say",
+}  # fmt: skip
+NOTE = {
+    "id": "t1", "type": "textarea", "value": {"text": ["too dark"]}, "origin": "manual",
+    "to_name": "left", "from_name": "note",
+}  # fmt: skip
+SIDE = {
+    "id": "p1", "type": "pairwise", "value": {"selected": "right"}, "origin": "manual",
+    "to_name": ["left", "right"], "from_name": "preference",
+}  # fmt: skip
+
+
+def test_json_with_several_annotations_a_task(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        [
+            task(
+                annotation(4, number("similarity", 80), number("difference", -10), NOTE),
+                annotation({"id": 5, "email": "bob@example.com"}, number("difference", 25)),
+                annotation(6, CHECKED, NOTE, number("similarity", 3)),
+                annotation(7, SIDE),
+            ),
+            task(annotation(4, number("similarity", 0)), left="b", right="c"),
+        ],
+    )
+    found = read_label_studio(path)
+    told = [
+        (one.annotator, one.left, one.right, one.answer.similarity, one.answer.difference)
+        for one in found.judgements
+    ]
+    assert told == [
+        ("label-studio-4", "a", "b", 0.8, -0.1),
+        ("bob@example.com", "a", "b", None, 0.25),
+        ("label-studio-6", "a", "b", None, None),
+        ("label-studio-7", "a", "b", None, None),
+        ("label-studio-4", "b", "c", 0.0, None),
+    ]
+    answers = [one.answer for one in found.judgements]
+    assert [one.cant_say for one in answers] == [False, False, True, False, False]
+    assert [one.preference for one in answers] == [0, 0, 0, 1, 0]
+    assert (answers[0].note, answers[0].seconds) == ("too dark", 37.426)
+    assert (found.cancelled, found.empty, found.superseded) == (0, 0, 0)
+
+
+def test_json_min(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        [
+            minimal(similarity=[{"number": 80}], difference=[{"number": -10}], note="too dark"),
+            minimal(annotator="bob@example.com", difference=[{"number": 25}]),
+            minimal(annotator=6, cannot_say="Can't say", note=["a", "b"][:1]),
+            minimal(annotator=7, preference=[{"selected": "left"}]),
+        ],
+    )
+    told = [
+        (one.annotator, one.answer.similarity, one.answer.difference, one.answer.preference)
+        for one in read_label_studio(path).judgements
+    ]
+    assert told == [
+        ("label-studio-4", 0.8, -0.1, 0),
+        ("bob@example.com", None, 0.25, 0),
+        ("label-studio-6", None, None, 0),
+        ("label-studio-7", None, None, -1),
+    ]
+
+
+def test_a_tie_leaves_no_result_and_is_not_a_zero(tmp_path: Path) -> None:
+    path = write(tmp_path, [task(annotation(4), annotation(5, number("similarity", 90)))])
+    found = read_label_studio(path)
+    assert found.empty == 1
+    assert [one.answer.difference for one in found.judgements] == [None]
+    assert read_label_studio(write(tmp_path, [minimal()])).empty == 1
+
+
+def test_cancelled_annotations_are_skipped(tmp_path: Path) -> None:
+    skipped = annotation(4, number("similarity", 80), was_cancelled=True)
+    found = read_label_studio(write(tmp_path, [task(skipped), task()]))
+    assert (found.judgements, found.cancelled) == ([], 1)
+
+
+def test_the_latest_of_several_by_one_annotator_counts(tmp_path: Path) -> None:
+    late = annotation(4, number("similarity", 80), updated_at="2024-05-01T00:00:00Z")
+    early = annotation(4, number("similarity", 20), updated_at="2024-04-01T00:00:00Z")
+    for order in ([late, early], [early, late]):
+        found = read_label_studio(write(tmp_path, [task(*order)]))
+        assert [one.answer.similarity for one in found.judgements] == [0.8]
+        assert found.superseded == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("\ufeff[]", "not JSON"),
+        ({"tasks": []}, "not a list of tasks"),
+        (["x"], "task 1 is not an object"),
+        ([{}], "neither 'annotations' (JSON) nor 'annotation_id' (JSON-MIN)"),
+        ([{"annotations": 5, "data": {}}], "must have an object 'data' and a list 'annotations'"),
+        ([{"annotations": [], "data": []}], "must have an object 'data'"),
+        ([task({"id": 1})], "task 1, annotation 1 has no list 'result'"),
+        ([task(annotation(4, "x"))], "a result is not an object"),
+        ([task(annotation(4, number("similarity", 101)))], "similarity is 101, not a percentage"),
+        ([task(annotation(4, number("similarity", -1)))], "not a percentage from 0 to 100"),
+        ([task(annotation(4, number("difference", -101)))], "not a percentage from -100 to 100"),
+        ([task(annotation(4, number("similarity", "80")))], "similarity is '80'"),
+        ([task(annotation(4, number("similarity", True)))], "similarity is True"),
+        ('[{"annotation_id": 1, "left_id": "a", "right_id": "b", "similarity": NaN}]', "is nan"),
+        ('[{"annotation_id": 1, "left_id": "a", "right_id": "b", "similarity": 1e999}]', "is inf"),
+        ([task(annotation(4, number("similarity", 8), number("similarity", 9)))], "two results"),
+        ([task(annotation(4, number("similarity", 8) | {"value": {}}))], "no value of its type"),
+        ([task(annotation(4, number("similarity", 8) | {"value": 8}))], "no value of its type"),
+        ([task(annotation([4], number("similarity", 8)))], "cannot tell who made it"),
+        ([task(annotation(4, number("similarity", 8)), left=None)], "has no 'left_id'"),
+        ([task(annotation(4, number("similarity", 8)), right="")], "has no 'right_id'"),
+        ([task(annotation(4, SIDE | {"value": {"selected": "up"}}))], "preference is 'up'"),
+        ([minimal(similarity=[{"number": 1}, {"number": 2}])], "2 results of 'similarity'"),
+        ([minimal(similarity=[])], "0 results of 'similarity'"),
+        ([minimal(cannot_say="maybe")], "cannot_say is 'maybe'"),
+        ([minimal(similarity=[{"number": 1}], note={"text": 5})], "the note is not text"),
+        ([minimal(difference=5, preference=[{"selected": "left"}])], "different sides"),
+    ],
+)  # fmt: skip
+def test_malformed_files(tmp_path: Path, values: object, message: str) -> None:
+    with pytest.raises(LabelStudioError) as caught:
+        read_label_studio(write(tmp_path, values))
+    assert message in str(caught.value)
+    assert "export.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["table", "text", "image"])
+def test_the_config(kind: Any) -> None:
+    project = Project(
+        Path("p"), kind, "items", Plan(1), title="A & B <c>", question_similarity='$x "same"?'
+    )
+    root = ElementTree.fromstring(labelling_config(project))
+    sliders = {one.get("name"): one for one in root.iter("Number")}
+    assert set(sliders) == {"similarity", "difference"}
+    for name, low in (("similarity", "0"), ("difference", "-100")):
+        given = sliders[name].attrib
+        assert given["toName"] == "left"  # one object: with two, nothing is saved
+        assert (given["min"], given["max"], given["step"]) == (low, "100", "1")
+        assert given["slider"] == "true"
+        assert "defaultValue" not in given
+        assert "required" not in given
+    shown = {
+        one.get("name"): one.get("value") for one in root.iter() if one.get("value", "")[:1] == "$"
+    }
+    assert shown == {"left": "$left", "right": "$right"}
+    assert {one.tag for one in root.iter() if one.get("name") == "left"} == {
+        "Image" if kind == "image" else "Text"
+    }
+    values = [one.get("value") for one in root.iter("Header")]
+    assert "A & B <c>" in values
+    assert '“$x "same"?”' in values  # not the name of a variable
+    for control in root.iter():
+        assert "," not in control.get("toName", "")
+
+
+def test_tasks_go_out_and_answers_come_back(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_text("id,text\n1,<b>bold</b>\n2,plain\n3,x\n")
+    project, _ = create_project(tmp_path / "p", source)
+    with Store.open(project) as store:
+        made = tasks(project, store.items, store.pairs())
+        assert len(made) == 3
+        data = [one["data"] for one in made]
+        assert {one["left"] for one in data} | {one["right"] for one in data} == {
+            "text: <b>bold</b>", "text: plain", "text: x",
+        }  # fmt: skip
+        reserved = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
+        assert not reserved & set(data[0])
+        answered = [
+            task(annotation(4, number("similarity", 10 * k))) | {"data": one}
+            for k, one in enumerate(data)
+        ]
+        found = read_label_studio(write(tmp_path, answered))
+        assert import_judgements(store, found.judgements) == (3, 0, 0, 0, 1)
+        told = {one.pair: one.similarity for one in store.answers()}
+        assert told == {one["pair"]: k / 10 for k, one in enumerate(data)}
+        assert (
+            import_judgements(store, read_label_studio(tmp_path / "export.json").judgements).same
+            == 3
+        )
+
+
+def test_addresses_of_images(tmp_path: Path) -> None:
+    (tmp_path / "f" / "sub").mkdir(parents=True)
+    for name in ("a b.png", "sub/ö&c.png"):
+        (tmp_path / "f" / name).write_bytes(b"\x89PNG\r\n\x1a\n")
+    project, _ = create_project(tmp_path / "p", tmp_path / "f")
+    with Store.open(project) as store:
+        (one,) = tasks(project, store.items, store.pairs(), "https://x.example/")
+    assert {one["data"]["left"], one["data"]["right"]} == {
+        "https://x.example/a%20b.png",
+        "https://x.example/sub/%C3%B6%26c.png",
+    }

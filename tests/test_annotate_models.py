@@ -1,0 +1,352 @@
+"""Model annotators without a network: functions, limits, runs."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairlearn import PairLabels
+from pairlearn.annotate.items import ItemView
+from pairlearn.annotate.models import (
+    AnswerCache,
+    Budget,
+    Judgement,
+    LimitReached,
+    ModelError,
+    Pace,
+    PairToJudge,
+    Said,
+    SaidOfItem,
+    Wording,
+    by_items,
+    by_pairs,
+    fill,
+    find_function,
+    item_model,
+    pair_model,
+)
+from pairlearn.annotate.models.errors import Stopped
+
+WORDS = Wording("Pumps", "will fail", "will hold")
+
+
+def text(words: str) -> ItemView:
+    return ItemView("text", "t", text=words)
+
+
+# ---- judgements ---------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(-0.3, 0.3), st.floats(-0.2, 0.2))
+def test_position_bias_cancels(r: float, r_prime: float, bias: float, tilt: float) -> None:
+    """Whatever is added to the second place, and whatever s depends on the order."""
+    truth = PairLabels.from_posteriors([r], [r_prime])
+    s, c = truth.similarity.item(), truth.difference.item()
+
+    def model(first: str, second: str) -> Said:
+        sign = 1 if first == "left" else -1
+        return Said(s + sign * tilt, sign * c + bias)
+
+    judgement = by_pairs(model, lambda one: one)("left", "right")  # type: ignore[arg-type]
+    assert judgement.similarity == pytest.approx(s, abs=1e-12)
+    assert judgement.difference == pytest.approx(c, abs=1e-12)
+    assert judgement.bias == pytest.approx(bias, abs=1e-12)
+
+
+def test_one_order_without_an_answer_is_cant_say() -> None:
+    answers = iter([Said(0.5, 0.1), Said(None, None, 0.2)])
+    judgement = by_pairs(lambda a, b: next(answers), text)("a", "b")
+    assert judgement.cant_say
+    assert judgement.similarity is None
+    assert judgement.mass == 0.2
+
+
+def test_items_are_asked_once_even_from_many_threads() -> None:
+    calls: Counter[str] = Counter()
+    barrier = threading.Barrier(4)
+
+    def model(item: ItemView) -> SaidOfItem:
+        calls[item.text] += 1
+        return SaidOfItem(None if item.text == "c" else {"a": 0.9, "b": 0.4}[item.text])
+
+    judge = by_items(model, text)
+    results: list[Judgement] = []
+
+    def work() -> None:
+        barrier.wait()
+        results.extend(judge(*ends) for ends in ("ab", "ba", "ac"))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert calls == {"a": 1, "b": 1, "c": 1}
+    for judgement in results:
+        if judgement.cant_say:
+            continue
+        assert judgement.similarity == pytest.approx(0.42)
+        assert abs(judgement.difference or 0) == pytest.approx(0.5)
+    assert sum(one.cant_say for one in results) == 4
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+def test_function_is_found_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_pump_model.py").write_text("def judge(left, right):\n    return 0.5, 0.0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert find_function("my_pump_model:judge")(1, 2) == (0.5, 0.0)
+    with pytest.raises(ModelError, match="'my_pump_model' has no function 'guess'"):
+        find_function("my_pump_model:guess")
+
+
+@pytest.mark.parametrize("name", ["", "a", ":f", "a:", "a/b:f", "a:b:c", "a:f()", "..a:f"])
+def test_names_that_are_no_functions(name: str) -> None:
+    with pytest.raises(ModelError, match="module:function"):
+        find_function(name)
+
+
+def test_module_that_cannot_be_imported() -> None:
+    with pytest.raises(ModelError, match="'no_such_thing' cannot be imported"):
+        find_function("no_such_thing:f")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((1.2, 0.0), "similarity must lie in"),
+        ((0.5, -1.1), "difference must lie in"),
+        ((math.nan, 0.0), "similarity must lie in"),
+        (0.5, "return \\(similarity, difference\\)"),
+        ((0.5, 0.1, 0.2), "return \\(similarity, difference\\)"),
+        (("x", 0.2), "return \\(similarity, difference\\)"),
+    ],
+)
+def test_bad_answers_about_pairs(answer: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        pair_model(lambda left, right: answer)(text("a"), text("b"))
+
+
+@pytest.mark.parametrize("answer", [1.5, -0.1, math.nan, "x", (1, 2)])
+def test_bad_answers_about_items(answer: object) -> None:
+    with pytest.raises(ModelError, match=r"P\(positive\)"):
+        item_model(lambda item: answer)(text("a"))
+
+
+def test_none_is_cant_say() -> None:
+    assert pair_model(lambda left, right: None)(text("a"), text("b")) == Said(None, None, 0.0)
+    assert item_model(lambda item: None)(text("a")) == SaidOfItem(None, 0.0)
+
+
+# ---- limits -------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Time that passes only by waiting."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+def test_pace_and_hold() -> None:
+    clock = Clock()
+    pace = Pace(120, clock=lambda: clock.now, wait=clock.wait)
+    turns = []
+    for number in range(4):
+        pace.turn()
+        turns.append(clock.now)
+        if number == 1:
+            pace.hold(10)
+    assert turns == [0.0, 0.5, 10.5, 11.0]
+
+
+def test_stop_ends_waiting() -> None:
+    pace = Pace(1)
+    pace.turn()
+    failures: list[type[BaseException]] = []
+
+    def work() -> None:
+        try:
+            pace.turn()
+        except Stopped:
+            failures.append(Stopped)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    pace.stop()
+    thread.join(timeout=30)
+    assert failures == [Stopped]
+
+
+def test_budget_counts_requests() -> None:
+    budget = Budget(max_requests=2)
+    for _ in range(2):
+        budget.settle(budget.reserve(10, 10), (5, 1))
+    with pytest.raises(LimitReached, match="max-requests"):
+        budget.reserve(0, 0)
+    assert (budget.requests, budget.prompt_tokens, budget.completion_tokens) == (2, 10, 2)
+
+
+def test_budget_holds_money_for_requests_in_flight() -> None:
+    budget = Budget(max_cost=1.0, price_in=1.0, price_out=2.0)
+    first = budget.reserve(600_000, 0)
+    passed = threading.Event()
+    thread = threading.Thread(target=lambda: (budget.reserve(300_000, 100_000), passed.set()))
+    thread.start()
+    assert not passed.wait(0.05)
+    budget.settle(first, (200_000, 0))
+    thread.join(timeout=30)
+    assert passed.is_set()
+    assert budget.spent == pytest.approx(0.2)
+
+
+def test_a_request_that_is_lost_counts_in_full() -> None:
+    budget = Budget(max_cost=1.0, price_in=1.0)
+    budget.settle(budget.reserve(700_000, 0), None)
+    with pytest.raises(LimitReached, match="max-cost"):
+        budget.reserve(400_000, 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_requests": -1}, {"max_cost": 1.0}, {"price_in": math.nan}, {"price_out": -1.0}],
+)
+def test_budgets_that_make_no_sense(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Budget(**options)  # type: ignore[arg-type]
+
+
+def test_pace_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="per_minute"):
+        Pace(0)
+
+
+# ---- cache --------------------------------------------------------------------------------------
+
+
+def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with AnswerCache(path) as cache:
+        cache.put("k", {"a": 1})
+        cache.put("k", {"a": 2})
+    with AnswerCache(path) as one, AnswerCache(path) as two:
+        assert one.get("k") == two.get("k") == {"a": 1}
+        two.put("l", {"a": 3})
+        assert one.get("l") == {"a": 3}
+        assert len(one) == 2
+
+
+def test_file_that_is_no_cache(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    path.write_bytes(b"precious" * 1000)
+    with pytest.raises(ModelError, match="is no cache of answers"):
+        AnswerCache(path)
+    assert path.read_bytes() == b"precious" * 1000
+
+
+# ---- runs ---------------------------------------------------------------------------------------
+
+PAIRS = [PairToJudge(number, str(number), "x") for number in range(20)]
+
+
+@pytest.mark.parametrize("concurrent", [1, 5])
+def test_every_pair_is_judged_and_kept_once(concurrent: int) -> None:
+    kept: list[int] = []
+    done: list[int] = []
+    filled = fill(
+        PAIRS,
+        lambda left, right: Judgement(0.5, 0.0, 0.1, 1.0),
+        lambda pair, judgement, seconds: kept.append(pair.pair),
+        concurrent=concurrent,
+        progress=done.append,
+    )
+    assert sorted(kept) == list(range(20))
+    assert done[-1] == 20
+    assert filled.summary() == {
+        "judged": 20, "cant_say": 0, "infeasible": 0,
+        "position_bias": pytest.approx(0.1), "least_mass": 1.0,
+    }  # fmt: skip
+
+
+def test_limit_ends_a_run_and_keeps_what_there_is() -> None:
+    def judge(left: str, right: str) -> Judgement:
+        if left == "7":
+            raise LimitReached("max-requests")
+        return Judgement(0.9, 0.5, math.nan, 1.0)
+
+    kept: list[int] = []
+    filled = fill(PAIRS, judge, lambda pair, *_: kept.append(pair.pair))
+    assert filled.stopped == "max-requests"
+    assert filled.error is None
+    assert kept == list(range(7))
+    assert filled.summary()["infeasible"] == 7
+    assert filled.summary()["position_bias"] is None
+
+
+def test_error_names_the_pair_and_stops_the_others() -> None:
+    stopped = []
+
+    def judge(left: str, right: str) -> Judgement:
+        if left == "3":
+            raise ZeroDivisionError("by zero")
+        return Judgement(0.5, 0.0, 0.0, 1.0)
+
+    filled = fill(PAIRS, judge, lambda *_: None, stop=lambda: stopped.append(True))
+    assert filled.stopped == "error"
+    assert str(filled.error) == "pair 3, x: the model failed with ZeroDivisionError: by zero"
+    assert stopped
+    assert len(filled.judgements) == 3
+
+
+def test_interrupt_keeps_what_is_in_flight() -> None:
+    kept: list[int] = []
+
+    def interrupt(done: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    filled = fill(
+        PAIRS,
+        lambda left, right: Judgement(0.5, 0.0, 0.0, 1.0),
+        lambda pair, *_: kept.append(pair.pair),
+        concurrent=3,
+        progress=interrupt,
+    )
+    assert filled.stopped == "interrupted"
+    assert 2 <= len(kept) <= 8
+    assert len(filled.judgements) == len(kept)
+
+
+def test_a_store_that_fails_is_not_hidden() -> None:
+    def keep(*_: object) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fill(PAIRS, lambda left, right: Judgement(0.5, 0.0, 0.0, 1.0), keep)
+
+
+def test_exact_posteriors_come_back_from_a_function() -> None:
+    r = np.random.default_rng(0).random(40)
+    judge = by_items(item_model(lambda item: r[int(item.text)]), text)
+    truth = PairLabels.from_posteriors(r[:20], r[20:])
+    for row in range(20):
+        judgement = judge(str(row), str(row + 20))
+        assert judgement.similarity == pytest.approx(truth.similarity[row])
+        assert judgement.difference == pytest.approx(truth.difference[row])

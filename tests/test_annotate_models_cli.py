@@ -1,0 +1,365 @@
+"""The command `annotate ask`, with functions and against an endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import pairlearn
+from chat_server import ChatServer, Handler, chat_server, hangs_up, refuses
+from pairlearn.annotate.models import AnswerCache
+from pairlearn.annotate.project import Plan, Project
+from pairlearn.annotate.records import Answer, StoredAnswer
+from pairlearn.annotate.store import Store
+from pairlearn.cli.annotate_ask import CACHE, ask
+
+app = typer.Typer()
+app.command()(ask)
+
+POSTERIORS = np.random.default_rng(1).permutation(np.linspace(0.35, 0.65, 12).round(3))
+KEY = "sk-very-secret-0123456789"
+MODULE = """
+calls = []
+
+def pairs(left, right):
+    r, r_prime = (float(dict(item.rows)["p"]) for item in (left, right))
+    calls.append((r, r_prime))
+    return r * r_prime + (1 - r) * (1 - r_prime), r_prime - r + 0.01
+
+def items(item):
+    calls.append(item.title)
+    return float(dict(item.rows)["p"])
+
+def silent(left, right):
+    return None
+
+def broken(left, right):
+    return 1 / 0
+"""
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def told(*arguments: object) -> dict[str, Any]:
+    result = run(*arguments, "--json")
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report | {"exit": result.exit_code}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of 20 pairs of coins, and a module of models, in the current folder."""
+    folder = tmp_path / "coins"
+    folder.mkdir()
+    rows = [f"c{number},{p}" for number, p in enumerate(POSTERIORS)]
+    (folder / "items.csv").write_text("\n".join(["id,p", *rows]) + "\n")
+    made = Project(folder, "table", "items.csv", Plan(20), positive_name="heads")
+    made.save()
+    Store.create(made).close()
+    # A name of its own for each test: a module is imported once in a process.
+    (tmp_path / f"coin_models_{uuid.uuid4().hex}.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return folder
+
+
+def module_of(project: Path) -> str:
+    (found,) = project.parent.glob("coin_models_*.py")
+    return found.stem
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with chat_server() as running:
+        yield running
+
+
+def answers(project: Path) -> list[StoredAnswer]:
+    with Store.open(Project.load(project)) as store:
+        return store.answers()
+
+
+def assert_judged(project: Path, who: str, count: int = 20) -> None:
+    stored = [one for one in answers(project) if one.annotator == who]
+    assert len(stored) == len({one.pair for one in stored}) == count
+    for one in stored:
+        r, r_prime = (POSTERIORS[int(end[1:])] for end in (one.left, one.right))
+        assert one.similarity == pytest.approx(r * r_prime + (1 - r) * (1 - r_prime))
+        assert one.difference == pytest.approx(r_prime - r)
+
+
+# ---- functions --------------------------------------------------------------------------------
+
+
+def test_function_of_pairs(project: Path) -> None:
+    report = told(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    assert report["exit"] == 0
+    assert (report["judged"], report["cant_say"], report["left"]) == (20, 0, 0)
+    assert report["requests"] == 40
+    assert report["position_bias"] == pytest.approx(0.01)
+    assert_judged(project, "fn")
+    assert {one.note for one in answers(project)} == {"understood 1.000, position bias +0.010"}
+
+
+def test_function_of_items_asks_each_once(project: Path) -> None:
+    report = told(project, "--model", f"{module_of(project)}:items", "--per", "item")
+    assert report["exit"] == 0
+    assert report["position_bias"] is None
+    ends = {end for one in answers(project) for end in (one.left, one.right)}
+    assert report["requests"] == len(ends) <= 12
+    assert_judged(project, f"{module_of(project)}:items")
+
+
+def test_second_run_has_nothing_to_do(project: Path) -> None:
+    arguments = (project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    assert told(*arguments, "--pairs", 8)["left"] == 12
+    assert told(*arguments, "--max-requests", 7)["exit"] == 3
+    assert_judged(project, "fn", 11)
+    assert told(*arguments)["judged"] == 9
+    last = told(*arguments)
+    assert (last["exit"], last["judged"], last["requests"]) == (0, 0, 0)
+    assert_judged(project, "fn")
+
+
+def test_cant_say_is_kept_as_such(project: Path) -> None:
+    report = told(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
+    assert (report["judged"], report["cant_say"]) == (0, 20)
+    assert all(one.cant_say and one.similarity is None for one in answers(project))
+
+
+def test_function_that_fails(project: Path) -> None:
+    result = run(project, "--model", f"{module_of(project)}:broken")
+    assert result.exit_code == 1
+    assert "the model failed with ZeroDivisionError" in result.stderr
+    assert "20 left" in result.stdout
+    assert answers(project) == []
+
+
+def test_people_keep_their_pairs(project: Path) -> None:
+    with Store.open(Project.load(project)) as store:
+        ann, _ = store.add_annotator("ann")
+        assert store.progress(ann.id).total == 20
+    run(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    with Store.open(Project.load(project)) as store:
+        assert store.progress(ann.id).total == 20
+        task = store.next_task(ann.id)
+        assert task is not None
+        store.submit(ann.id, task.pair, Answer(similarity=0.5, key="k")).result()
+        by = {one.name: one.active for one in store.annotators()}
+    assert by == {"ann": True, "fn": False}
+
+
+def test_name_of_a_person_is_refused(project: Path) -> None:
+    with Store.open(Project.load(project)) as store:
+        store.add_annotator("ann")
+    result = run(project, "--model", f"{module_of(project)}:pairs", "--name", "ann")
+    assert result.exit_code == 2
+    assert "'ann' is an annotator, and no model: give another --name" in result.stderr
+
+
+# ---- endpoint ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per", ["pair", "item"])
+def test_endpoint(
+    project: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch, per: str
+) -> None:
+    server.bias = 0.03
+    monkeypatch.setenv("COIN_KEY", KEY)
+    arguments = (
+        project, "--endpoint", server.base_url, "--model-name", "small", "--per", per,
+        "--key-env", "COIN_KEY", "--price-in", 1, "--price-out", 10,
+    )  # fmt: skip
+    report = told(*arguments)
+    assert report["exit"] == 0
+    assert report["prompt_tokens"] == 100 * report["requests"]
+    assert report["cost"] == pytest.approx(report["requests"] * 110e-6)
+    assert (
+        report["requests"] == len(server.bodies) == (40 if per == "pair" else len(_ends(project)))
+    )
+    assert server.most_at_once <= 4
+    assert set(server.keys) == {f"Bearer {KEY}"}
+    assert_judged(project, "small")
+    everything = b"".join(path.read_bytes() for path in project.iterdir())
+    assert KEY.encode() not in everything
+    if per == "pair":
+        assert report["position_bias"] == pytest.approx(0.06)
+
+
+def _ends(project: Path) -> set[str]:
+    return {end for one in answers(project) for end in (one.left, one.right)}
+
+
+def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> None:
+    """The first three are answered when all three have come, or never."""
+    three = threading.Barrier(3, timeout=60)
+
+    def meet(handler: Handler) -> bool:
+        three.wait()
+        return False
+
+    server.troubles.extend([meet] * 3)
+    report = told(
+        project, "--endpoint", server.base_url, "--model-name", "small", "--concurrent", 3
+    )
+    assert report["exit"] == 0
+    assert server.most_at_once == 3
+
+
+def test_another_annotator_of_the_same_model_is_for_nothing(
+    project: Path, server: ChatServer
+) -> None:
+    arguments = (project, "--endpoint", server.base_url, "--model-name", "small")
+    told(*arguments)
+    report = told(*arguments, "--name", "again")
+    assert (report["requests"], report["cached"], report["judged"]) == (0, 40, 20)
+
+
+def test_cost_limit_stops_cleanly_and_goes_on(project: Path, server: ChatServer) -> None:
+    arguments = (
+        project, "--endpoint", server.base_url, "--model-name", "small", "--concurrent", 3,
+        "--price-in", 10, "--max-cost", 0.02, "--json",
+    )  # fmt: skip
+    spent, runs = 0.0, 0
+    while True:
+        result = run(*arguments)
+        report = json.loads(result.stdout)
+        assert report["cost"] <= 0.02
+        spent, runs = spent + report["cost"], runs + 1
+        if result.exit_code == 0:
+            break
+        assert (result.exit_code, report["stopped"]) == (3, "max-cost")
+        assert runs < 10
+    assert runs > 1
+    assert spent == pytest.approx(40 * 100 * 10e-6)
+    assert set(server.questions.values()) == {1}
+    assert_judged(project, "small")
+
+
+def test_refused_key_is_not_shown(
+    project: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COIN_KEY", KEY)
+    server.always = refuses(401, f"wrong key {KEY}")
+    result = run(
+        project, "--endpoint", server.base_url, "--model-name", "small", "--key-env", "COIN_KEY"
+    )
+    assert result.exit_code == 1
+    assert "check the key in the variable of --key-env" in result.stderr
+    assert KEY not in result.output
+    assert len(server.bodies) <= 4  # those in flight, and none after
+
+
+SOURCES = str(Path(pairlearn.__file__).parents[1])
+PROGRAM = """
+import typer
+from pairlearn.cli.annotate_ask import ask
+app = typer.Typer()
+app.command()(ask)
+app()
+"""
+
+
+def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: ChatServer) -> None:
+    """Killed while 13 answers are on disk and others are under way."""
+    gate, count = threading.Event(), threading.Semaphore(13)
+
+    def answer_some(handler: Handler) -> bool:
+        if count.acquire(blocking=False):
+            return False
+        gate.wait(60)
+        return hangs_up(handler)
+
+    server.always = answer_some
+    arguments = [str(project), "--endpoint", server.base_url, "--model-name", "small"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | {"PYTHONPATH": SOURCES, "OMP_NUM_THREADS": "1"},
+    )
+    cache = project / CACHE
+    try:
+        _wait_for(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    before = dict(server.answered)
+    half_way = len(answers(project))
+    assert sum(before.values()) == 13
+    assert 0 < half_way <= 6
+    server.always = None
+    gate.set()
+    report = told(*arguments)
+    assert report["exit"] == 0
+    assert report["judged"] == 20 - half_way
+    assert set(server.answered.values()) == {1}
+    assert all(server.questions[question] == 1 for question in before)
+    assert sum(server.questions.values()) == 40 + 4  # the four that were never answered
+    assert_judged(project, "small")
+
+
+def _cached(path: Path) -> int:
+    with AnswerCache(path) as cache:
+        return len(cache)
+
+
+def _wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happened for a minute"
+        time.sleep(0.05)
+
+
+# ---- wrong requests ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --model module:function or --endpoint URL"),
+        (["--model", "math:hypot", "--endpoint", "http://127.0.0.1/v1"], "give either --model"),
+        (["--endpoint", "http://127.0.0.1:1/v1"], "--endpoint needs --model-name"),
+        (["--model", "math:hypot", "--key-env", "HOME"], "--key-env goes with --endpoint"),
+        (["--model", "math"], "'math' must be module:function"),
+        (["--model", "math:hypot", "--rpm", "0"], "per_minute must be a positive number"),
+        (["--model", "math:hypot", "--max-cost", "1"], "max_cost needs prices"),
+        (["--endpoint", "http://example.com/v1", "--model-name", "m"], "plain http beyond"),
+        (["--endpoint", "gopher://x", "--model-name", "m"], "must be an http or https URL"),
+        (
+            ["--endpoint", "http://127.0.0.1:1/v1", "--model-name", "m", "--key-env", "NO_SUCH"],
+            "--key-env NO_SUCH: no such variable",
+        ),
+    ],
+)
+def test_wrong_requests(project: Path, arguments: list[str], message: str) -> None:
+    result = run(project, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert answers(project) == []
+
+
+def test_folder_that_is_no_project(tmp_path: Path) -> None:
+    result = run(tmp_path, "--model", "math:hypot")
+    assert result.exit_code == 2
+    assert "pairlearn annotate ask: " in result.stderr
+
+
+def test_quiet_prints_nothing(project: Path) -> None:
+    result = run(project, "--model", f"{module_of(project)}:pairs", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")

@@ -1,0 +1,249 @@
+"""Project files, items, and how a project is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairlearn.annotate import Items, Plan, Project, ProjectError, Store
+from pairlearn.annotate.creating import create_project
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+
+def described(**changes: Any) -> dict[str, Any]:
+    return {
+        "format": "pairlearn-project",
+        "version": 1,
+        "kind": "table",
+        "items": "items.csv",
+        "plan": {"pairs": 3},
+    } | changes
+
+
+def write(folder: Path, values: object) -> None:
+    (folder / "project.json").write_text(
+        values if isinstance(values, str) else json.dumps(values), "utf-8"
+    )
+
+
+def test_a_project_survives_its_file(tmp_path: Path) -> None:
+    project = Project(
+        tmp_path, "table", "items.csv", Plan(7, 3, "information"), title="Größe", overlap=3,
+        positive_name="fällt aus", columns=("a", "b"), help="two\nlines",
+    )  # fmt: skip
+    project.save()
+    assert Project.load(tmp_path) == project
+    assert "Größe" in (tmp_path / "project.json").read_text("utf-8")
+
+
+def test_the_least_that_a_person_has_to_write(tmp_path: Path) -> None:
+    write(tmp_path, described())
+    project = Project.load(tmp_path)
+    assert (project.overlap, project.plan.seed, project.plan.mode) == (1, 0, "uniform")
+    assert "“positive”" in project.question_difference
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a project file"),
+        ({"format": "other"}, "not a project file"),
+        (described(version=2), "version 2 is of a later pairlearn; this one reads 1: upgrade it"),
+        (described(version="1"), "version is '1'; it must be 1"),
+        (described(kind="video"), "kind must be 'table' or 'image' or 'text'; got 'video'"),
+        (described(tilte="x"), "tilte is not a field; do you mean 'title'?"),
+        (described(overlap=0), "overlap must be a whole number of at least 1; got 0"),
+        (described(overlap=True), "overlap must be a whole number"),
+        (described(plan=5), "plan must be an object"),
+        (described(plan={}), "plan.pairs is missing"),
+        (described(plan={"pairs": 1, "sed": 2}), "plan.sed is not a field; do you mean 'seed'?"),
+        (described(plan={"pairs": 1.5}), "plan.pairs must be a whole number"),
+        (described(plan={"pairs": 1, "mode": "best"}), "plan.mode must be"),
+        (described(items="../secret.csv"), "outside the project folder"),
+        (described(items="/etc/passwd"), "outside the project folder"),
+        (described(title=""), "title must be text; got ''"),
+        (described(title=5), "title must be text; got 5"),
+        (described(title="a\x00b"), "title has a control character"),
+        (described(help="x" * 5000), "help has 5000 characters; at most 4000"),
+        (described(columns="a"), "columns must be a list of names"),
+        ({"format": "pairlearn-project", "version": 1}, "kind is missing"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(tmp_path: Path, values: object, message: str) -> None:
+    write(tmp_path, values)
+    with pytest.raises(ProjectError) as caught:
+        Project.load(tmp_path)
+    assert message in str(caught.value)
+    assert str(tmp_path / "project.json") in str(caught.value)
+
+
+def table(folder: Path, text: str = "id,age,name\n1,30,Ann\n2,40,Bob\n3,50,Cy\n") -> Path:
+    path = folder / "source.csv"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_rows_of_a_table(tmp_path: Path) -> None:
+    made, token = create_project(tmp_path / "p", table(tmp_path), columns=("name",))
+    items = Items.open(made)
+    assert items.ids == ["1", "2", "3"]
+    assert items.view("2").rows == (("name", "Bob"),)
+    features = items.features()
+    assert features is not None
+    assert (features.names, features.features.tolist()) == (("age",), [[30], [40], [50]])
+    assert made.plan.pairs == 3  # all that there are
+    with Store.open(made) as store:
+        assert store.is_supervisor(token)
+        assert not store.is_supervisor(token + "x")
+        assert store.supervisor_token is None
+
+
+def test_rows_of_a_parquet_file(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "rows.parquet"
+    columns = {"id": [7, 8], "text": ["two\nlines", None], "x": [0.5, 1.5]}
+    parquet.write_table(pyarrow.table(columns), path)
+    made, _ = create_project(tmp_path / "p", path)
+    items = Items.open(made)
+    assert items.view("7").rows == (("text", "two\nlines"), ("x", "0.5"))
+    assert items.view("8").rows == (("text", ""), ("x", "1.5"))
+
+
+def test_long_cells_with_line_breaks_are_shown_whole(tmp_path: Path) -> None:
+    long = "word " * 1000
+    made, _ = create_project(tmp_path / "p", table(tmp_path, f'id,text\na,"x\ny"\nb,{long}\n'))
+    assert Items.open(made).view("b").rows == (("text", long),)
+    assert Items.open(made).features() is None
+
+
+def test_a_folder_of_images(tmp_path: Path) -> None:
+    source = tmp_path / "photos"
+    (source / "sub").mkdir(parents=True)
+    for name in ("b.png", "a.PNG", "sub/c.png"):
+        (source / name).write_bytes(PNG)
+    (source / ".hidden.png").write_bytes(PNG)
+    (source / "readme.pdf").write_bytes(b"%PDF")
+    (source / "link.png").symlink_to("/etc/passwd")
+    made, _ = create_project(tmp_path / "p", source)
+    items = Items.open(made)
+    assert (made.kind, items.ids) == ("image", ["a.PNG", "b.png", "sub/c.png"])
+    path = items.view("sub/c.png").image_path
+    assert path is not None
+    assert path.read_bytes() == PNG
+    assert path.is_relative_to(made.folder.resolve())
+    with pytest.raises(KeyError):
+        items.view("../project.json")
+
+
+def test_an_image_that_becomes_a_link_out_of_the_project_is_not_shown(tmp_path: Path) -> None:
+    source = tmp_path / "photos"
+    source.mkdir()
+    for name in ("a.png", "b.png"):
+        (source / name).write_bytes(PNG)
+    made, _ = create_project(tmp_path / "p", source)
+    items = Items.open(made)
+    (made.folder / "items" / "a.png").unlink()
+    (made.folder / "items" / "a.png").symlink_to(source / "a.png")
+    with pytest.raises(ProjectError, match="not a file inside"):
+        items.view("a.png")
+
+
+def test_a_folder_of_texts(tmp_path: Path) -> None:
+    source = tmp_path / "mails"
+    source.mkdir()
+    (source / "a.txt").write_text("<script>alert(1)</script>", "utf-8")
+    (source / "b.md").write_text("schön", "utf-8")
+    made, _ = create_project(tmp_path / "p", source, pairs=1)
+    items = Items.open(made)
+    assert made.kind == "text"
+    assert items.view("a.txt").text == "<script>alert(1)</script>"
+    assert items.view("b.md").text == "schön"
+
+
+def images_with_html(folder: Path) -> Path:
+    (folder / "f").mkdir()
+    (folder / "f" / "a.png").write_bytes(b"<html><script>alert(1)</script>")
+    return folder / "f"
+
+
+def mixed(folder: Path) -> Path:
+    (folder / "f").mkdir()
+    (folder / "f" / "a.png").write_bytes(PNG)
+    (folder / "f" / "b.txt").write_text("b")
+    return folder / "f"
+
+
+def latin(folder: Path) -> Path:
+    (folder / "f").mkdir()
+    (folder / "f" / "a.txt").write_bytes(b"sch\xf6n")
+    return folder / "f"
+
+
+def empty(folder: Path) -> Path:
+    (folder / "f").mkdir()
+    return folder / "f"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder / "none.csv", "does not exist"),
+        (lambda folder: table(folder, "id,x\n1,2\n"), "there is 1 item: a pair needs two"),
+        (lambda folder: table(folder, "name,x\n1,2\n"), "no column 'id'"),
+        (lambda folder: table(folder, "id,x\n1,2\n1,3\n"), "id '1' is in row 1 already"),
+        (lambda folder: table(folder, "id,x\n,2\n1,3\n"), "id is empty"),
+        (lambda folder: table(folder, "id,x\n1,2,3\n"), "3 cells, but the header has 2"),
+        (lambda folder: table(folder, "id,x,x\n1,2,3\n"), "two columns are named 'x'"),
+        (lambda folder: table(folder, 'id,x\n1,"2\n'), "line 2"),
+        (lambda folder: table(folder, "id,x\n"), "has no items"),
+        (images_with_html, "is not a PNG image"),
+        (mixed, "has images and texts"),
+        (latin, "is not UTF-8 (byte 3)"),
+        (empty, "has no images"),
+    ],
+)
+def test_items_that_cannot_be_used(
+    tmp_path: Path, make: Callable[[Path], Path], message: str
+) -> None:
+    source = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ProjectError) as caught:
+        create_project(tmp_path / "p", source)
+    assert message in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before  # nothing is left behind
+
+
+def test_a_plan_that_asks_too_much(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="3 items make 3 different pairs"):
+        create_project(tmp_path / "p", table(tmp_path), pairs=4)
+    assert not (tmp_path / "p").exists()
+
+
+def test_columns_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=r"columns has 'nam', which items\.csv has not"):
+        create_project(tmp_path / "p", table(tmp_path), columns=("nam",))
+
+
+def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "precious").write_text("x")
+    with pytest.raises(ProjectError, match="there already and not empty"):
+        create_project(tmp_path / "p", table(tmp_path))
+    assert [file.name for file in (tmp_path / "p").iterdir()] == ["precious"]
+    made, _ = create_project(tmp_path / "q", table(tmp_path))
+    with pytest.raises(ValueError, match="answers are never replaced"):
+        Store.create(made)
+
+
+def test_the_store_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+    made, _ = create_project(tmp_path / "p", table(tmp_path))
+    assert made.store_path.stat().st_mode & 0o777 == 0o600
