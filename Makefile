@@ -5,19 +5,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long setup lint types bench wheel clean
+.PHONY: demo test test-long setup browser lint types bench wheel clean
 
 demo: $(STAMP)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
 	@$(BIN)/pairlearn demo --out demo.png
 	@echo "== demo: done, the figure is in demo.png"
 
-test: lint types $(STAMP)
+test: lint types $(STAMP) browser
 	@echo "== test: unit tests, property tests and doctests"
 	@$(BIN)/python -m pytest -m "not long"
 	@echo "== test: all checks passed"
 
-test-long: $(STAMP)
+test-long: $(STAMP) browser
 	@echo "== test-long: soaks and sweeps at full size"
 	@$(BIN)/python -m pytest -m long
 	@echo "== test-long: all checks passed"
@@ -48,6 +48,14 @@ $(BIN)/python:
 	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --target .bootstrap virtualenv && \
 	  PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv --quiet $(VENV) && rm -rf .bootstrap; } || \
 	  { echo "setup needs venv or pip: apt-get install python3-venv"; rm -rf $(VENV) .bootstrap; exit 1; }
+
+# The studio is tested in a real browser.
+browser:
+	@test -n "$$CHROMIUM" || command -v chromium >/dev/null || { \
+	  echo "== setup: installing Chromium for the browser tests"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	    --no-install-recommends chromium strace >/dev/null; } || \
+	  { echo "the browser tests need Chromium: apt-get install chromium, or set CHROMIUM"; exit 1; }; }
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/risk_overhead.py

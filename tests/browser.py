@@ -23,11 +23,17 @@ import numpy as np
 import uvicorn
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
-from pairlearn.annotate import Plan, Project, Store
+from pairlearn.annotate import Plan, Project, Store, StoredAnswer
 from pairlearn.annotate.server import make_app
 
 OUTPUT = Path(__file__).parent.parent / "test-output"
 """Where screenshots are kept; git ignores it."""
+
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "is_mobile": True,
+    "has_touch": True,
+}
 
 MACHINES = """id,model,age in years,hours last month,oil temperature °C,vibration mm/s,last service
 M-{n:03},{model},{age},{hours},{oil},{vibration},{service} months ago
@@ -198,6 +204,34 @@ def settled(page: Page, done: int | None = None) -> None:
         state="attached",
         timeout=10_000,
     )
+
+
+def complaints(page: Page) -> list[str]:
+    """What the page complains about, from now on: errors, refused scripts."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda line: found.append(line.text))
+    return found
+
+
+def answers_of(folder: Path) -> list[StoredAnswer]:
+    with Store.open(Project.load(folder)) as store:
+        return store.answers()
+
+
+def said(folder: Path) -> list[tuple[float | None, float | None]]:
+    return [(one.similarity, one.difference) for one in answers_of(folder)]
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def done(page: Page, number: int, total: int) -> None:
+    """Wait until so many are answered, and the page takes the next one."""
+    settled(page, number)
+    assert page.locator("#count").inner_text() == f"{number} of {total}" or number == total
 
 
 def snapshot(page: Page, name: str) -> None:

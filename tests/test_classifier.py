@@ -225,7 +225,7 @@ def test_a_module_is_copied_and_trained_from_its_weights():
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     untrained = linear(epochs=1, learning_rate=0.0).set_params(model=module).fit(PAIRS, LABELS)
     standard = torch.from_numpy((X - X.mean(0)) / X.std(0)).float()
-    expected = module(standard).detach().numpy()[:, 0]
+    expected = untrained.sign_ * module(standard).detach().numpy()[:, 0]
     assert np.allclose(untrained.decision_function(X), expected, atol=1e-5)
 
 
@@ -377,7 +377,7 @@ def test_constant_features_and_large_offsets_do_no_harm():
 def test_without_standardising_features_are_taken_as_they_are():
     classifier = linear(standardize=False, epochs=1, learning_rate=0.0).fit(PAIRS, LABELS)
     module = classifier.module_
-    expected = module(torch.from_numpy(X).float()).detach().numpy()
+    expected = classifier.sign_ * module(torch.from_numpy(X).float()).detach().numpy()
     assert np.allclose(classifier.decision_function(X), expected, atol=1e-5)
 
 

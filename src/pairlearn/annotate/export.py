@@ -68,8 +68,10 @@ def weighed(
     0.429
     """
     drawn = [pair for pair in pairs if pair.origin != "import"]
-    weights = inclusion_weights([pair.weight for pair in drawn], items) if drawn else []
-    of_pair = {pair.id: float(weight) for pair, weight in zip(drawn, weights, strict=True)}
+    of_pair: dict[int, float] = {}
+    if drawn:
+        weights = inclusion_weights([pair.weight for pair in drawn], items)
+        of_pair = dict(zip([pair.id for pair in drawn], weights.tolist(), strict=True))
     return [replace(one, weight=of_pair.get(one.pair, one.weight)) for one in answers]
 
 

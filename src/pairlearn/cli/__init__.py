@@ -7,10 +7,15 @@ from typing import Annotated
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli import bench
+from pairlearn.cli import annotate, bench
 from pairlearn.cli.check import check
+from pairlearn.cli.compare import compare
 from pairlearn.cli.demo import demo
+from pairlearn.cli.evaluate import evaluate
+from pairlearn.cli.export import export
+from pairlearn.cli.fit import fit
 from pairlearn.cli.plan import plan
+from pairlearn.cli.predict import predict
 from pairlearn.cli.prior import prior
 from pairlearn.cli.simulate import simulate
 
@@ -28,6 +33,7 @@ app = typer.Typer(
     help="Learn a binary classifier from pairs annotated with soft judgements.",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_show_locals=False,  # a traceback must not show a key or a token
 )
 
 
@@ -40,8 +46,12 @@ def options(
     """Learn a binary classifier from pairs annotated with soft judgements."""
 
 
-for command in (demo, simulate, check, prior, plan):
+for command in (
+    *(demo, simulate, check, prior, fit, evaluate),
+    *(compare, predict, plan, export),
+):
     app.command()(command)
+app.add_typer(annotate.app, name="annotate")
 app.add_typer(bench.app, name="bench")
 
 

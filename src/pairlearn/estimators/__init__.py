@@ -1,6 +1,48 @@
 """Classifiers from judged pairs in scikit-learn's manner."""
 
+from typing import TYPE_CHECKING, Any
+
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.population import PriorMismatchWarning
 
-__all__ = ["PairClassifier", "PriorMismatchWarning"]
+if TYPE_CHECKING:
+    from pairlearn.estimators.checks import check_pair_estimator, pair_checks
+    from pairlearn.estimators.completion import complete_and_fit
+    from pairlearn.estimators.folder_format import ModelFolderError
+    from pairlearn.estimators.holdout import hold_out_items
+    from pairlearn.estimators.onnx_export import export_onnx
+    from pairlearn.estimators.pairwise import PairwiseTransformer
+    from pairlearn.estimators.streaming import predict_file
+
+__all__ = [
+    "ModelFolderError",
+    "PairClassifier",
+    "PairwiseTransformer",
+    "PriorMismatchWarning",
+    "check_pair_estimator",
+    "complete_and_fit",
+    "export_onnx",
+    "hold_out_items",
+    "pair_checks",
+    "predict_file",
+]
+
+_ROOMS = {
+    "ModelFolderError": "folder_format",
+    "PairwiseTransformer": "pairwise",
+    "check_pair_estimator": "checks",
+    "complete_and_fit": "completion",
+    "export_onnx": "onnx_export",
+    "hold_out_items": "holdout",
+    "pair_checks": "checks",
+    "predict_file": "streaming",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What a classifier can do without is loaded when it is first asked for."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -37,7 +37,7 @@ from torch import Tensor
 
 import pairlearn
 
-__all__ = ["ModelFolderError", "read_folder", "write_folder"]
+__all__ = ["ModelFolderError", "check_replaceable", "read_folder", "write_folder"]
 
 FORMAT, VERSION = "pairlearn-model", 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
@@ -93,7 +93,7 @@ def write_folder(path: str | Path, tensors: Mapping[str, Tensor], config: dict[s
         "config": config,
     }
     manifest["checksum"] = _checksum(manifest)
-    _check_replaceable(path)
+    check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     part.mkdir()
@@ -290,8 +290,13 @@ def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
     return data
 
 
-def _check_replaceable(path: Path) -> None:
-    """Whether writing here destroys nothing but a model; an error otherwise."""
+def check_replaceable(path: Path) -> None:
+    """Refuse a place where writing a model would destroy anything but a model.
+
+    Examples
+    --------
+    >>> check_replaceable(Path("a/new/folder"))
+    """
     for folder in (path, _previous(path)):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise ModelFolderError(f"{folder}: exists and is no folder; choose another place")

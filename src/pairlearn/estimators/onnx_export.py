@@ -45,7 +45,9 @@ class _Scored(nn.Module):
         self.register_buffer("scale", scale)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        z = self.module((x - self.mean) / self.scale).flatten()
+        # In double precision, as in training: a feature of a million and one, less a million.
+        ready = ((x.double() - self.mean) / self.scale).float()
+        z = self.module(ready).flatten()
         logit = self.sign * z + self.shift
         return logit, torch.sigmoid(logit)
 
@@ -131,7 +133,7 @@ def _scored(
         raise ValueError(f"sign must be 1 or -1; got {sign}")
     numbers = []
     for name, values in zip(("mean", "scale"), standardisation or (0.0, 1.0), strict=True):
-        number = torch.as_tensor(np.asarray(values, dtype=np.float32))
+        number = torch.as_tensor(np.array(values, dtype=np.float64))
         try:
             number = number.broadcast_to(shape).clone()
         except RuntimeError:
@@ -173,7 +175,7 @@ def _largest_difference(scored: _Scored, shape: tuple[int, ...], file: Path) -> 
     rng = torch.Generator().manual_seed(0)
     largest = 0.0
     for size in BATCHES:
-        x = scored.mean + 2 * scored.scale * torch.randn(size, *shape, generator=rng)
+        x = (scored.mean + 2 * scored.scale * torch.randn(size, *shape, generator=rng)).float()
         with torch.no_grad():
             expected = [output.numpy() for output in scored(x)]
         found: list[NDArray[np.float32]] = session.run(None, {"x": x.numpy()})

@@ -111,6 +111,28 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loaded: Self = load_classifier(cls, path, module)
         return loaded
 
+    def export_onnx(self, path: str | Path) -> float:
+        """Write the classifier as an ONNX file; return the largest difference to torch.
+
+        The graph maps features ``x`` to ``logit`` and ``probability``, standardisation and
+        shift included. See `pairlearn.estimators.export_onnx`.
+        """
+        from pairlearn.estimators.onnx_export import export_onnx
+
+        check_is_fitted(self)
+        if is_scikit_learn(self.model):
+            raise TypeError(
+                f"the model is a scikit-learn {type(self.model).__name__}, which skl2onnx "
+                "exports; networks are exported here"
+            )
+        shape = self.instance_shape_
+        numbers = [np.broadcast_to(values, shape) for values in (self.mean_, self.scale_)]
+        if flattens(self.model):
+            shape, numbers = (self.n_features_in_,), [values.ravel() for values in numbers]
+        return export_onnx(
+            self.module_, path, shape, (numbers[0], numbers[1]), self.shift_, sign=self.sign_
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from pairlearn.estimators.objective import PairObjective
 from pairlearn.estimators.progress import Progress
 from pairlearn.estimators.rows import Rows
-from pairlearn.risks import Risk
+from pairlearn.risks import AffineRisk, Risk
 from pairlearn.training import Fleet, Group, Member, Precision, choose_device
 
-__all__ = ["History", "Recipe", "Trained", "module_logits", "train"]
+__all__ = ["History", "Recipe", "Trained", "WeightAverage", "module_logits", "train"]
 
 History = list[dict[str, float]]
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ class Trained:
     sign: int = 1
 
 
-class _Average:
+class WeightAverage:
     """The average of a network's weights over epochs."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -70,6 +70,7 @@ class _Average:
         self.state: dict[str, Tensor] = {}
 
     def update(self, epoch: int) -> None:
+        """Take in the weights after an epoch."""
         kept = min(0.9, (epoch - 1) / (epoch + 9)) if self.state else 0.0
         for name, value in self.network.state_dict().items():
             if kept and value.is_floating_point():
@@ -111,8 +112,9 @@ def train(
     dtype = torch.float64 if recipe.precision == "float64" else torch.float32
     objective = PairObjective(risk, rows, held_prior=held_prior, device=device, dtype=dtype)
     first = _train(features, rows, risk, model, recipe, objective, held_out, progress)
-    if objective.names == ["similarity"]:
-        return first  # both sides are the same, and the majority tells
+    alone = len(objective.names) == 1
+    if alone and (objective.names[0] == "similarity" or isinstance(risk, AffineRisk)):
+        return first  # similarities cannot tell the sides, and a class prior does
     z = torch.from_numpy(module_logits(first.module, features)[rows.ends].T).to(device, dtype)
     if objective.of(rows, z[0], z[1]) <= objective.of(rows, -z[0], -z[1]):
         return first
@@ -144,7 +146,7 @@ def _train(
         precision=recipe.precision,
         objective=objective,
     )
-    average = _Average(fleet.network)
+    average = WeightAverage(fleet.network)
     best_risk, best_epoch, best = float("inf"), 0, average.state
     history: History = []
     while fleet.epoch < recipe.epochs and not (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.labels import PairLabels
+from pairlearn.tables import PairTable
 
 __all__ = [
     "Instances",
@@ -153,14 +154,17 @@ def _rows_of(array: NDArray[Any], ids: NDArray[Any]) -> NDArray[Any]:
 def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:
     """Similarity and difference of n pairs, NaN where not given.
 
-    An array (n, 2) may have rows without either (a preference may stand for them); values
-    outside the ranges are refused there, and admitted in `PairLabels(..., noisy=True)`.
+    An array (n, 2) or a `PairTable` may have rows without either (a preference may stand
+    for them). Values outside the ranges are refused in an array; in a table or in
+    `PairLabels` they were checked, or noise was admitted.
     """
     if labels is None:
         return np.full(n, np.nan), np.full(n, np.nan)
     if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], PairLabels):
         labels = PairLabels.concatenate(labels)  # scikit-learn takes rows one by one
-    if not isinstance(labels, PairLabels):
+    if isinstance(labels, PairTable):
+        similarity, difference = labels.similarity, labels.difference
+    elif not isinstance(labels, PairLabels):
         array = _numbers("labels", np.asarray(labels))
         if array.ndim != 2 or array.shape[1] != 2:
             raise ValueError(

@@ -99,7 +99,9 @@ def estimate_accuracy(
     for solution in fit_decisions(pairs, 0.0, prior, confidence):
         value, influence = solution.measure(_accuracy)
         variance = pairs.dependence.variance(influence)
-        estimates.append(proportion(float(value[0]), float(variance[0]), ends, z))
+        estimates.append(
+            proportion(float(value[0]), float(variance[0]), ends, z, noisy=pairs.noisy)
+        )
     result = hull(estimates)
     method = "likelihood" if prior is None else "likelihood, prior given"
     return AccuracyEstimate(result.value, result.low, result.high, method, len(pairs))

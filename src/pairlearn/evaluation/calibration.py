@@ -100,8 +100,9 @@ def calibration_curve(
         fit, _ = constrain(tally, fit, prior)
     variances = pairs.dependence.variance(fit.rate_influence)
     ends = pairs.effective_ends
+    z = quantile(confidence, ends)
     implied = tuple(
-        proportion(float(rate), float(variance), ends * float(share), quantile(confidence, ends))
+        proportion(float(rate), float(variance), ends * float(share), z, noisy=pairs.noisy)
         for rate, variance, share in zip(fit.rates, variances, tally.shares, strict=True)
     )
     twice = np.concatenate([pairs.weight, pairs.weight])

@@ -55,7 +55,9 @@ def quantile(confidence: float, ends: float) -> float:
     )
 
 
-def proportion(value: float, variance: float, count: float, z: float) -> Estimate:
+def proportion(
+    value: float, variance: float, count: float, z: float, *, noisy: bool = False
+) -> Estimate:
     """Wilson's interval of a proportion, from an estimate and its variance.
 
     An estimate v with variance V is worth v(1 − v)/V independent trials. Few errors give
@@ -67,6 +69,11 @@ def proportion(value: float, variance: float, count: float, z: float) -> Estimat
     which leaves N as it is when it is near `count` and gives `count` when no error was
     seen. Wilson's interval with N trials is the set of proportions that a score test
     does not reject.
+
+    That supposes a variance that vanishes with the errors. Noise in the judgements does
+    not vanish. Where they are `noisy` the interval is extended to hold v ± z√V as well:
+    with σ = .5 on 2,500 pairs of Pendigits and an accuracy of .998, coverage rises from 83%
+    to 99%.
 
     Examples
     --------
@@ -84,7 +91,11 @@ def proportion(value: float, variance: float, count: float, z: float) -> Estimat
     shrink = 1 / (1 + z * z / trials)
     middle = shrink * (value + z * z / (2 * trials))
     half = shrink * z * math.sqrt(value * (1 - value) / trials + (z / (2 * trials)) ** 2)
-    return Estimate(value, min(max(middle - half, 0.0), value), max(min(middle + half, 1.0), value))
+    low, high = middle - half, middle + half
+    if noisy:
+        low = min(low, value - z * math.sqrt(variance))
+        high = max(high, value + z * math.sqrt(variance))
+    return Estimate(value, min(max(low, 0.0), value), max(min(high, 1.0), value))
 
 
 def hull(estimates: Iterable[Estimate]) -> Estimate:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 class JudgedPairs:
     """n pairs with both outputs and one judgement at least; NaN is "not given".
 
-    Weights are scaled to a mean of one.
+    Weights are scaled to a mean of one. Judgements are noisy if no posteriors produce some.
     """
 
     z: Floats
@@ -30,6 +30,7 @@ class JudgedPairs:
     difference: Floats
     weight: Floats
     dependence: Dependence
+    noisy: bool
 
     @classmethod
     def of(
@@ -60,7 +61,8 @@ class JudgedPairs:
             row = int(neither.argmax())
             raise ValueError(f"labels have no judgement in row {row}: drop such pairs")
         dependence = Dependence.of(items, n)
-        return cls(z, z_prime, told[:, 0], told[:, 1], weights_of(weight, n), dependence)
+        noisy = not bool(labels.feasible().all())
+        return cls(z, z_prime, told[:, 0], told[:, 1], weights_of(weight, n), dependence, noisy)
 
     def __len__(self) -> int:
         return len(self.z)

@@ -242,11 +242,12 @@ def _estimates(
     }
     z = quantile(confidence, ends)
     named = {
-        name: proportion(float(value), float(variance), count, z)
+        name: proportion(float(value), float(variance), count, z, noisy=pairs.noisy)
         for (name, count), value, variance in zip(counts.items(), values, variances, strict=True)
     }
     share, influence = solution.measure(lambda theta: cost_measure(costs, theta))
-    scaled = proportion(float(share[0]), float(pairs.dependence.variance(influence)[0]), ends, z)
+    variance = float(pairs.dependence.variance(influence)[0])
+    scaled = proportion(float(share[0]), variance, ends, z, noisy=pairs.noisy)
     named["expected_cost"] = Estimate(
         *(x * max(costs) for x in (scaled.value, scaled.low, scaled.high))
     )

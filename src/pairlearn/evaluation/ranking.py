@@ -110,7 +110,8 @@ def area_under_curve(pairs: JudgedPairs, confidence: float) -> Estimate:
     variance = float(pairs.dependence.variance(influence))
     ends = pairs.effective_ends
     count = ends / 2 * total
-    return proportion((1 + ratio) / 2, variance, count, quantile(confidence, ends))
+    z = quantile(confidence, ends)
+    return proportion((1 + ratio) / 2, variance, count, z, noisy=pairs.noisy)
 
 
 def _terms(pairs: JudgedPairs) -> tuple[Floats, Floats]:

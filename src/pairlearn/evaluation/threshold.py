@@ -94,7 +94,7 @@ def choose_threshold(
     # Few items widen the simultaneous quantile in the proportion of a single one.
     z *= quantile(confidence, ends) / quantile(confidence, 1e12)
     variance = float(pairs.dependence.variance(influences[:, best]))
-    scaled = proportion(float(values[best]), variance, ends, z)
+    scaled = proportion(float(values[best]), variance, ends, z, noisy=pairs.noisy)
     most = max(costs)
     estimate = Estimate(scaled.value * most, scaled.low * most, scaled.high * most)
     return ThresholdChoice(float(candidates[best]), estimate, candidates, values * most)

@@ -21,6 +21,9 @@ _WANTED = {
     "text": "text",
 }
 
+BUFFER = 1 << 16
+"""Bytes of each column that are read ahead."""
+
 
 def import_parquet() -> tuple[Any, Any]:
     """The modules pyarrow and pyarrow.parquet.
@@ -112,7 +115,13 @@ class ParquetSource:
 
     def _open(self) -> Any:
         try:
-            return self._parquet.ParquetFile(self.path, page_checksum_verification=True)
+            # By default pyarrow keeps all that it has read until the file is closed.
+            return self._parquet.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=BUFFER,
+                page_checksum_verification=True,
+            )
         except self._failures() as error:
             raise self._damaged(error) from None
 

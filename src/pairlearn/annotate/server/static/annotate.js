@@ -178,6 +178,7 @@ async function send(values, cantSay) {
   busy = true;
   at("pair").setAttribute("aria-busy", "true");
   document.body.classList.add("sending");
+  say("");
   const pair = task.pair;
   const share = (value) => (value === null ? null : value / 100);
   given.set(pair, { ...values, note: at("note").value });

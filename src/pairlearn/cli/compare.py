@@ -1,0 +1,187 @@
+"""``pairlearn compare``: rank risks and corrections on one's own pairs, without labels.
+
+Exit codes: 0 all is well, 2 the request was wrong or a file is no such table.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairlearn.atomic import replacing
+from pairlearn.cli.refusals import refusing
+
+if TYPE_CHECKING:
+    from pairlearn.comparison import Comparison
+    from pairlearn.comparison.study import Progress
+
+__all__ = ["compare"]
+
+
+class Majority(StrEnum):
+    """The larger class."""
+
+    positive = "positive"
+    negative = "negative"
+
+
+class Model(StrEnum):
+    """The network."""
+
+    mlp_bn = "mlp-bn"
+    mlp = "mlp"
+    linear = "linear"
+
+
+def compare(
+    items: Annotated[Path, typer.Argument(help="Table of items: .csv, .parquet or .npy.")],
+    pairs: Annotated[Path, typer.Argument(help="Table of judgements: .csv or .parquet.")],
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names, with commas between; 'sconf' is all corrections. [default: all]"),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Parts that the items are split into.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Splits; more are steadier and slower.")] = 1,
+    model: Annotated[Model, typer.Option(help="The network.")] = Model.mlp_bn,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the pairs. [default: as fit]", min=1)
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Of Adam; as `fit` would choose it if not given.")
+    ] = None,
+    prior: Annotated[
+        float | None, typer.Option(help="Share of positives. [default: estimated]")
+    ] = None,
+    majority: Annotated[Majority | None, typer.Option(help="The larger class, if known.")] = None,
+    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    noisy: Annotated[bool, typer.Option("--noisy", help="Admit values out of range.")] = False,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Write the ranking: .csv.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the best method alone.")] = False,
+) -> None:
+    """Which method? Rank all of them on your own pairs by cross-validation, without labels.
+
+    Accuracies are as the annotator sees them, on pairs that no model was trained on. The
+    intervals of the differences hold all together; methods whose interval contains 0 are ties.
+
+    \b
+    Examples:
+      pairlearn compare items.csv pairs.csv
+      pairlearn compare items.csv pairs.csv --model linear --epochs 50 --out ranking.csv
+      pairlearn compare items.npy pairs.parquet --methods likelihood,sconfconfdiff-abs --json
+
+    Exit codes: 0 done, 2 wrong request or unreadable file.
+    """  # noqa: D301
+    from pairlearn.tables import read_items, read_pairs
+
+    with refusing("compare"):
+        if out is not None and out.suffix != ".csv":
+            raise ValueError(f"--out {out.name} must end in .csv")
+        run = _runner()
+        known, table = read_items(items), read_pairs(pairs, noisy=noisy)
+        ends = table.positions(known)
+        with _bar(hidden=as_json or quiet) as progress:
+            found = run(
+                known.features,
+                ends,
+                _labels(table),
+                weight=table.weight,
+                preference=table.preference,
+                methods=None if methods is None else [m.strip() for m in methods.split(",")],
+                prior="estimate" if prior is None else prior,
+                majority=None if majority is None else majority.value,
+                folds=folds,
+                repeats=repeats,
+                model=model.value,
+                epochs="auto" if epochs is None else epochs,
+                learning_rate="auto" if learning_rate is None else learning_rate,
+                confidence=confidence,
+                seed=seed,
+                device=device,
+                progress=progress,
+            )
+        if out is not None:
+            _write(found, out)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    elif quiet:
+        typer.echo(found.best.name)
+    else:
+        _show(found, out)
+
+
+def _runner() -> Any:
+    try:
+        from pairlearn.comparison import compare as run
+    except ImportError:
+        raise ImportError(
+            'compare needs scikit-learn: pip install "pairlearn[estimators]"'
+        ) from None
+    return run
+
+
+def _labels(table: Any) -> Any:
+    """Labels with their noise; an array where some rows have a preference alone."""
+    return table.labels() if bool(table.judged.all()) else table.to_array()
+
+
+@contextmanager
+def _bar(*, hidden: bool) -> Iterator[Progress | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("training", total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def _write(found: Comparison, path: Path) -> None:
+    ends = ("value", "low", "high")
+    names = [f"{what}_{end}" for what in ("accuracy", "difference") for end in ends]
+    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["method", *(name.removesuffix("_value") for name in names), "tie"])
+        for row in found.rows:
+            told = [getattr(what, end) for what in (row.accuracy, row.difference) for end in ends]
+            rows.writerow([row.name, *told, str(row.tie).lower()])
+
+
+def _show(found: Comparison, out: Path | None) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    grid = Table("method", "accuracy", "less than the best by")
+    for place, cells in enumerate(found.table()):
+        near = place == 0 or found.rows[place].tie
+        grid.add_row(*map(escape, cells), style="bold" if place == 0 else "" if near else "dim")
+    console.print(grid)
+    lost = f", {found.dropped:,} lost between folds" if found.dropped else ""
+    prior = "" if found.prior is None else f"; class prior {found.prior:.3f}"
+    console.print(
+        f"{found.pairs:,} judgements, {found.tested:,} held out in {found.folds} folds × "
+        f"{found.repeats}{lost}{prior}. Accuracy as the annotator sees it; {found.confidence:.0%} "
+        "intervals, those of the differences all together."
+    )
+    ties = ", ".join(found.ties)
+    rest = f"cannot be told from it: {ties}" if ties else "no other comes near it"
+    console.print(f"best: [bold]{found.best.name}[/]; {rest}")
+    for warning in found.warnings:
+        console.print(f"[yellow]warning[/] {escape(warning)}")
+    if out is not None:
+        console.print(f"ranking: {escape(str(out))}")

@@ -1,0 +1,113 @@
+"""Files of items whose class is known: ``id`` and ``class``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.tables import ItemTable, TableError
+from pairlearn.tables.errors import placed, shown
+from pairlearn.tables.ids import Ids, check_unique, find_rows, same_kind
+from pairlearn.tables.layout import Source, open_source, suffix_of
+
+__all__ = ["Labelled", "read_labelled"]
+
+USUAL = ((-1, 1), (0, 1))
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Items of known class.
+
+    Attributes
+    ----------
+    rows : array of int
+        Which items.
+    positive : array of bool
+        Whether they are of the positive class.
+    classes : array of shape (2,)
+        The negative and the positive class.
+    """
+
+    rows: NDArray[np.int64]
+    positive: NDArray[np.bool_]
+    classes: NDArray[Any]
+
+
+def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> Labelled:
+    r"""Read the classes of some items.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.csv`` or ``.parquet`` file with the columns ``id`` and ``class``; other
+        columns are ignored. Classes are two whole numbers or two words.
+    items : ItemTable
+        Where the ids are found.
+    positive : str, optional
+        The positive class; of two numbers, the larger one if not given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "known.csv")
+    ...     _ = path.write_text("id,class\n7,spam\n8,ham\n")
+    ...     read_labelled(path, ItemTable([8, 7], [[0.5], [1.5]]), positive="spam").rows
+    array([1, 0])
+    """
+    source = open_source(path, suffix_of(path, "labelled items", (".csv", ".parquet")))
+    for name in ("id", "class"):
+        if name not in source.names:
+            found = ", ".join(map(shown, source.names[:8]))
+            raise TableError(f"{source.header_place}: no column {name!r}; the columns are {found}")
+    ids, said = _columns(source)
+    with placed(source.place):
+        check_unique("id", ids)
+    rows = find_rows(ids, items.ids)
+    if (rows < 0).any():
+        row = int((rows < 0).argmax())
+        raise TableError(f"{source.place(row)}: id {shown(ids[row].item())} is not among the items")
+    classes = _classes(path, said, positive)
+    return Labelled(rows, np.asarray(said == classes[1]), classes)
+
+
+def _columns(source: Source) -> tuple[Ids, Ids]:
+    parts = list(source.exact_batches({"id": "id", "class": "id"}))
+    if not parts:
+        raise TableError(f"{source.path} has a header but no rows")
+    ids: Any = np.concatenate(same_kind([part["id"] for part in parts]))
+    said: Any = np.concatenate(same_kind([part["class"] for part in parts]))
+    return ids, said
+
+
+def _classes(path: Path, said: Ids, positive: str | None) -> NDArray[Any]:
+    """The negative and the positive class."""
+    found = np.unique(said).tolist()
+    if len(found) > 2:
+        listed = ", ".join(shown(name) for name in found[:5])
+        raise TableError(f"{path}: the column 'class' has {len(found)} classes, {listed}; give two")
+    if len(found) == 1 and said.dtype.kind == "i":
+        usual = [pair for pair in USUAL if found[0] in pair]
+        found = list(usual[0]) if usual else found
+    if len(found) == 1:
+        raise TableError(
+            f"{path}: all items are of the class {shown(found[0])}: give items of both classes"
+        )
+    if positive is None:
+        if said.dtype.kind != "i":
+            raise ValueError(
+                f"{path}: the classes are {shown(found[0])} and {shown(found[1])}: say which one "
+                f"is positive, as in --positive {found[1]}"
+            )
+        return np.array(found)
+    named = [str(name) for name in found]
+    if positive not in named:
+        raise ValueError(
+            f"--positive {positive} is not in {path}: the classes are {named[0]} and {named[1]}"
+        )
+    return np.array(found[::-1] if positive == named[0] else found)

@@ -1,0 +1,295 @@
+"""What ``pairlearn fit`` does between reading its files and writing the model."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.cli.labelled import Labelled
+from pairlearn.diagnostics import Finding
+from pairlearn.diagnostics import check as check_table
+from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.tables import ItemTable, PairTable
+
+if TYPE_CHECKING:
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.progress import Progress
+
+__all__ = [
+    "DivergedError",
+    "Inputs",
+    "Measured",
+    "Unmeasured",
+    "as_options",
+    "count_kinds",
+    "diagnose",
+    "digest",
+    "fit_pairs",
+    "measure",
+]
+
+PARAMETERS = ("annotator_prior", "target_prior", "majority", "prior", "learning_rate", "epochs")
+RANGES = {"similarity-range", "difference-range"}
+"""Findings that ``--noisy`` admits."""
+TOLD_BY_LABELS = {"needs-majority", "needs-prior", "ranking-only"}
+"""Findings that some known classes settle."""
+SHOWN = 3
+
+
+class DivergedError(Exception):
+    """The loss is not a number any more."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What there is to learn from.
+
+    Attributes
+    ----------
+    items : ItemTable
+        The items, as they are in their file.
+    table : PairTable
+        The judgements.
+    ends : array of shape (n, 2)
+        Rows of the items that were judged.
+    labelled : Labelled or None
+        Items of known class.
+    """
+
+    items: ItemTable
+    table: PairTable
+    ends: NDArray[np.int64]
+    labelled: Labelled | None
+
+    @property
+    def by_row(self) -> ItemTable:
+        """The items with their rows as ids, which a `PairClassifier` looks up."""
+        return ItemTable.trusted(np.arange(len(self.items)), self.items.features, self.items.names)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An accuracy on held-out pairs.
+
+    Attributes
+    ----------
+    accuracy : AccuracyEstimate
+        Of a model that was fitted to the pairs for training alone.
+    training, held_out, dropped : int
+        Pairs for training, for measuring, and for neither.
+    """
+
+    accuracy: AccuracyEstimate
+    training: int
+    held_out: int
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """Why there is no accuracy."""
+
+    reason: str
+
+
+def diagnose(
+    table: PairTable,
+    items: ItemTable,
+    *,
+    prior: float | None,
+    majority: Literal["positive", "negative"] | None,
+    noisy: bool,
+    labelled: bool,
+    names: tuple[str, str],
+) -> list[str]:
+    """Look the judgements over: an error if they cannot be used, else warnings in short.
+
+    Parameters
+    ----------
+    table, items, prior, majority
+        As in `pairlearn.diagnostics.check`.
+    noisy : bool
+        Values out of range are no error.
+    labelled : bool
+        Some classes are known.
+    names : (str, str)
+        Of both files, for the command that says more.
+    """
+    report = check_table(table, items=items, prior=prior, majority=majority)
+    settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
+    errors = [found for found in report.of("error") if found.code not in settled]
+    more = f"pairlearn check {names[1]} --items {names[0]}"
+    if errors:
+        lines = [f"  {_in_short(found)}" for found in errors[:SHOWN]]
+        if len(errors) > SHOWN:
+            lines.append(f"  … and {len(errors) - SHOWN} more")
+        raise ValueError(
+            "\n".join([f"{names[1]} cannot be used as it is:", *lines, f"`{more}` says more"])
+        )
+    return [_in_short(found) for found in report.of("warning") if found.code not in settled]
+
+
+def fit_pairs(
+    classifier: PairClassifier,
+    inputs: Inputs,
+    progress: Progress | None,
+    rows: Any = slice(None),
+    without: NDArray[np.int64] | None = None,
+) -> list[str]:
+    """Fit to some rows of the table, and say what it warned of.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        What to fit; it is given the items.
+    inputs : Inputs
+        What to learn from.
+    progress : callable or None
+        Called after each epoch.
+    rows : slice or mask
+        Of the table.
+    without : array of int, optional
+        Items whose class must not be told.
+    """
+
+    def watch(epochs: int, row: dict[str, float]) -> None:
+        if not math.isfinite(row["risk"]):
+            raise DivergedError(
+                f"training diverged: the loss is {row['risk']} in epoch {row['epoch']:.0f}; try a "
+                "lower --learning-rate"
+            )
+        if progress is not None:
+            progress(epochs, row)
+
+    table, told = inputs.table[rows], inputs.labelled
+    known = None
+    if told is not None:
+        kept = np.ones(len(told.rows), bool) if without is None else ~np.isin(told.rows, without)
+        if kept.any():
+            known = told.rows[kept], np.where(told.positive[kept], 1, -1)
+    classifier.set_params(preprocessor=inputs.by_row)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            classifier.fit(
+                inputs.ends[rows],
+                table,
+                sample_weight=table.weight,
+                preference=table.preference,
+                labelled=known,
+                progress=watch,
+            )
+        except ValueError as error:
+            raise ValueError(as_options(str(error))) from None
+    classifier.set_params(preprocessor=None)  # a model has no use for its training items
+    if told is not None:
+        classifier.classes_ = told.classes
+    return [as_options(str(warning.message)) for warning in caught]
+
+
+def measure(
+    classifier: PairClassifier,
+    inputs: Inputs,
+    fraction: float,
+    seed: int,
+    prior: float | None,
+    progress: Progress | None,
+) -> Measured | Unmeasured:
+    """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
+    from pairlearn.estimators.holdout import hold_out_items
+
+    table = inputs.table
+    training, held_out = hold_out_items(inputs.ends, fraction, seed)
+    dropped = int((~training & ~held_out).sum())
+    held_out &= table.judged
+    if _kinds(table[training]) != _kinds(table) or held_out.sum() < 2:
+        return Unmeasured(
+            "there are too few pairs, or their items recur too often, to hold some out"
+        )
+    held = table[held_out]
+    fit_pairs(classifier, inputs, progress, training, without=inputs.ends[held_out].ravel())
+    z = classifier.decision_function(inputs.by_row)[inputs.ends[held_out]]
+    both = {"similarity", "difference"} <= _kinds(held)
+    try:
+        accuracy = estimate_accuracy(
+            z[:, 0],
+            z[:, 1],
+            held.labels(),
+            weight=held.weight,
+            items=inputs.ends[held_out],
+            prior=None if both else prior,
+        )
+    except ValueError as error:
+        return Unmeasured(as_options(str(error)))
+    return Measured(accuracy, int(training.sum()), len(held), dropped)
+
+
+def count_kinds(inputs: Inputs) -> dict[str, int]:
+    """Rows by what they say, items that were judged, and items of known class."""
+    table = inputs.table
+    s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
+    return {
+        "items": len(np.unique(inputs.ends)),
+        "both": int((s & c).sum()),
+        "similarity_only": int((s & ~c).sum()),
+        "difference_only": int((c & ~s).sum()),
+        "preference_only": int((~s & ~c).sum()),
+        "labelled": 0 if inputs.labelled is None else len(inputs.labelled.rows),
+    }
+
+
+def as_options(text: str) -> str:
+    """A message about parameters as one about options of the command line.
+
+    Examples
+    --------
+    >>> as_options("pass prior=, or majority='positive' or 'negative'; see target_prior=0.1")
+    "pass --prior, or --majority 'positive' or 'negative'; see --target-prior 0.1"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        space = " " if found[2] else ""
+        return f"--{found[1].replace('_', '-')}{space}{found[2]}"
+
+    return re.sub(rf"\b({'|'.join(PARAMETERS)})=([^\s,;:]?)", option, text)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a").write_bytes(b"abc")
+    ...     digest(Path(folder, "a"))[:16]
+    'ba7816bf8f01cfea'
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _kinds(table: PairTable) -> set[str]:
+    found = {
+        "similarity": ~np.isnan(table.similarity),
+        "difference": ~np.isnan(table.difference),
+        "preference": np.zeros(1) if table.preference is None else table.preference,
+    }
+    return {name for name, given in found.items() if given.any()}
+
+
+def _in_short(found: Finding) -> str:
+    """A finding's first sentence, and the first rows that it is about."""
+    text = found.message.split(". ")[0].rstrip(".")
+    where = [f"row {', '.join(map(str, found.rows[:SHOWN]))}"] if found.rows else []
+    where += [", ".join(map(str, found.ids[:SHOWN]))] if found.ids else []
+    more = ", …" if where and found.count > SHOWN else ""
+    return f"{found.code}: {text}" + (f" ({'; '.join(where)}{more})" if where else "")

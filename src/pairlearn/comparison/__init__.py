@@ -1,0 +1,21 @@
+"""Which risk and which correction to choose: cross-validated, and without a label.
+
+All methods are trained on the same folds of the user's own pairs, and their accuracies,
+as the annotator sees them, are estimated on the pairs that were held out.
+"""
+
+from pairlearn.comparison.comparing import compare
+from pairlearn.comparison.folds import Folds, split_items
+from pairlearn.comparison.methods import default_methods
+from pairlearn.comparison.report import Comparison, MethodResult
+from pairlearn.comparison.training import Decide
+
+__all__ = [
+    "Comparison",
+    "Decide",
+    "Folds",
+    "MethodResult",
+    "compare",
+    "default_methods",
+    "split_items",
+]

@@ -1,0 +1,56 @@
+"""A small fitted model and the files around it, for tests of the commands that use one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
+
+from pairlearn.cli import app
+from pairlearn.estimators import PairClassifier
+from pairlearn.simulation import Simulation, simulate
+from pairlearn.tables import ItemTable
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def plain(text: str) -> str:
+    """What was printed, whatever the width of the terminal."""
+    return " ".join(text.split())
+
+
+def simulated(folder: Path, seed: int, **options: Any) -> Simulation:
+    """Items, pairs and truth in a folder, and what they are."""
+    made = simulate(**({"pairs": 200, "prior": 0.3, "seed": seed} | options))
+    made.write(folder)
+    return made
+
+
+def fitted(made: Simulation, epochs: int = 30, **options: Any) -> PairClassifier:
+    """A linear classifier of a simulation, with the names of its features."""
+    items = ItemTable(None, made.items.features, made.items.names)
+    classifier = PairClassifier(
+        model="linear", epochs=epochs, learning_rate=0.02, random_state=0, preprocessor=items,
+        **options,
+    )  # fmt: skip
+    classifier.fit(made.pairs.ids(), made.pairs.labels())
+    return classifier.set_params(preprocessor=None)
+
+
+def probability(classifier: PairClassifier, features: NDArray[Any]) -> NDArray[np.float64]:
+    """P(positive) by the definition: standardise, one matrix product, shift, logistic."""
+    state = {
+        name: value.double().numpy() for name, value in classifier.module_.state_dict().items()
+    }
+    x = (features.astype(np.float64) - classifier.mean_) / classifier.scale_
+    if "norms.0.weight" in state:
+        spread = np.sqrt(state["norms.0.running_var"] + 1e-5)
+        x = (x - state["norms.0.running_mean"]) / spread
+        x = x * state["norms.0.weight"] + state["norms.0.bias"]
+    z = x @ state["layers.0.weight"][0] + state["layers.0.bias"]
+    return np.asarray(1 / (1 + np.exp(-(classifier.sign_ * z + classifier.shift_))))

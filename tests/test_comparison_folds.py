@@ -1,0 +1,96 @@
+"""Folds of items: what trains, what tests, and what is lost."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn.comparison import Folds, split_items
+
+Graph = tuple[int, list[tuple[int, int]]]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    items = draw(st.integers(2, 14))
+    edge = st.tuples(st.integers(0, items - 1), st.integers(0, items - 1))
+    return items, draw(st.lists(edge.filter(lambda e: e[0] != e[1]), min_size=1, max_size=25))
+
+
+@given(graphs(), st.integers(2, 5), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_masks_by_brute_force(graph: Graph, count: int, seed: int) -> None:
+    items, pairs = graph
+    folds = split_items(np.array(pairs), items, count, seed)
+    assert folds.of_item.shape == (items,)
+    assert set(folds.of_item.tolist()) <= set(range(count))
+    tested = 0
+    for fold in range(count):
+        inside = {i for i in range(items) if folds.of_item[i] == fold}
+        tests, trains = folds.tests(fold), folds.trains(fold)
+        assert tests.tolist() == [a in inside and b in inside for a, b in pairs]
+        assert trains.tolist() == [a not in inside and b not in inside for a, b in pairs]
+        seen = {i for row in np.flatnonzero(trains) for i in pairs[row]}
+        assert not seen & {i for row in np.flatnonzero(tests) for i in pairs[row]}
+        tested += int(tests.sum())
+    assert tested + folds.dropped == len(pairs)
+
+
+def test_nothing_is_lost_where_components_fit() -> None:
+    rng = np.random.default_rng(0)
+    pairs: list[tuple[int, int]] = []
+    items = 0
+    for size in rng.integers(2, 7, size=60):  # chains, some of their pairs judged twice
+        chain = [(items + i, items + i + 1) for i in range(size - 1)]
+        pairs += chain + chain[: int(rng.integers(0, 2))]
+        items += int(size)
+    folds = split_items(rng.permutation(pairs), items, 5)
+    assert folds.dropped == 0
+    sizes = [int(folds.tests(fold).sum()) for fold in range(5)]
+    assert max(sizes) - min(sizes) <= 2  # the smallest components come last and even out
+
+
+def test_distinct_items_are_split_evenly_and_differently_by_seed() -> None:
+    pairs = np.arange(206).reshape(103, 2)
+    one, same, other = (split_items(pairs, 206, 5, seed) for seed in (0, 0, 1))
+    assert sorted(int(one.tests(fold).sum()) for fold in range(5)) == [20, 20, 21, 21, 21]
+    assert one.dropped == 0
+    assert (one.of_item == same.of_item).all()
+    assert (one.of_item != other.of_item).any()
+
+
+def test_a_bridge_between_two_cliques_is_the_cut() -> None:
+    clique = list(combinations(range(6), 2))
+    pairs = clique + [(a + 6, b + 6) for a, b in clique] + [(2, 8)]
+    ends = np.array(pairs)
+    # The best of all 2^12 splits with at most 1.05 of half of the ends on either side.
+    best = min(
+        sum(side[a] != side[b] for a, b in pairs)
+        for side in product((0, 1), repeat=12)
+        if abs(sum(np.array(side)[ends].ravel()) - len(pairs)) <= 0.05 * len(pairs)
+    )
+    assert best == 1
+    for seed in range(5):
+        assert split_items(ends, 12, 2, seed).dropped == 1
+
+
+def test_a_ring_loses_little_and_random_pairs_less_than_a_random_split() -> None:
+    ring = np.stack([np.arange(100), np.roll(np.arange(100), 1)], 1)
+    assert split_items(ring, 100, 4).dropped <= 10  # 4 at best, about 75 at random
+    rng = np.random.default_rng(1)
+    pairs = rng.integers(0, 300, size=(400, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    folds = split_items(pairs, 300, 5)
+    at_random = Folds(rng.integers(0, 5, 300), pairs, 5)
+    assert folds.dropped < 0.6 * at_random.dropped
+    ends = np.bincount(folds.of_item[pairs].ravel(), minlength=5)
+    assert ends.max() <= 1.1 * ends.mean()
+
+
+def test_one_fold_is_refused() -> None:
+    with pytest.raises(ValueError, match="folds must be at least 2; got 1"):
+        split_items([[0, 1]], 2, folds=1)
