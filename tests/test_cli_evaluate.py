@@ -159,7 +159,7 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
     simulated(tmp_path, seed=0)
     result = run(
         "fit", tmp_path / "items.csv", tmp_path / "pairs.csv", "--out", tmp_path / "model",
-        "--model", "linear", "--epochs", 2, "--holdout", 0, "--quiet",
+        "--model", "linear", "--epochs", 20, "--learning-rate", 0.02, "--holdout", 0, "--quiet",
     )  # fmt: skip
     assert result.exit_code == 0
     warned = told(tmp_path)["warnings"]

@@ -9,6 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from model_folders import fitted, simulated
+from pairlearn import PairClassifier, estimate_accuracy
 from pairlearn.cli.plan import plan
 from pairlearn.planning import plan as make_plan
 from pairlearn.simulation import simulate
@@ -48,30 +50,21 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
     assert told["strength"] == pytest.approx(3.29, abs=0.15)
 
 
-def test_a_pilot_and_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The true log-odds as the model: its interval is what is planned by."""
-    estimators = pytest.importorskip("pairlearn.estimators")
-    made = simulate(pairs=300, prior=0.3)
-    made.write(tmp_path)
-
-    class Known:
-        @staticmethod
-        def load(folder: Path) -> type[Known]:
-            assert folder == tmp_path / "model"
-            return Known
-
-        @staticmethod
-        def decision_function(features: object) -> object:
-            return made.posterior - 0.5
-
-    monkeypatch.setattr(estimators, "PairClassifier", Known, raising=False)
+def test_a_pilot_and_a_model(tmp_path: Path) -> None:
+    """The interval of the model on the pilot is what is planned by."""
+    made = simulated(tmp_path, seed=3, pairs=300)
+    fitted(simulate(pairs=300, prior=0.3, seed=4)).save(tmp_path / "model")
     files = ("--pilot", tmp_path / "pairs.csv", "--items", tmp_path / "items.csv")
     result = run("--within", 0.005, *files, "--model", tmp_path / "model")
     assert result.exit_code == 0
-    assert "pilot: 300 pairs, accuracy 0.9" in result.stdout
+    assert "pilot: 300 pairs, accuracy 0." in result.stdout
     told = json.loads(
         run("--within", 0.005, *files, "--model", tmp_path / "model", "--json").stdout
     )
+    classifier = PairClassifier.load(tmp_path / "model")
+    logits = classifier.decision_function(made.items.features)[made.pairs.positions(made.items)]
+    known = estimate_accuracy(*logits.T, made.pairs.labels())
+    assert told["assumptions"]["low"] == pytest.approx(known.low)
     half = (told["assumptions"]["high"] - told["assumptions"]["low"]) / 2
     assert told["pairs"] == pytest.approx(300 * (half / 0.005) ** 2, abs=1)
 

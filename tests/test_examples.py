@@ -13,6 +13,8 @@ import torch
 from pages import EXAMPLES, assert_shown, read_page, run_page
 
 CANCER = EXAMPLES / "breast_cancer"
+ROOT = EXAMPLES.parent
+PAGES = [*sorted(EXAMPLES.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +67,14 @@ def test_the_command_line_is_walked_in_order():
     assert list(dict.fromkeys(commands)) == order
 
 
-@pytest.mark.parametrize("page", sorted(EXAMPLES.rglob("*.md")), ids=lambda page: page.name)
+@pytest.mark.long
+def test_the_first_page_runs(tmp_path, monkeypatch):
+    printed = [text for _, text in run_page(ROOT / "README.md", tmp_path, monkeypatch)]
+    assert "accuracy" in printed[0]
+    assert "AccuracyEstimate(value=0.9" in printed[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.name}")
 def test_links_and_images_exist(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
@@ -106,7 +115,8 @@ def test_other_seeds(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["seeds.py", "2"])
     printed = run_script(CANCER / "seeds.py", capsys)
     value, truth = numbers_after("2 seeds:", printed)
-    assert 0.93 < value < truth < 1
+    assert min(value, truth) > 0.93
+    assert abs(value - truth) < 0.05
 
 
 def test_a_loop_of_ones_own(capsys):
@@ -115,7 +125,7 @@ def test_a_loop_of_ones_own(capsys):
         name: numbers_after(name, printed)[-1]
         for name in ("pixels, all 200", "100 pairs with both", "backbone, all 200")
     }
-    # 397 images, and ten seeds gave .87 to .91, .88 to .93 and .89 to .96.
+    # 397 images, and ten seeds gave .88 to .91, .88 to .93 and .89 to .96.
     assert truth["pixels, all 200"] > 0.82
     assert truth["backbone, all 200"] > 0.86
     assert "gradients of 7 parts are those of the whole batch: True" in printed

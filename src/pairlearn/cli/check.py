@@ -7,12 +7,12 @@ wrong or the file is no table of judgements.
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from pairlearn.cli.options import Majority
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
@@ -26,13 +26,6 @@ __all__ = ["check"]
 
 FIGURES = (".png", ".svg", ".pdf")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-
-
-class Majority(StrEnum):
-    """The larger class."""
-
-    positive = "positive"
-    negative = "negative"
 
 
 def check(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.atomic import replacing
+from pairlearn.cli.options import Majority
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
     from pairlearn.comparison.study import Progress
 
 __all__ = ["compare"]
-
-
-class Majority(StrEnum):
-    """The larger class."""
-
-    positive = "positive"
-    negative = "negative"
 
 
 class Model(StrEnum):

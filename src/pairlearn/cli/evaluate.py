@@ -184,7 +184,7 @@ def _further(report: Report) -> list[str]:
     if report.mended is not None:
         lines.append(
             f"judgements mended with {report.mended.n:,} known classes: log-odds times "
-            f"{report.mended.slope:.2f}, plus {report.mended.shift:+.2f}; as they were, the "
+            f"{report.mended.slope:.2f}, shifted by {report.mended.shift:+.2f}; as they were, the "
             f"accuracy was {report.unmended}"
         )
     if report.choice is not None:

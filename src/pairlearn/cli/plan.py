@@ -131,6 +131,7 @@ def _by_model(
     within: float, pilot: Path, items: Path, model: Path, confidence: float, seed: int
 ) -> PairPlan:
     from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.streaming import log_odds
     from pairlearn.planning import plan_from_pilot
     from pairlearn.tables import read_items, read_pairs
 
@@ -139,7 +140,7 @@ def _by_model(
     table = table[table.judged]
     known = read_items(items)
     rows = table.positions(known)
-    logits = classifier.decision_function(known.features)
+    logits = log_odds(classifier, known, items)
     return plan_from_pilot(
         within,
         logits[rows[:, 0]],

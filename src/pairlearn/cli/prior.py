@@ -7,22 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pairlearn.cli.options import Majority
 from pairlearn.cli.refusals import refusing
 
 __all__ = ["prior"]
-
-
-class Majority(StrEnum):
-    """The larger class."""
-
-    positive = "positive"
-    negative = "negative"
 
 
 def prior(

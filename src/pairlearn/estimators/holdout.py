@@ -67,4 +67,4 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     held_out = last <= np.partition(last, wanted - 1)[wanted - 1]
     measured = np.zeros(size, bool)
     measured[pairs[held_out]] = True
-    return ~measured[pairs].any(1), held_out
+    return np.asarray(~measured[pairs].any(1)), held_out
