@@ -13,6 +13,7 @@ from torch import nn
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators.checks import pair_checks
+from pairlearn.simulation import simulate
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 
@@ -125,3 +126,23 @@ def test_weights_count_in_the_estimated_prior():
 @pytest.mark.parametrize("check", pair_checks(), ids=lambda check: check.__name__)
 def test_conventions(check):
     check(linear(epochs=15, batch_size=32))
+
+
+def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2)).astype(np.float32) * 100
+    pairs = np.arange(200).reshape(100, 2)
+    labels = PairLabels.from_posteriors(*(x[:, 0] > 0).astype(float)[pairs].T)
+    classifier = PairClassifier(
+        model=LogisticRegression(C=1e6), preprocessor=x, standardize=False, random_state=0
+    ).fit(pairs, labels)
+    assert np.isfinite(classifier.decision_function(x)).all()
+
+
+def test_a_table_of_items_is_predicted_with_a_preprocessor_too():
+    made = simulate(pairs=60, seed=1)
+    classifier = PairClassifier(
+        model="linear", epochs=5, preprocessor=made.items, random_state=0, device="cpu"
+    ).fit(made.pairs.ids(), made.pairs.labels())
+    by_table = classifier.predict_proba(made.items)
+    assert np.array_equal(by_table, classifier.predict_proba(made.items.ids))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from model_folders import fitted, simulated
+from model_folders import fitted, probability, simulated
 from pairlearn import PairClassifier, estimate_accuracy
 from pairlearn.cli.plan import plan
 from pairlearn.planning import plan as make_plan
@@ -62,7 +63,8 @@ def test_a_pilot_and_a_model(tmp_path: Path) -> None:
         run("--within", 0.005, *files, "--model", tmp_path / "model", "--json").stdout
     )
     classifier = PairClassifier.load(tmp_path / "model")
-    logits = classifier.decision_function(made.items.features)[made.pairs.positions(made.items)]
+    p = probability(classifier, made.items.features)[made.pairs.positions(made.items)]
+    logits = np.log(p / (1 - p))
     known = estimate_accuracy(*logits.T, made.pairs.labels())
     assert told["assumptions"]["low"] == pytest.approx(known.low)
     half = (told["assumptions"]["high"] - told["assumptions"]["low"]) / 2

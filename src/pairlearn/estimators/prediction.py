@@ -146,8 +146,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _instances(self, x: Any) -> NDArray[Any]:
         """Instances to predict, checked against those of `fit`."""
-        ids = self.preprocessor is not None and np.ndim(x) == 1
-        if ids or (hasattr(x, "ids") and hasattr(x, "features")):
+        table = hasattr(x, "ids") and hasattr(x, "features")
+        if table or (self.preprocessor is not None and np.ndim(x) == 1):
             found, names = read_instances("X", x, self.preprocessor)
             ours = getattr(self, "feature_names_in_", None)
             if names is not None and ours is not None and list(names) != list(ours):
@@ -177,7 +177,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _log_odds(self, prepared: NDArray[np.float32]) -> Floats:
         if is_scikit_learn(self.model):
             column = list(self.estimator_.classes_).index(1)
-            p = np.clip(self.estimator_.predict_proba(prepared)[:, column], 1e-12, 1 - 1e-12)
+            p = self.estimator_.predict_proba(prepared)[:, column].astype(np.float64)
+            p = np.clip(p, 1e-12, 1 - 1e-12)  # in float32 the upper end would be 1
             z: Floats = np.log(p) - np.log1p(-p)
         else:
             z = module_logits(self.module_, prepared)

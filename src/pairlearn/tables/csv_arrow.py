@@ -69,7 +69,10 @@ def fast_columns(
     try:
         table = pyarrow.csv.read_csv(
             pyarrow.BufferReader(block),
-            pyarrow.csv.ReadOptions(column_names=[str(column) for column in range(len(names))]),
+            # Its threads and torch's end in an abort, now and then, when the process does.
+            pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=[str(column) for column in range(len(names))]
+            ),
             pyarrow.csv.ParseOptions(quote_char=False, double_quote=False),
             pyarrow.csv.ConvertOptions(
                 include_columns=list(at.values()),
