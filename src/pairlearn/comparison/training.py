@@ -99,6 +99,7 @@ def train_together(
         batch_size=recipe.batch_size,
         device=recipe.device,
         precision=recipe.precision,
+        compiled=False,  # compiling takes longer than most trainings of one table
         objective=None if equal else _Weighted(risks, said.weight, device, dtype),
     )
     average = WeightAverage(fleet.network)

@@ -144,6 +144,7 @@ def _train(
         batch_size=recipe.batch_size,
         device=recipe.device,
         precision=recipe.precision,
+        compiled=False,  # compiling takes longer than most trainings of one table
         objective=objective,
     )
     average = WeightAverage(fleet.network)
