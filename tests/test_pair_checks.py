@@ -384,7 +384,7 @@ def test_a_broken_estimator_is_caught(kind: type[Good], name: str, message: str)
 
 def test_every_check_catches_something() -> None:
     untested = set(CHECKS) - {name for _, name, _ in BROKEN}
-    assert untested == {"check_data_frames"}  # pandas is not among the test requirements
+    assert untested == {"check_data_frames"}
 
 
 def test_all_failures_are_told_at_once() -> None:
