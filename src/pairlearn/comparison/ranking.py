@@ -16,14 +16,13 @@ the best, whichever it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.evaluation.decisions import Decisions, fit_decisions
+from pairlearn.evaluation.decisions import accuracy_of, agreeing, fit_decisions
 from pairlearn.evaluation.estimate import Estimate, proportion, quantile
 from pairlearn.evaluation.judged import JudgedPairs
 from pairlearn.labels import PairLabels
@@ -96,7 +95,7 @@ def rank(
         fit_decisions(replace(first, z=z[:, 0], z_prime=z[:, 1]), 0.0, prior, confidence)
         for z in outputs
     ]
-    measured = [one.measure(_accuracy) for one in _agreeing(found)]
+    measured = [one.measure(accuracy_of) for one in agreeing(found)]
     values = np.array([value[0] for value, _ in measured])
     influences = np.concatenate([influence for _, influence in measured], axis=1)
     variances = first.dependence.variance(influences)
@@ -165,28 +164,3 @@ def _difference(value: float, variance: float, count: float, z: float) -> Estima
     """
     half = z * float(np.sqrt(variance + 1 / count**2))
     return Estimate(value, max(value - half, -1.0), min(value + half, 1.0))
-
-
-def _agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:
-    """One solution for each classifier: of several, the one with the others' prior.
-
-    A classifier that hardly decides leaves open which class is which, and the one that
-    separates the classes best tells.
-    """
-    sharpest = max((several[0] for several in found), key=_separation)
-    return [min(several, key=lambda one: abs(_prior(one) - _prior(sharpest))) for several in found]
-
-
-def _separation(solution: Decisions) -> float:
-    q, p, o = solution.theta
-    return float(q * (1 - q) * (p - o))
-
-
-def _prior(solution: Decisions) -> float:
-    q, p, o = solution.theta
-    return float(q * p + (1 - q) * o)
-
-
-def _accuracy(theta: NDArray[Any]) -> NDArray[Any]:
-    q, p, o = theta
-    return np.array([q * p + (1 - q) * (1 - o)])

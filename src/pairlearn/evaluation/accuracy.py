@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pairlearn.evaluation.decisions import fit_decisions
+from pairlearn.evaluation.decisions import accuracy_of, fit_decisions
 from pairlearn.evaluation.estimate import hull, proportion, quantile
 from pairlearn.evaluation.judged import JudgedPairs, check_confidence, check_prior
 from pairlearn.labels import PairLabels
@@ -81,6 +78,7 @@ def estimate_accuracy(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> z, z_prime = rng.normal(size=(2, 500))
     >>> r, r_prime = 1 / (1 + np.exp(-4 * z)), 1 / (1 + np.exp(-4 * z_prime))
@@ -97,7 +95,7 @@ def estimate_accuracy(
     z = quantile(confidence, ends)
     estimates = []
     for solution in fit_decisions(pairs, 0.0, prior, confidence):
-        value, influence = solution.measure(_accuracy)
+        value, influence = solution.measure(accuracy_of)
         variance = pairs.dependence.variance(influence)
         estimates.append(
             proportion(float(value[0]), float(variance[0]), ends, z, noisy=pairs.noisy)
@@ -105,8 +103,3 @@ def estimate_accuracy(
     result = hull(estimates)
     method = "likelihood" if prior is None else "likelihood, prior given"
     return AccuracyEstimate(result.value, result.low, result.high, method, len(pairs))
-
-
-def _accuracy(theta: NDArray[Any]) -> NDArray[Any]:
-    q, p, o = theta
-    return np.array([q * p + (1 - q) * (1 - o)])

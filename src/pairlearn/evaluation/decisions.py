@@ -7,7 +7,7 @@ is a function of these three.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -23,7 +23,7 @@ from pairlearn.evaluation.levels import (
     start_rates,
 )
 
-__all__ = ["Decisions", "fit_decisions"]
+__all__ = ["Decisions", "accuracy_of", "agreeing", "fit_decisions"]
 
 Floats = NDArray[np.float64]
 Measure = Callable[[NDArray[Any]], NDArray[Any]]
@@ -106,3 +106,29 @@ def _decisions(tally: LevelTally, rates: Floats, prior: float | None) -> Decisio
         [fit.share_influence[:, 1], fit.rate_influence[:, 1], fit.rate_influence[:, 0]]
     )
     return Decisions(theta, influence, fit.log_likelihood + surprise)
+
+
+def accuracy_of(theta: NDArray[Any]) -> NDArray[Any]:
+    """Accuracy q p + (1 − q)(1 − o) of decisions, in the shape that `measure` takes."""
+    q, p, o = theta
+    return np.array([q * p + (1 - q) * (1 - o)])
+
+
+def agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:
+    """One solution for each set of decisions: of several, the one with the prior of the others.
+
+    Decisions that hardly vary leave open which class is which; those that separate the
+    classes best tell.
+    """
+    sharpest = max((several[0] for several in found), key=_separation)
+    return [min(several, key=lambda one: abs(_prior(one) - _prior(sharpest))) for several in found]
+
+
+def _separation(solution: Decisions) -> float:
+    q, p, o = solution.theta
+    return float(q * (1 - q) * (p - o))
+
+
+def _prior(solution: Decisions) -> float:
+    q, p, o = solution.theta
+    return float(q * p + (1 - q) * o)

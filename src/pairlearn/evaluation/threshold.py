@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.evaluation.decisions import Decisions, fit_decisions
+from pairlearn.evaluation.decisions import agreeing, fit_decisions
 from pairlearn.evaluation.estimate import Estimate, proportion, quantile
 from pairlearn.evaluation.judged import JudgedPairs, check_confidence, check_prior
 from pairlearn.evaluation.measures import check_cost, cost_measure
@@ -84,7 +84,7 @@ def choose_threshold(
     costs = check_cost(cost)
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
     candidates = _candidates(pairs)
-    solutions = _consistent([fit_decisions(pairs, float(t), prior, confidence) for t in candidates])
+    solutions = agreeing([fit_decisions(pairs, float(t), prior, confidence) for t in candidates])
     measured = [s.measure(lambda theta: cost_measure(costs, theta)) for s in solutions]
     values = np.concatenate([value for value, _ in measured])
     influences = np.concatenate([influence for _, influence in measured], axis=1)
@@ -112,26 +112,6 @@ def _candidates(pairs: JudgedPairs) -> NDArray[np.float64]:
         places = np.quantile(pooled[np.isfinite(pooled)], np.linspace(0, 1, CANDIDATES + 2)[1:-1])
         middle = np.unique(middle[np.searchsorted(middle, places).clip(0, len(middle) - 1)])
     return np.concatenate([[outputs[0] - 1], middle, [outputs[-1] + 1]])
-
-
-def _consistent(found: list[list[Decisions]]) -> list[Decisions]:
-    """One solution for each threshold: of several, the one with the prior of the others.
-
-    Decisions that hardly vary leave open which class is which; those at the threshold
-    that separates the classes best do not.
-    """
-    sharpest = max((several[0] for several in found), key=_separation)
-    return [min(several, key=lambda s: abs(_prior(s) - _prior(sharpest))) for several in found]
-
-
-def _separation(solution: Decisions) -> float:
-    q, p, o = solution.theta
-    return float(q * (1 - q) * (p - o))
-
-
-def _prior(solution: Decisions) -> float:
-    q, p, o = solution.theta
-    return float(q * p + (1 - q) * o)
 
 
 def _simultaneous(covariance: NDArray[np.float64], confidence: float) -> float:
