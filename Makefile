@@ -51,11 +51,12 @@ $(BIN)/python:
 
 # The studio is tested in a real browser.
 browser:
-	@test -n "$$CHROMIUM" || command -v chromium >/dev/null || { \
-	  echo "== setup: installing Chromium for the browser tests"; \
+	@{ test -n "$$CHROMIUM" || command -v chromium >/dev/null; } && \
+	  { test "$$(uname)" != Linux || command -v strace >/dev/null; } || { \
+	  echo "== setup: installing Chromium and strace for the tests of the studio"; \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
 	    --no-install-recommends chromium strace >/dev/null; } || \
-	  { echo "the browser tests need Chromium: apt-get install chromium, or set CHROMIUM"; exit 1; }; }
+	  { echo "the tests of the studio need Chromium and strace: apt-get install chromium strace"; exit 1; }; }
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/risk_overhead.py

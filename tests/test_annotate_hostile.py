@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from browser import make_project
+from hostile import client, folder, tokens
 from pairlearn.annotate import Plan, Project, Store
 from pairlearn.annotate.label_studio import LabelStudioError, read_label_studio
 from pairlearn.annotate.server import make_app
 from pairlearn.annotate.server.security import BODY_LIMIT
 from test_annotate_web import HERE, Visitor
+
+__all__ = ["client", "folder", "tokens"]  # fixtures
 
 SCRIPTS = [
     "<script>alert(1)</script>",
@@ -107,28 +109,6 @@ PATHS = [
     "00.png/", "00.PNG",
     "answers.sqlite", "link.png", "CON", "x" * 5000,
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("hostile") / "p"
-
-
-@pytest.fixture(scope="module")
-def tokens(folder: Path) -> dict[str, str]:
-    _, tokens, boss = make_project(folder, "image", pairs=12, names=("ann", "bob"))
-    (folder / "items" / "link.png").symlink_to("/etc/passwd")
-    (folder / "items" / "00.png").write_bytes(
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"
-    )
-    (folder / "items" / "01.png").write_text("<script>alert(1)</script>")
-    return tokens | {"boss": boss}
-
-
-@pytest.fixture
-def client(folder: Path, tokens: dict[str, str]) -> Iterator[TestClient]:
-    with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
-        yield client
 
 
 @pytest.fixture

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from browser import LiveStudio, live_studio, make_project
+from browser import LiveStudio, live_studio
+from hostile import client, folder, tokens
 from pairlearn.annotate import Project, Store
 from pairlearn.annotate.server import make_app
 from pairlearn.annotate.server.security import Hosts, masked
 from test_annotate_web import HERE, Visitor
+
+__all__ = ["client", "folder", "tokens"]  # fixtures
 
 GOOD = {"similarity": 0.5, "difference": 0.0, "seconds": 1.0, "key": "form-000001"}
 
@@ -28,28 +31,6 @@ HOSTS = [
     "evil.example@127.0.0.1", "127.0.0.1:8337@evil.example", "127.0.0.1#evil.example",
     "0x7f000001.", "127.0.0.1:notaport", "[::1", "10.0.0.7", "studio.example",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("hostile") / "p"
-
-
-@pytest.fixture(scope="module")
-def tokens(folder: Path) -> dict[str, str]:
-    _, tokens, boss = make_project(folder, "image", pairs=12, names=("ann", "bob"))
-    (folder / "items" / "link.png").symlink_to("/etc/passwd")
-    (folder / "items" / "00.png").write_bytes(
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"
-    )
-    (folder / "items" / "01.png").write_text("<script>alert(1)</script>")
-    return tokens | {"boss": boss}
-
-
-@pytest.fixture
-def client(folder: Path, tokens: dict[str, str]) -> Iterator[TestClient]:
-    with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
