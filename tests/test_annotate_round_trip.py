@@ -62,6 +62,8 @@ def test_a_fit_of_what_was_answered_is_a_fit_of_what_was_meant(tmp_path: Path) -
         return float(((classifier.predict(items.features) == 1) == made.positive).mean())
 
     through_the_studio = accuracy(table.positions(items), table.to_array())
+    as_meant = np.array([meant[str(left), str(right)] for left, right in table.ids()])
+    assert through_the_studio == accuracy(table.positions(items), as_meant)
     directly = accuracy(made.pairs.positions(items), made.pairs.to_array())
     assert through_the_studio == pytest.approx(directly, abs=0.03)  # other pairs of the same items
     assert through_the_studio > 0.85
