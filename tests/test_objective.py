@@ -19,6 +19,7 @@ from pairlearn.estimators.rows import (
 from pairlearn.models import make_model
 from pairlearn.sampling import permutation, stream
 from pairlearn.training import Fleet, Group, Member
+from pairlearn.training.ranks import ALONE
 
 DOUBLE = torch.float64
 NAN = math.nan
@@ -48,7 +49,9 @@ def value(objective, rows, z, batch=None):
     chosen = slice(None) if batch is None else batch
     columns = [torch.as_tensor(c)[chosen] for c in objective.columns]
     u, v = torch.from_numpy(rows.u)[chosen], torch.from_numpy(rows.v)[chosen]
-    return objective(z[0][chosen], z[1][chosen], u, v, torch.ones_like(u), *columns)
+    return objective(
+        z[0][chosen], z[1][chosen], u, v, torch.full_like(u, 1 / len(u)), *columns, total=ALONE.sum
+    )
 
 
 def logits(n, seed=1, scale=2.0):
@@ -221,7 +224,9 @@ def test_a_fleet_minimises_the_objective_as_a_plain_loop_does():
             columns = [c[batch] for c in objective.columns]
             u, v = torch.from_numpy(rows.u)[batch], torch.from_numpy(rows.v)[batch]
             adam.zero_grad()
-            objective(*z, u, v, torch.ones_like(u), *columns).backward()
+            objective(
+                *z, u, v, torch.full_like(u, 1 / len(u)), *columns, total=ALONE.sum
+            ).backward()
             adam.step()
     expected, ours = model.state_dict(), fleet.module().state_dict()
     for name in expected:

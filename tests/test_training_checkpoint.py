@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from pairlearn import PairLabels, make_risk
-from pairlearn.training import Fleet, Group, Member, TestSet
+from pairlearn.training import Checkpoint, CheckpointError, Fleet, Group, Member, TestSet
 
 SCRIPT = """
 import sys, time
@@ -93,8 +94,8 @@ def test_sigkill(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got["all"], expected["all"])
 
 
-def test_a_checkpoint_of_another_fleet_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.npz"
+def stopped_fleet(path: Path) -> None:
+    """Leave the checkpoints of a training that was stopped after two epochs."""
 
     def stop(epoch: int, risk: float) -> None:
         if epoch == 2:
@@ -102,9 +103,98 @@ def test_a_checkpoint_of_another_fleet_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         make_fleet().fit(4, progress=stop, checkpoint=path, checkpoint_seconds=0.0)
-    with pytest.raises(ValueError, match=r"fleet\.npz belongs to another fleet: delete it"):
+
+
+def test_a_checkpoint_of_another_fleet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fleet"
+    stopped_fleet(path)
+    with pytest.raises(CheckpointError, match=r"fleet belongs to another training: delete it"):
         make_fleet(seed=1).fit(4, checkpoint=path)
+
+
+def test_training_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "fleet"
+    stopped_fleet(path)
+    again = make_fleet()
+    again.load_state(Checkpoint(path).load(again.fingerprint()) or {})
+    assert (again.epoch, again.steps_done) == (1, 3)  # of 4 steps: the last is an epoch's end
+    straight = make_fleet()
+    risks: dict[str, list[float]] = {"again": [], "straight": []}
+    again.fit(4, progress=lambda _, risk: risks["again"].append(risk))
+    straight.fit(4, progress=lambda _, risk: risks["straight"].append(risk))
+    assert states_equal(straight, again)
+    assert risks["again"] == risks["straight"][1:]  # that of the whole epoch, not of its rest
+
+
+@pytest.mark.parametrize("torn", ["cut short", "a byte changed", "empty", "zeros", "gone"])
+def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path: Path, torn: str) -> None:
+    path = tmp_path / "fleet"
+    stopped_fleet(path)
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"fleet\.npz is damaged, delete it"):
+    middle = len(whole) // 2
+    contents = {
+        "cut short": whole[:middle],
+        "a byte changed": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+        "empty": b"",
+        "zeros": bytes(len(whole)),
+    }
+    if torn == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(contents[torn])
+    again, straight = make_fleet(), make_fleet()
+    with (
+        nullcontext()
+        if torn == "gone"
+        else pytest.warns(UserWarning, match=r"fleet .*damaged.*; going on from .*fleet\.before")
+    ):
+        again.fit(4, checkpoint=path)
+    straight.fit(4)
+    assert states_equal(straight, again)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_damaged_checkpoints_are_an_error_that_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "fleet"
+    stopped_fleet(path)
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=r"fleet is damaged; .*fleet\.before is damaged.*del"):
         make_fleet().fit(4, checkpoint=path)
+    assert len(list(tmp_path.iterdir())) == 2, "nothing is removed"
+
+
+def test_every_cut_of_a_checkpoint_is_detected(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "one")
+    checkpoint.save({"weights": np.arange(9.0)}, "work")
+    whole = checkpoint.path.read_bytes()
+    for length in range(len(whole)):
+        checkpoint.path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointError, match="damaged"):
+            checkpoint.load("work")
+    checkpoint.path.write_bytes(whole)
+    loaded = checkpoint.load("work")
+    assert loaded is not None
+    np.testing.assert_array_equal(loaded["weights"], np.arange(9.0))
+
+
+@pytest.mark.parametrize("moment", ["before the rename", "between the renames"])
+def test_a_kill_while_saving_keeps_one_that_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    checkpoint = Checkpoint(tmp_path / "one")
+    for number in range(2):
+        checkpoint.save({"number": np.array(number)}, "work")
+    replace, calls = Path.replace, 0
+
+    def killed(self: Path, target: Path) -> Path:
+        nonlocal calls
+        calls += 1
+        if calls == (1 if moment == "before the rename" else 2):
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.save({"number": np.array(2)}, "work")
+    assert checkpoint.load("work") == {"number": np.array(1)}

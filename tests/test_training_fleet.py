@@ -137,7 +137,7 @@ def test_every_pair_is_seen_once_an_epoch_in_a_new_order():
     fleet = Fleet(X, [Group(ENDS, [member()]), Group(ENDS, [member()], 1)], "linear", batch_size=16)
     orders = []
     for epoch in range(3):
-        batches = list(fleet._batches(epoch))
+        batches = list(fleet.batches.epoch(epoch))
         assert [len(weight) for _, weight in batches] == [16] * 4
         order = torch.cat([chosen for chosen, _ in batches], 1)
         weight = torch.cat([weight for _, weight in batches])

@@ -115,8 +115,7 @@ def train_annotators(
         batch_size=batch_size // 2,
         device=device,
         precision=precision,
-        # Ten epochs do not repay what compiling a deep network takes.
-        compiled=False if model == "resnet34" else None,
+        compiled=False,  # ten epochs do not repay what compiling takes
     )
     fleet.fit(epochs, progress=progress)
     posteriors: NDArray[np.float32] = (

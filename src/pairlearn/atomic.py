@@ -1,13 +1,14 @@
-"""Files that are either whole or absent."""
+"""Files that are either whole or absent, after a power cut too."""
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replacing"]
+__all__ = ["replacing", "sync"]
 
 
 @contextmanager
@@ -38,6 +39,22 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         yield part
+        sync(part)
         part.replace(path)
+        sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have a file or a folder on the disk before going on.
+
+    Examples
+    --------
+    >>> sync(Path("."))
+    """
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

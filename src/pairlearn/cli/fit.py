@@ -26,7 +26,7 @@ from pairlearn.cli.options import (
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
-    from pairlearn.cli.training import Inputs, Measured, Unmeasured
+    from pairlearn.cli.training import FitCheckpoints, Inputs, Measured, Unmeasured
     from pairlearn.estimators import PairClassifier
 
 __all__ = ["fit"]
@@ -84,6 +84,9 @@ def fit(
     noisy: NoisyOption = False,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    checkpoint_seconds: Annotated[
+        float, typer.Option(help="How often the state of training is kept.", min=0)
+    ] = 60.0,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -96,6 +99,10 @@ def fit(
     The accuracy that is printed needs no labels. A first model is fitted without the pairs
     of some items and measured on those (--holdout, about a fifth of the pairs). The model
     that is saved is then fitted to all pairs. It is accuracy as the annotators see it.
+
+    A training that was interrupted goes on when the same command is given again: its state
+    is in the folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit …
+    trains one model in several processes.
 
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
@@ -113,11 +120,11 @@ def fit(
         from pairlearn.cli.labelled import read_labelled
         from pairlearn.cli.models import require_estimators
         from pairlearn.cli.outputs import check_new_model
-        from pairlearn.cli.training import DivergedError, Inputs, diagnose
+        from pairlearn.cli.ranks import first_goes_first, joined_ranks, local_device
+        from pairlearn.cli.training import DivergedError, FitCheckpoints, Inputs, diagnose
         from pairlearn.tables import read_items, read_pairs
 
         require_estimators()
-        check_new_model(out, force=force)
         if not 0 <= holdout < 1:
             raise ValueError(f"--holdout must lie in [0, 1); got {holdout:g}")
         if positive is not None and labelled is None:
@@ -137,29 +144,38 @@ def fit(
             weight_decay=weight_decay,
             early_stopping=early_stopping,
             random_state=seed,
-            device=_usable(device),
+            device=local_device(_usable(device)),
         )
         side = cast("Literal['positive', 'negative'] | None", majority and majority.value)
-        known, table = read_items(items, ids), read_pairs(pairs, noisy=True)
-        warned = diagnose(
-            table,
-            known,
-            prior=prior,
-            majority=side,
-            noisy=noisy,
-            labelled=labelled is not None,
-            names=(str(items), str(pairs)),
-        )
-        told = None if labelled is None else read_labelled(labelled, known, positive)
-        inputs = Inputs(known, table, table.positions(known), told)
-        try:
-            measured, more = _train(classifier, inputs, holdout, seed, prior, as_json or quiet)
-        except DivergedError as error:
-            typer.echo(f"pairlearn fit: {error}", err=True)
-            raise typer.Exit(FAILED) from None
-        report = _report(classifier, inputs, measured, out, [*warned, *more])
-        _remember(classifier, items, pairs, report)
-        classifier.save(out)
+        with joined_ranks(device) as ranks:
+            with first_goes_first(ranks):
+                if ranks.first:
+                    check_new_model(out, force=force)
+                known, table = read_items(items, ids), read_pairs(pairs, noisy=True)
+                warned = diagnose(
+                    table,
+                    known,
+                    prior=prior,
+                    majority=side,
+                    noisy=noisy,
+                    labelled=labelled is not None,
+                    names=(str(items), str(pairs)),
+                )
+                told = None if labelled is None else read_labelled(labelled, known, positive)
+                inputs = Inputs(known, table, table.positions(known), told)
+            kept = FitCheckpoints(out, checkpoint_seconds)
+            silent = as_json or quiet or not ranks.first
+            try:
+                measured, more = _train(classifier, inputs, holdout, seed, prior, kept, silent)
+            except DivergedError as error:
+                typer.echo(f"pairlearn fit: {error}", err=True)
+                raise typer.Exit(FAILED) from None
+            if not ranks.first:
+                return
+            report = _report(classifier, inputs, measured, out, [*warned, *more])
+            _remember(classifier, items, pairs, report)
+            classifier.save(out)
+            kept.remove()
     if as_json:
         typer.echo(json.dumps(report))
     elif not quiet:
@@ -207,6 +223,7 @@ def _train(
     holdout: float,
     seed: int,
     prior: float | None,
+    kept: FitCheckpoints,
     silent: bool,
 ) -> tuple[Measured | Unmeasured | None, list[str]]:
     """Measure if that was asked for, then fit to everything; also what was warned of."""
@@ -219,9 +236,11 @@ def _train(
     measured = None
     if holdout:
         with training_bar("1/2 to measure", shown=shown) as progress:
-            measured = measure(clone(classifier), inputs, holdout, seed, prior, progress)
+            measured = measure(
+                clone(classifier), inputs, holdout, seed, prior, progress, kept.measure
+            )
     with training_bar("2/2 to save" if holdout else "to save", shown=shown) as progress:
-        return measured, fit_pairs(classifier, inputs, progress)
+        return measured, fit_pairs(classifier, inputs, progress, checkpoint=kept.fit)
 
 
 def _report(

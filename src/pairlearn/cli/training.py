@@ -18,6 +18,7 @@ from pairlearn.diagnostics import Finding
 from pairlearn.diagnostics import check as check_table
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.tables import ItemTable, PairTable
+from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DivergedError",
+    "FitCheckpoints",
     "Inputs",
     "Measured",
     "Unmeasured",
@@ -46,6 +48,35 @@ SHOWN = 3
 
 class DivergedError(Exception):
     """The loss is not a number any more."""
+
+
+class FitCheckpoints:
+    """Checkpoints of both trainings of ``pairlearn fit``, in a folder beside the model.
+
+    Parameters
+    ----------
+    out : Path
+        The model folder to be.
+    seconds : float
+        As in `Checkpoint`.
+
+    Examples
+    --------
+    >>> FitCheckpoints(Path("model"), 60).folder
+    PosixPath('model.checkpoint')
+    """
+
+    def __init__(self, out: Path, seconds: float) -> None:
+        self.folder = out.with_name(f"{out.name}.checkpoint")
+        self.measure = Checkpoint(self.folder / "measure", seconds)
+        self.fit = Checkpoint(self.folder / "fit", seconds)
+
+    def remove(self) -> None:
+        """Remove what there is of them; other files in the folder stay."""
+        self.measure.remove()
+        self.fit.remove()
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
 
 @dataclass(frozen=True)
@@ -143,6 +174,7 @@ def fit_pairs(
     progress: Progress | None,
     rows: Any = slice(None),
     without: NDArray[np.int64] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[str]:
     """Fit to some rows of the table, and say what it warned of.
 
@@ -158,6 +190,8 @@ def fit_pairs(
         Of the table.
     without : array of int, optional
         Items whose class must not be told.
+    checkpoint : Checkpoint, optional
+        As `PairClassifier.fit` takes it.
     """
 
     def watch(epochs: int, row: dict[str, float]) -> None:
@@ -186,6 +220,7 @@ def fit_pairs(
                 preference=table.preference,
                 labelled=known,
                 progress=watch,
+                checkpoint=checkpoint,
             )
         except ValueError as error:
             raise ValueError(as_options(str(error))) from None
@@ -202,6 +237,7 @@ def measure(
     seed: int,
     prior: float | None,
     progress: Progress | None,
+    checkpoint: Checkpoint | None = None,
 ) -> Measured | Unmeasured:
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
     from pairlearn.estimators.holdout import hold_out_items
@@ -215,7 +251,8 @@ def measure(
             "there are too few pairs, or their items recur too often, to hold some out"
         )
     held = table[held_out]
-    fit_pairs(classifier, inputs, progress, training, without=inputs.ends[held_out].ravel())
+    without = inputs.ends[held_out].ravel()
+    fit_pairs(classifier, inputs, progress, training, without, checkpoint)
     z = classifier.decision_function(inputs.by_row)[inputs.ends[held_out]]
     both = {"similarity", "difference"} <= _kinds(held)
     try:

@@ -21,7 +21,7 @@ from pairlearn.estimators.table import Judgements
 from pairlearn.estimators.trainer import WeightAverage, module_logits
 from pairlearn.labels import PairLabels
 from pairlearn.risks import Risk, contract, correct, make_risk, pair_moments
-from pairlearn.training import Fleet, Group, Member, choose_device
+from pairlearn.training import Fleet, Group, Member, Total, choose_device
 
 __all__ = ["Decide", "can_train_together", "chosen_rows", "train_apart", "train_together"]
 
@@ -157,14 +157,19 @@ class _Weighted:
         self.columns: Sequence[Tensor] = [torch.from_numpy(weight * (len(weight) / weight.sum()))]
 
     def __call__(
-        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *columns: Tensor,
+        total: Total,
     ) -> Tensor:
         """The sum over the members."""
-        each = weight * columns[0]
-        moments = pair_moments(left, right, u, v, self.loss, weight=each)
         # Batches with heavy pairs count for more, so that an epoch weighs pairs as the table.
-        share = (each.sum(-1) / weight.sum())[..., None, None]
-        return correct(contract(self.tables, moments * share), self.slopes).sum()
+        moments = total(pair_moments(left, right, u, v, self.loss, share=share * columns[0]))
+        return correct(contract(self.tables, moments), self.slopes).sum()
 
 
 def _decide(module: nn.Module, mean: Floats, scale: Floats) -> Decide:

@@ -21,6 +21,7 @@ from pairlearn.estimators.scaling import feature_scale
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.estimators.trainer import train
 from pairlearn.risks import Risk
+from pairlearn.training import Checkpoint
 
 __all__ = ["PairClassifier"]
 
@@ -188,6 +189,7 @@ class PairClassifier(PairPredictor):
         preference: Any = None,
         labelled: tuple[Any, Any] | None = None,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> PairClassifier:
         """Learn from judged pairs.
 
@@ -209,6 +211,10 @@ class PairClassifier(PairPredictor):
         progress : callable, optional
             Called after each epoch with the planned number of epochs and the epoch's
             history.
+        checkpoint : Checkpoint, optional
+            Where to keep the state of training from time to time; where there is one,
+            training goes on from it, to the same result. Its files stay until you
+            `remove` them. scikit-learn classifiers train without.
         """
         check_parameters(self)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -224,7 +230,7 @@ class PairClassifier(PairPredictor):
             if is_scikit_learn(self.model):
                 self._complete(features, table, prior, seed)
             else:
-                self._train(features, rows, risk_of(self, prior), need, seed, report)
+                self._train(features, rows, risk_of(self, prior), need, seed, report, checkpoint)
         self._settle(features, table, need, prior)
         return self
 
@@ -263,6 +269,7 @@ class PairClassifier(PairPredictor):
         need: population.Need,
         seed: int,
         progress: Progress | None,
+        checkpoint: Checkpoint | None,
     ) -> None:
         """Train a module on the rows, some of them held out for early stopping."""
         held_out = None
@@ -282,6 +289,7 @@ class PairClassifier(PairPredictor):
                 held_out=held_out,
                 held_prior=float(self.prior) if need == "prior" else None,
                 progress=progress,
+                checkpoint=checkpoint,
             )
         self.module_, self.sign_ = trained.module, trained.sign
         self.history_, self.n_iter_ = trained.history, trained.epoch

@@ -36,6 +36,8 @@ from torch.nn import functional as F
 from pairlearn.estimators.rows import Rows
 from pairlearn.losses import in_full_precision, make_loss
 from pairlearn.risks import BASIS, TERMS, AffineRisk, ConfDiff, Risk, Sconf, Supervised, correct
+from pairlearn.training import Total
+from pairlearn.training.ranks import ALONE
 
 __all__ = ["PairObjective", "kind_tables", "log_different", "log_not_reversed"]
 
@@ -171,26 +173,33 @@ class PairObjective:
         return [torch.from_numpy(column) for column in rows.weight_columns(self.names)]
 
     def __call__(
-        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *columns: Tensor,
+        total: Total,
     ) -> Tensor:
         """The sum over a batch's kinds of row of their corrected risks."""
         left, right = self.sign * left, self.sign * right
         terms = self._terms(left, right)
-        share = weight / weight.sum()
-        total = torch.zeros((), dtype=terms.dtype, device=terms.device)
+        risk = torch.zeros((), dtype=terms.dtype, device=terms.device)
         for kind, column in zip(self.kinds, columns, strict=True):
             first, second = _completed(left, right, v) if kind.completed else (u, v)
             basis = torch.stack([torch.ones_like(u), first, second], -2)
             basis = (basis * (column * share).unsqueeze(-2)).to(terms.dtype)
-            moments = (terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
+            moments = total((terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1))
             table = kind.table[:, : terms.shape[-2]]
             partial_risks = (table * moments.unsqueeze(-3)).sum((-1, -2))
-            total = total + correct(partial_risks, self.slope).sum()
+            risk = risk + correct(partial_risks, self.slope).sum()
         if self.held_prior is not None:
             posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
             counts = torch.stack(columns).sum(0) * share
-            total = total + _divergence(self.held_prior, (posterior * counts).sum(-1)).sum()
-        return total
+            mean = total((posterior * counts).sum(-1))
+            risk = risk + _divergence(self.held_prior, mean).sum()
+        return risk
 
     def of(self, rows: Rows, logits: Tensor, logits_prime: Tensor) -> float:
         """The objective of other rows, at the classifier's outputs for their ends."""
@@ -199,7 +208,8 @@ class PairObjective:
             raise ValueError(f"the objective was made for no rows of kind {sorted(unknown)}")
         told = torch.from_numpy(np.stack([rows.u, rows.v])).to(logits)
         columns = [column.to(logits) for column in self._weights(rows)]
-        return float(self(logits, logits_prime, *told, torch.ones_like(told[0]), *columns))
+        share = torch.full_like(told[0], 1 / len(rows))
+        return float(self(logits, logits_prime, *told, share, *columns, total=ALONE.sum))
 
     def _terms(self, left: Tensor, right: Tensor) -> Tensor:
         """Loss terms (..., 5 or 7, B) in the order of `MORE_TERMS`."""

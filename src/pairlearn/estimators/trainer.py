@@ -9,6 +9,8 @@ worth about .003 beside the best single epoch by held-out risk, and .01 beside t
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +26,16 @@ from pairlearn.estimators.objective import PairObjective
 from pairlearn.estimators.progress import Progress
 from pairlearn.estimators.rows import Rows
 from pairlearn.risks import AffineRisk, Risk
-from pairlearn.training import Fleet, Group, Member, Precision, choose_device
+from pairlearn.training import (
+    Checkpoint,
+    Fleet,
+    Group,
+    Member,
+    Precision,
+    choose_device,
+    current_ranks,
+)
+from pairlearn.training.checkpoint import Arrays
 
 __all__ = ["History", "Recipe", "Trained", "WeightAverage", "module_logits", "train"]
 
@@ -97,6 +108,7 @@ def train(
     held_out: Rows | None = None,
     held_prior: float | None = None,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Trained:
     """Train a model on rows; with held-out rows, up to the epoch that is best on them.
 
@@ -111,15 +123,19 @@ def train(
     device = choose_device(recipe.device)
     dtype = torch.float64 if recipe.precision == "float64" else torch.float32
     objective = PairObjective(risk, rows, held_prior=held_prior, device=device, dtype=dtype)
-    first = _train(features, rows, risk, model, recipe, objective, held_out, progress)
+    first = _train(features, rows, risk, model, recipe, objective, held_out, progress, checkpoint)
     alone = len(objective.names) == 1
     if alone and (objective.names[0] == "similarity" or isinstance(risk, AffineRisk)):
         return first  # similarities cannot tell the sides, and a class prior does
     z = torch.from_numpy(module_logits(first.module, features)[rows.ends].T).to(device, dtype)
-    if objective.of(rows, z[0], z[1]) <= objective.of(rows, -z[0], -z[1]):
+    gain = objective.of(rows, z[0], z[1]) - objective.of(rows, -z[0], -z[1])
+    if current_ranks().agree(gain, device) <= 0:
         return first
     objective.sign = -1
-    second = _train(features, rows, risk, first.module, recipe, objective, held_out, progress)
+    checkpoint = checkpoint and checkpoint.after()
+    second = _train(
+        features, rows, risk, first.module, recipe, objective, held_out, progress, checkpoint
+    )
     done = len(first.history)
     later = [row | {"epoch": row["epoch"] + done} for row in second.history]
     return replace(second, epoch=second.epoch + done, history=first.history + later, sign=-1)
@@ -134,6 +150,7 @@ def _train(
     objective: PairObjective,
     held_out: Rows | None,
     progress: Progress | None,
+    checkpoint: Checkpoint | None,
 ) -> Trained:
     told = np.stack([rows.u, rows.v], 1)
     member = Member(risk, told, recipe.learning_rate, recipe.weight_decay, recipe.seed)
@@ -147,34 +164,126 @@ def _train(
         compiled=False,  # compiling takes longer than most trainings of one table
         objective=objective,
     )
-    average = WeightAverage(fleet.network)
-    best_risk, best_epoch, best = float("inf"), 0, average.state
-    history: History = []
-    while fleet.epoch < recipe.epochs and not (
-        held_out is not None and fleet.epoch - best_epoch >= recipe.patience
-    ):
-        row = _train_epoch(fleet)
-        average.update(fleet.epoch)
+    course = Course(fleet, recipe, held_out, objective)
+    return course.run(progress, checkpoint)
+
+
+class Course:
+    """A training on its way: the fleet of one, averaged weights, the best epoch so far.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        Of one model.
+    recipe : Recipe
+        How long to train.
+    held_out : Rows, optional
+        What early stopping looks at.
+    objective : PairObjective
+        What is minimised.
+    """
+
+    def __init__(
+        self, fleet: Fleet, recipe: Recipe, held_out: Rows | None, objective: PairObjective
+    ) -> None:
+        self.fleet, self.recipe = fleet, recipe
+        self.held_out, self.objective = held_out, objective
+        self.average = WeightAverage(fleet.network)
+        self.best_risk, self.best_epoch = float("inf"), 0
+        self.best: dict[str, Tensor] = {}
+        self.history: History = []
+        self.seconds = 0.0  # of the epoch that has begun
+
+    def run(self, progress: Progress | None, checkpoint: Checkpoint | None = None) -> Trained:
+        """Train to the end, from the checkpoint on if there is one.
+
+        The last checkpoint is that of the finished training: whoever asked for it removes
+        it when what came out is safe.
+        """
+        work = self.work() if checkpoint is not None else ""
+        if checkpoint is not None and (state := checkpoint.load(work)) is not None:
+            self.load_state(state)
+            if progress is not None:
+                for row in self.history:
+                    progress(self.recipe.epochs, row)
+        start = time.perf_counter() - self.seconds
+
+        def keep(*, finished: bool = False) -> None:
+            if checkpoint is not None and self.fleet.ranks.first and (finished or checkpoint.due()):
+                self.seconds = time.perf_counter() - start
+                checkpoint.save(self.state(), work)
+
+        while not self.finished():
+            risk = self.fleet.train_epoch(keep)
+            row = {
+                "epoch": self.fleet.epoch,
+                "risk": risk(),
+                "seconds": time.perf_counter() - start,
+            }
+            self._take(row)
+            start = time.perf_counter()
+            if progress is not None:
+                progress(self.recipe.epochs, row)
+            keep(finished=self.finished())
+        # Without a best epoch (none was looked for, or every risk was NaN) the last one.
+        self.fleet.network.load_state_dict(self.best if self.best_epoch else self.average.state)
+        return Trained(self.fleet.module(), self.best_epoch or self.fleet.epoch, self.history)
+
+    def finished(self) -> bool:
+        """Whether all epochs are done, or none of the last ones was better."""
+        waited = self.fleet.epoch - self.best_epoch
+        patient = self.held_out is None or waited < self.recipe.patience
+        return self.fleet.epoch >= self.recipe.epochs or not patient
+
+    def _take(self, row: dict[str, float]) -> None:
+        """Average the weights after an epoch, and see whether they are better."""
+        fleet, held_out = self.fleet, self.held_out
+        self.average.update(fleet.epoch)
         if held_out is not None:
-            with average.in_use():
+            with self.average.in_use():
                 logits = fleet.logits(held_out.ends.T.reshape(-1))[0, 0].reshape(2, -1)
-            row["validation_risk"] = objective.of(held_out, logits[0], logits[1])
-            if row["validation_risk"] < best_risk:
-                best_risk, best_epoch = row["validation_risk"], fleet.epoch
-                best = {name: value.clone() for name, value in average.state.items()}
-        history.append(row)
-        if progress is not None:
-            progress(recipe.epochs, row)
-    # Without a best epoch (none was looked for, or every risk was NaN) the last one.
-    fleet.network.load_state_dict(best if best_epoch else average.state)
-    return Trained(fleet.module(), best_epoch or fleet.epoch, history)
+            risk = self.objective.of(held_out, logits[0], logits[1])
+            row["validation_risk"] = fleet.ranks.agree(risk, fleet.device)
+            if row["validation_risk"] < self.best_risk:
+                self.best_risk, self.best_epoch = row["validation_risk"], fleet.epoch
+                self.best = {name: value.clone() for name, value in self.average.state.items()}
+        self.history.append(row)
 
+    def state(self) -> Arrays:
+        """Everything to go on from, between two steps."""
+        about = {
+            "best_risk": self.best_risk,
+            "best_epoch": self.best_epoch,
+            "history": self.history,
+            "seconds": self.seconds,
+        }
+        kept = {"average": self.average.state, "best": self.best}
+        tensors = {f"{of}/{name}": t for of, part in kept.items() for name, t in part.items()}
+        arrays = {f"course/{name}": tensor.cpu().numpy() for name, tensor in tensors.items()}
+        return self.fleet.state() | arrays | {"course": np.array(json.dumps(about))}
 
-def _train_epoch(fleet: Fleet) -> dict[str, float]:
-    risks: list[float] = []
-    start = time.perf_counter()
-    fleet.fit(fleet.epoch + 1, progress=lambda _, risk: risks.append(risk))
-    return {"epoch": fleet.epoch, "risk": risks[0], "seconds": time.perf_counter() - start}
+    def load_state(self, state: Arrays) -> None:
+        """Go on from a state that the same training had."""
+        self.fleet.load_state(state)
+        about = json.loads(str(state["course"]))
+        self.best_risk, self.best_epoch = about["best_risk"], about["best_epoch"]
+        self.history, self.seconds = about["history"], about["seconds"]
+        parts: dict[str, dict[str, Tensor]] = {"average": {}, "best": {}}
+        for name, array in state.items():
+            if name.startswith("course/"):
+                _, of, tensor = name.split("/", 2)
+                parts[of][tensor] = torch.from_numpy(array).to(self.fleet.device)
+        self.average.state, self.best = parts["average"], parts["best"]
+
+    def work(self) -> str:
+        """What is trained, on what and for how long: equal for equal trainings."""
+        digest = hashlib.sha256(f"{self.fleet.fingerprint()} {self.recipe}".encode())
+        digest.update(f"{self.objective.names} {self.objective.held_prior}".encode())
+        held = self.held_out
+        columns = [] if held is None else [held.ends, held.kind, held.u, held.v, held.weight]
+        for array in (*columns, self.fleet.features.cpu().numpy()):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
 
 def module_logits(module: nn.Module, features: NDArray[np.float32], rows: int = 8192) -> Floats:

@@ -38,7 +38,7 @@ def pair_moments(
     loss: Loss,
     *,
     same: bool = True,
-    weight: Tensor | None = None,
+    share: Tensor | None = None,
 ) -> Tensor:
     """Means over pairs of each loss term times each basis function.
 
@@ -51,8 +51,9 @@ def pair_moments(
         The margin loss ℓ.
     same : bool
         Compute the fifth term, log P(same) of the logistic model; zero otherwise.
-    weight : Tensor of shape (n,) or (..., n), optional
-        Weights of the pairs in the mean.
+    share : Tensor of shape (n,) or (..., n), optional
+        Shares of the pairs in the mean, 1/n by default. Those of a part of a batch sum to
+        less than one: the parts' moments then sum to those of the batch.
 
     Returns
     -------
@@ -66,10 +67,7 @@ def pair_moments(
         log_same = torch.logsumexp(-both.sum(-3), -2, keepdim=True)
         terms = torch.cat([terms, log_same], -2)
     basis = torch.stack([torch.ones_like(u), u, v], -2).to(terms.dtype)
-    if weight is None:
-        basis = basis / u.shape[-1]
-    else:
-        basis = basis * (weight / weight.sum(-1, keepdim=True)).unsqueeze(-2)
+    basis = basis / u.shape[-1] if share is None else basis * share.unsqueeze(-2)
     moments = (terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
     return moments if same else nn.functional.pad(moments, (0, 0, 0, 1))
 

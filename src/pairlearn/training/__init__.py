@@ -1,7 +1,27 @@
 """Training: the fleet, and a fleet of one as the ordinary trainer."""
 
+from pairlearn.training.checkpoint import Checkpoint, CheckpointError
 from pairlearn.training.fleet import Fleet, Precision, choose_device
 from pairlearn.training.groups import Group, Member, TestSet
-from pairlearn.training.step import Objective
+from pairlearn.training.ranks import Ranks, current_ranks, risk_over_ranks, sum_over_ranks
+from pairlearn.training.step import Objective, Total
+from pairlearn.training.stream import Block, PairStream
 
-__all__ = ["Fleet", "Group", "Member", "Objective", "Precision", "TestSet", "choose_device"]
+__all__ = [
+    "Block",
+    "Checkpoint",
+    "CheckpointError",
+    "Fleet",
+    "Group",
+    "Member",
+    "Objective",
+    "PairStream",
+    "Precision",
+    "Ranks",
+    "TestSet",
+    "Total",
+    "choose_device",
+    "current_ranks",
+    "risk_over_ranks",
+    "sum_over_ranks",
+]

@@ -1,83 +1,150 @@
-"""Checkpoints of a fleet: enough to go on after a kill as if nothing had happened."""
+"""Checkpoints: enough to go on after a kill as if nothing had happened.
+
+A checkpoint is one file: a line that names the format, the SHA-256 of the rest, and numpy
+arrays. It is flushed to the disk before it takes its name, and the one before is kept
+beside it. A file that does not match its digest (torn by a crash of the machine, or damaged
+later) is passed over for the one before.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import time
+import warnings
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
 
-if TYPE_CHECKING:
-    from pairlearn.training.fleet import Fleet
+__all__ = ["Arrays", "Checkpoint", "CheckpointError"]
 
-__all__ = ["restore", "save"]
-
-
-def save(fleet: Fleet, path: Path) -> None:
-    """Write the state of a fleet between two epochs; an older checkpoint is replaced."""
-    arrays = {name: _array(tensor) for name, tensor in _state(fleet).items()}
-    for index, row in enumerate(fleet.history):
-        arrays |= {f"history/{index}/{name}": values for name, values in row.items()}
-    arrays["fleet"] = np.array(_fingerprint(fleet))
-    arrays["epoch"] = np.array(fleet.epoch)
-    with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+Arrays = dict[str, NDArray[Any]]
+_FORMAT = b"pairlearn checkpoint 2\n"
+_DIGEST = 32
+_WORK = "work"  # the array that says whose checkpoint it is
 
 
-@torch.no_grad()
-def restore(fleet: Fleet, path: Path) -> None:
-    """Put a fleet into the state of a checkpoint that the same fleet has written."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = dict(stored)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"checkpoint {path} is damaged, delete it to start anew: {error}"
-        ) from None
-    if str(arrays.get("fleet")) != _fingerprint(fleet):
-        raise ValueError(f"checkpoint {path} belongs to another fleet: delete it to start anew")
-    for name, tensor in _state(fleet).items():
-        tensor.copy_(torch.from_numpy(arrays[name]))
-    fleet.epoch = int(arrays["epoch"])
-    rows: dict[int, dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]] = {}
-    for name, values in arrays.items():
-        if name.startswith("history/"):
-            _, index, subset = name.split("/", 2)
-            rows.setdefault(int(index), {})[subset] = values
-    fleet.history = [rows[index] for index in sorted(rows)]
+class CheckpointError(ValueError):
+    """There is a checkpoint, and it cannot be used.
+
+    Examples
+    --------
+    >>> issubclass(CheckpointError, ValueError)
+    True
+    """
 
 
-def _array(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[Any]]:
-    # numpy has no bfloat16; float32 holds the same numbers.
-    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-    array: np.ndarray[tuple[int, ...], np.dtype[Any]] = tensor.detach().cpu().numpy()
-    return array
+class Checkpoint:
+    """The state of one piece of work, in a file and the one before it.
+
+    Parameters
+    ----------
+    path : Path
+        The file; the one before is beside it, with ``.before`` at the end of its name.
+    seconds : float
+        How often `due` says that it is time for another.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = Checkpoint(Path(folder, "training"))
+    ...     checkpoint.save({"epoch": np.array(1)}, "mine")
+    ...     checkpoint.save({"epoch": np.array(2)}, "mine")
+    ...     _ = checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:-1])
+    ...     with warnings.catch_warnings():
+    ...         warnings.simplefilter("ignore")  # that the last one is damaged
+    ...         checkpoint.load("mine")
+    {'epoch': array(1)}
+    """
+
+    def __init__(self, path: Path, seconds: float = 60.0) -> None:
+        self.path, self.seconds = Path(path), seconds
+        self.before = self.path.with_name(f"{self.path.name}.before")
+        self._saved = time.monotonic()
+
+    def after(self) -> Checkpoint:
+        """That of the work which follows this one, in a file of its own."""
+        return Checkpoint(self.path.with_name(f"{self.path.name}.after"), self.seconds)
+
+    def due(self) -> bool:
+        """Whether the last one was made, or this object, more than `seconds` ago."""
+        return time.monotonic() - self._saved >= self.seconds
+
+    def save(self, state: Mapping[str, NDArray[Any]], work: str) -> None:
+        """Keep a state; what was the last one becomes the one before.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            Everything to go on from.
+        work : str
+            What it is the state of: `load` refuses that of other work.
+        """
+        with replacing(self.path) as part:
+            with part.open("w+b") as file:
+                file.write(_FORMAT + bytes(_DIGEST))
+                np.savez(file, **{_WORK: np.array(work)}, **state)  # type: ignore[arg-type]
+                file.seek(len(_FORMAT) + _DIGEST)
+                digest = hashlib.file_digest(file, "sha256").digest()
+                file.seek(len(_FORMAT))
+                file.write(digest)
+            if self.path.exists():
+                self.path.replace(self.before)
+        self._saved = time.monotonic()
+
+    def load(self, work: str) -> Arrays | None:
+        """The last state that is whole; None if there is none to go on from.
+
+        Raises
+        ------
+        CheckpointError
+            If there are checkpoints and all are damaged, or of other work.
+        """
+        damaged = []
+        for path in (self.path, self.before):
+            try:
+                state = _read(path)
+            except FileNotFoundError:
+                continue
+            except CheckpointError as error:
+                damaged.append(str(error))
+                continue
+            if str(state.pop(_WORK, None)) != work:
+                raise CheckpointError(
+                    f"checkpoint {path} belongs to another training: delete it to start anew"
+                )
+            if damaged:
+                warnings.warn(f"{damaged[0]}; going on from {path}", stacklevel=2)
+            return state
+        if damaged:
+            raise CheckpointError(f"{'; '.join(damaged)}: delete what there is to start anew")
+        return None
+
+    def remove(self) -> None:
+        """Remove both files, the older first, and before them those of the work after."""
+        after = self.after()
+        if after.path.exists() or after.before.exists():
+            after.remove()
+        self.before.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
 
 
-def _state(fleet: Fleet) -> dict[str, Tensor]:
-    """Every tensor that training changes."""
-    state: dict[str, Tensor] = dict(fleet.network.state_dict())
-    made = {f"operand.{name}": fleet.step.operands[name] for name in fleet.step.made}
-    return state | made | fleet.step.adam.state()
-
-
-def _fingerprint(fleet: Fleet) -> str:
-    """What the fleet trains, and on what: equal for equal fleets."""
-    digest = hashlib.sha256(f"{fleet.precision} {fleet.batch_size} {fleet.network}".encode())
-    for group in fleet.groups:
-        digest.update(f"{group.seed}".encode())
-        digest.update(np.ascontiguousarray(group.pairs, dtype=np.int64).tobytes())
-        for member in group.members:
-            about = (member.risk.name, member.learning_rate, member.weight_decay, member.seed)
-            digest.update(repr(about).encode())
-            digest.update(member.risk.table.numpy().tobytes())
-            digest.update(np.ascontiguousarray(member.labels, dtype=np.float64).tobytes())
-    for column in fleet.step.objective.columns:
-        digest.update(_array(column).tobytes())
-    return digest.hexdigest()
+def _read(path: Path) -> Arrays:
+    with path.open("rb") as file:
+        if file.read(len(_FORMAT)) != _FORMAT:
+            raise CheckpointError(f"{path} is damaged or no checkpoint of this version")
+        told = file.read(_DIGEST)
+        if hashlib.file_digest(file, "sha256").digest() != told:
+            raise CheckpointError(f"checkpoint {path} is damaged")
+        file.seek(len(_FORMAT) + _DIGEST)
+        try:
+            with np.load(file, allow_pickle=False) as stored:
+                return dict(stored)
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"checkpoint {path} is unreadable: {error}") from None

@@ -3,13 +3,15 @@
 A fleet has G groups of up to M members. The members of a group share pairs and
 batches and differ in risk, labels, rates and initial weights; every risk being a
 table of coefficients, a step is the same few tensor operations whatever the mix.
-Features, pairs, labels and batch order live on the device.
+Features, pairs, labels and batch order live on the device; the pairs of one group may
+also come as a stream of blocks. Under ``torch.distributed`` every process takes its part of
+each batch, and the models are those of one process.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,12 +23,14 @@ from torch import Tensor, nn
 from pairlearn.losses import Loss
 from pairlearn.models import MLP, make_model
 from pairlearn.risks import BASIS, TERMS
-from pairlearn.sampling import permutation, stream
-from pairlearn.training.checkpoint import restore, save
+from pairlearn.training.batches import Batches, MemoryBatches, StreamBatches
+from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.graph import GraphedStep
 from pairlearn.training.groups import Group, check_groups
 from pairlearn.training.network import Lone, Network, StackedMLP
+from pairlearn.training.ranks import Ranks, current_ranks
 from pairlearn.training.step import Objective, Step
+from pairlearn.training.stream import PairStream
 
 __all__ = ["Fleet", "Precision", "choose_device"]
 
@@ -44,19 +48,23 @@ class Fleet:
         Instances that pairs and test sets refer to by row.
     groups : sequence of Group
         All with the same number of pairs. Groups may differ in size; those with fewer
-        members are filled up with idle ones.
+        members are filled up with idle ones. One group of one member may have a
+        `PairStream` for its pairs.
     model : str or nn.Module
         A name for `make_model`, or a module of your own (a fleet of one).
     batch_size : int
-        Pairs in a batch.
+        Pairs in a batch, over all ranks.
     device : str
         "auto", "cpu", "cuda", ...
     precision : {"float32", "tf32", "bf16", "float64"}
         Of the matrix products; with "float64" of everything.
     compiled : bool, optional
-        Compile the step and replay it as a CUDA graph; by default on CUDA only.
+        Compile the step; by default on CUDA only, and not with several ranks.
     objective : Objective, optional
         What a fleet of one group minimises in place of its members' risks.
+    ranks : Ranks, optional
+        This process among those that train the fleet together; by default all of
+        ``torch.distributed``, if that was started.
 
     Examples
     --------
@@ -86,6 +94,7 @@ class Fleet:
         precision: Precision = "float32",
         compiled: bool | None = None,
         objective: Objective | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         if precision not in get_args(Precision):
             raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
@@ -95,14 +104,15 @@ class Fleet:
         self.groups = list(groups)
         self.sizes = [len(group.members) for group in self.groups]
         check_groups(self.groups, len(features))
-        self.pairs = len(self.groups[0].pairs)
+        source = self.groups[0].pairs
+        self.pairs = source.pairs if isinstance(source, PairStream) else len(source)
         self.batch_size = min(batch_size, self.pairs)
         self.precision = precision
         self.dtype = torch.float64 if precision == "float64" else torch.float32
         self.shape = len(self.groups), max(self.sizes)
-        self.epoch = 0
+        self.ranks = current_ranks() if ranks is None else ranks
+        self.epoch, self.steps_done = 0, 0  # epochs, and steps of the one that has begun
         self.history: list[dict[str, NDArray[np.float64]]] = []
-        self._shuffled: dict[int, tuple[Tensor, Tensor]] = {}
         self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
@@ -110,22 +120,30 @@ class Fleet:
             self.features = self.features.flatten(1)
         self.model, self.objective = model, objective
         self.network = self._make_network(model).to(self.device)
+        self.ranks.copy_first(self.network)
+        self.network.synchronise(self.ranks)
         self.network.train()
-        self._held = [tensor.to(self.device) for tensor in self._pairs_and_labels(objective)]
+        self.batches = self._make_batches()
+        self._risk = torch.zeros((), device=self.device)  # summed over the steps done
+        lone = self.ranks.size == 1
         on_cuda = self.device.type == "cuda"
+        if compiled is None:
+            compiled = on_cuda and lone
         self.step = Step(
             self.network,
             self._per_member("learning_rate"),
             self._per_member("weight_decay"),
             *self._risk_tables(),
-            compiled_pairs=self.batch_size if (on_cuda if compiled is None else compiled) else None,
+            compiled_pairs=self.batch_size if compiled else None,
             objective=objective,
+            ranks=self.ranks,
         )
         self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
         if on_cuda:
             # Convolutions differ in speed by algorithm; cuDNN may try them.
             torch.backends.cudnn.benchmark = True
-            self._step = GraphedStep(self._train_step)
+            if lone:
+                self._step = GraphedStep(self._train_step)
 
     def fit(
         self,
@@ -148,7 +166,7 @@ class Fleet:
         progress : callable, optional
             Called after each epoch with its number and the members' mean risk.
         checkpoint : Path, optional
-            Written between epochs, at most every `checkpoint_seconds`. If it is there
+            Written between steps, at most every `checkpoint_seconds`. If it is there
             already, training goes on from it; at the end it is removed.
 
         Returns
@@ -157,31 +175,106 @@ class Fleet:
             Accuracies on each named subset of the test sets; idle places are NaN.
         """
         tested = all(group.test is not None for group in self.groups)
-        torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
-        self.network.train()  # `module` may have handed out a lone one for use
-        if checkpoint is not None and checkpoint.exists():
-            restore(self, checkpoint)
-        saved = time.monotonic()
+        kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
+        work = self.fingerprint() if kept else ""
+        if kept is not None and (state := kept.load(work)) is not None:
+            self.load_state(state)
+
+        def keep() -> None:
+            if kept is not None and self.ranks.first and kept.due():
+                kept.save(self.state(), work)
+
         while self.epoch < epochs:
-            risk = torch.zeros((), device=self.device)
-            steps = 0
-            for chosen, weight in self._batches(self.epoch):
-                risk += self._step(chosen, weight)
-                steps += 1
-            self.epoch += 1
-            if self.epoch < epochs:
-                self._shuffle(self.epoch)  # while the device is still busy
+            risk = self.train_epoch(keep, more=self.epoch + 1 < epochs)
             if tested and self.epoch > epochs - window:
                 self.history.append(self.accuracy())
             if progress is not None:
-                progress(self.epoch, float(risk) / (steps * sum(self.sizes)))
-            if checkpoint is not None and time.monotonic() - saved >= checkpoint_seconds:
-                save(self, checkpoint)
-                saved = time.monotonic()
-        if checkpoint is not None:
-            checkpoint.unlink(missing_ok=True)
+                progress(self.epoch, risk())
+            keep()
+        if kept is not None and self.ranks.first:
+            kept.remove()
         recent = self.history[-window:] if window else []
         return {name: np.stack([row[name] for row in recent]) for name in (recent or [{}])[0]}
+
+    def train_epoch(
+        self, between: Callable[[], None] | None = None, *, more: bool = False
+    ) -> Callable[[], float]:
+        """Train for one epoch, or what is left of the one that has begun.
+
+        Parameters
+        ----------
+        between : callable, optional
+            Called after each step but the last: `state` may be taken there.
+        more : bool
+            Another epoch will follow: make its order while the device is busy.
+
+        Returns
+        -------
+        callable
+            Gives the members' mean risk, once the device has come to it.
+        """
+        torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
+        self.network.train()  # `module` may have handed out a lone one for use
+        for chosen, weight in self.batches.epoch(self.epoch, self.steps_done):
+            self._risk += self._step(chosen, weight)
+            self.steps_done += 1
+            if between is not None and self.steps_done < self.batches.steps:
+                between()
+        mean = self._risk / (self.steps_done * sum(self.sizes))
+        self._risk.zero_()
+        self.epoch, self.steps_done = self.epoch + 1, 0
+        if more:
+            self.batches.prepare(self.epoch)
+        return mean.item
+
+    def state(self) -> Arrays:
+        """Everything that training has changed, between two steps."""
+        arrays = {name: _array(tensor) for name, tensor in self._tensors().items()}
+        for index, row in enumerate(self.history):
+            arrays |= {f"history/{index}/{name}": values for name, values in row.items()}
+        arrays["random"] = torch.get_rng_state().numpy()  # dropout draws on it
+        if self.device.type == "cuda":
+            arrays["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
+        return arrays | {"epoch": np.array(self.epoch), "steps": np.array(self.steps_done)}
+
+    @torch.no_grad()
+    def load_state(self, state: Arrays) -> None:
+        """Go on from a state that the same fleet had."""
+        for name, tensor in self._tensors().items():
+            tensor.copy_(torch.from_numpy(state[name]))
+        torch.set_rng_state(torch.from_numpy(state["random"]))
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(torch.from_numpy(state["random.cuda"]), self.device)
+        self.epoch, self.steps_done = int(state["epoch"]), int(state["steps"])
+        rows: dict[int, dict[str, NDArray[np.float64]]] = {}
+        for name, values in state.items():
+            if name.startswith("history/"):
+                _, index, subset = name.split("/", 2)
+                rows.setdefault(int(index), {})[subset] = values
+        self.history = [rows[index] for index in sorted(rows)]
+
+    def fingerprint(self) -> str:
+        """What the fleet trains, and on what: equal for equal fleets."""
+        about = f"{self.precision} {self.batch_size} {self.network}"
+        digest = hashlib.sha256(about.encode())
+        for group in self.groups:
+            digest.update(f"{group.seed}".encode())
+            if isinstance(group.pairs, PairStream):
+                digest.update(group.pairs.fingerprint.encode())
+            for member in group.members:
+                rates = (member.risk.name, member.learning_rate, member.weight_decay, member.seed)
+                digest.update(repr(rates).encode())
+                digest.update(member.risk.table.numpy().tobytes())
+        if isinstance(self.batches, MemoryBatches):
+            for tensor in self.batches.held:
+                digest.update(_array(tensor).tobytes())
+        return digest.hexdigest()
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Every tensor that training changes."""
+        state: dict[str, Tensor] = dict(self.network.state_dict())
+        made = {f"operand.{name}": self.step.operands[name] for name in self.step.made}
+        return state | made | self.step.adam.state() | {"risk": self._risk}
 
     @torch.no_grad()
     def logits(self, rows: Any) -> Tensor:
@@ -218,6 +311,7 @@ class Fleet:
             return len(groups[0].pairs), members
 
         own = not isinstance(self.model, str) or self.objective is not None
+        own = own or isinstance(self.batches, StreamBatches)
         return not own and shape(groups) == shape(self.groups)
 
     def restart(self, groups: Sequence[Group]) -> None:
@@ -234,10 +328,11 @@ class Fleet:
             )
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
-        for held, new in zip(self._held, self._pairs_and_labels(), strict=True):
-            held.copy_(new)
+        assert isinstance(self.batches, MemoryBatches)  # else `can_restart` says no
+        self.batches.restart(self._pairs_and_labels(), self.groups)
         self.step.restart(*self._risk_tables()[:2])
-        self.epoch, self.history, self._shuffled = 0, [], {}
+        self.epoch, self.steps_done, self.history = 0, 0, []
+        self._risk.zero_()
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the trained models as a plain module."""
@@ -245,7 +340,7 @@ class Fleet:
 
     def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
         """One step on the pairs `chosen` (G, B): the sum of the members' risks."""
-        left, right, *labels = self._held
+        left, right, *labels = self.batches.held
         rows = torch.cat([left.gather(1, chosen), right.gather(1, chosen)], 1)
         position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
         u, v, *columns = (column.gather(2, position) for column in labels)
@@ -257,31 +352,6 @@ class Fleet:
             taken = self.features.index_select(0, rows.flatten())
             return taken.view(*rows.shape, *self.features.shape[1:])
         return self.features[rows]
-
-    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Positions (G, B) and weights (B,) of an epoch's pairs, shuffled."""
-        if epoch not in self._shuffled:
-            self._shuffle(epoch)
-        chosen, weights = self._shuffled.pop(epoch)
-        for start in range(0, chosen.shape[1], self.batch_size):
-            batch = slice(start, start + self.batch_size)
-            yield chosen[:, batch], weights[batch]
-
-    def _shuffle(self, epoch: int) -> None:
-        """Put an epoch's order of the pairs on the device, a short last batch filled up."""
-        orders = {
-            seed: permutation(stream(seed, "batches", epoch), self.pairs)
-            for seed in {group.seed for group in self.groups}
-        }
-        order = np.stack([orders[group.seed] for group in self.groups])
-        weight = np.ones(self.pairs)
-        missing = -self.pairs % self.batch_size
-        if missing and self.network.pads:
-            order = np.pad(order, ((0, 0), (0, missing)))
-            weight = np.pad(weight, (0, missing))
-        chosen = torch.from_numpy(order).to(self.device)
-        weights = torch.from_numpy(weight).to(self.device, self.dtype)
-        self._shuffled = {epoch: (chosen, weights)}
 
     def _make_network(self, model: str | nn.Module) -> Network:
         shape = tuple(self.features.shape[1:])
@@ -302,11 +372,19 @@ class Fleet:
             grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
-    def _pairs_and_labels(self, objective: Objective | None = None) -> list[Tensor]:
-        """Both ends (G, n) of the pairs, judgements and further columns (G, M, n)."""
-        if len(self.groups) > 1 and objective is not None:
+    def _make_batches(self) -> Batches:
+        columns = () if self.objective is None else self.objective.columns
+        if len(self.groups) > 1 and self.objective is not None:
             raise ValueError("an objective of your own trains one group")
-        columns = () if objective is None else objective.columns
+        source, pads = self.groups[0].pairs, self.network.pads
+        if isinstance(source, PairStream):
+            like = torch.zeros((), dtype=self.dtype, device=self.device)
+            return StreamBatches(source, self.batch_size, self.ranks, len(columns), like, pads=pads)
+        held = [tensor.to(self.device) for tensor in self._pairs_and_labels(columns)]
+        return MemoryBatches(held, self.groups, self.batch_size, self.ranks, pads=pads)
+
+    def _pairs_and_labels(self, columns: Sequence[Tensor] = ()) -> list[Tensor]:
+        """Both ends (G, n) of the pairs, judgements and further columns (G, M, n)."""
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
@@ -345,6 +423,13 @@ def choose_device(device: str) -> torch.device:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    # numpy has no bfloat16; float32 holds the same numbers.
+    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    array: NDArray[Any] = tensor.detach().cpu().numpy()
+    return array
 
 
 def _usable_features(features: Any) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.risks import Risk
+from pairlearn.training.stream import PairStream
 
 __all__ = ["Group", "Member", "TestSet", "check_groups"]
 
@@ -23,9 +24,9 @@ class Member:
     ----------
     risk : Risk
         What it minimises.
-    labels : array of shape (n, 2)
-        The two judgements that the risk reads for each pair of the group: similarity
-        and difference, or the two classes for `Supervised`.
+    labels : array of shape (n, 2), or None
+        The two judgements that the risk reads for each pair of the group: similarity and
+        difference, or the two classes for `Supervised`. None for pairs of a stream.
     learning_rate, weight_decay : float
         Of Adam, with the decay in the gradient.
     seed : int
@@ -86,8 +87,9 @@ class Group:
 
     Parameters
     ----------
-    pairs : array of int, shape (n, 2)
-        Rows of x and x' in the fleet's features.
+    pairs : array of int, shape (n, 2), or PairStream
+        Rows of x and x' in the fleet's features. A stream brings the labels with it, and
+        trains one member.
     members : sequence of Member
         The models.
     seed : int
@@ -106,6 +108,11 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
     """Refuse groups that cannot train together, naming what is wrong."""
     if not groups or not all(group.members for group in groups):
         raise ValueError("a fleet needs at least one group, and a group at least one member")
+    if any(isinstance(group.pairs, PairStream) for group in groups):
+        if len(groups) > 1 or len(groups[0].members) > 1 or groups[0].members[0].labels is not None:
+            raise ValueError("a stream of pairs trains one member, and brings its labels with it")
+        _check_tests([group.test for group in groups if group.test is not None], instances)
+        return
     pairs = len(groups[0].pairs)
     for index, group in enumerate(groups):
         ends = np.asarray(group.pairs)

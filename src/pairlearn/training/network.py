@@ -19,6 +19,8 @@ from torch.nn import functional as F
 
 from pairlearn.losses import in_full_precision
 from pairlearn.models import MLP
+from pairlearn.training.norm import RankNorm, batch_norms
+from pairlearn.training.ranks import ALONE, Ranks
 
 __all__ = ["Lone", "Network", "StackedMLP"]
 
@@ -41,6 +43,8 @@ class Network(nn.Module, ABC):
         rows of weight zero and every step has the same shape.
     sums : tuple of str
         Operands, and parameters' gradients, that are sums over a layer's weights.
+    ranks : Ranks
+        Those that have parts of each batch: batch norm is over all of it.
 
     Every parameter has shape (G, M, ...), or is the parameter of the only model.
     """
@@ -49,6 +53,7 @@ class Network(nn.Module, ABC):
     members: int
     pads: bool
     sums: tuple[str, ...] = ()
+    ranks: Ranks = ALONE
 
     @abstractmethod
     def run(
@@ -56,8 +61,8 @@ class Network(nn.Module, ABC):
     ) -> tuple[Tensor, Statistics]:
         """Logits (G, M, R) of instances (G, R, ...), and the batch's statistics.
 
-        A function of the operands that changes nothing: `absorb` moves the running
-        statistics afterwards.
+        Rows that only fill up a batch have weight zero, the others one. A function of the
+        operands that changes nothing: `absorb` moves the running statistics afterwards.
         """
 
     def operands(self, parameters: Operands) -> Operands:
@@ -70,6 +75,10 @@ class Network(nn.Module, ABC):
 
     def absorb(self, statistics: Statistics) -> None:
         """Move running statistics towards those of a batch."""
+
+    def synchronise(self, ranks: Ranks) -> None:
+        """Train on parts of batches that other ranks have the rest of."""
+        self.ranks = ranks
 
     @abstractmethod
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
@@ -86,6 +95,9 @@ class Lone(Network):
     dtype : torch.dtype
         bfloat16 runs it under autocast. Images go through it channels last, which is
         what convolutions are fastest in.
+
+    With several ranks batch norm is over the whole batch, on every kind of device
+    (``nn.SyncBatchNorm`` needs CUDA). Other layers that mix rows see their rank's part.
     """
 
     groups = members = 1
@@ -95,6 +107,13 @@ class Lone(Network):
         super().__init__()
         self.model = model
         self.compute_dtype = dtype
+        self._norms: list[RankNorm] = []
+
+    def synchronise(self, ranks: Ranks) -> None:
+        """As in `Network`."""
+        super().synchronise(ranks)
+        if ranks.size > 1:
+            self._norms = [RankNorm(norm, ranks) for norm in batch_norms(self.model)]
 
     def run(
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
@@ -107,6 +126,8 @@ class Lone(Network):
         if instances.ndim == 4:
             instances = instances.contiguous(memory_format=torch.channels_last)
         half = self.compute_dtype == torch.bfloat16
+        for norm in self._norms:
+            norm.row_weight = weight
         with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
             logits: Tensor = functional_call(self.model, state, (instances,))
         buffers = [(state[name], state[name]) for name, _ in self.model.named_buffers()]
@@ -119,7 +140,10 @@ class Lone(Network):
             buffer.copy_(value)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
-        """The model itself."""
+        """The model itself, with the layers that it came with."""
+        for norm in self._norms:
+            norm.release()
+        self._norms = []
         return self.model
 
 
@@ -224,11 +248,11 @@ class StackedMLP(Network):
             return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
         if weight is None:
             weight = torch.ones(x.shape[-2], dtype=x.dtype, device=x.device)
-        count = weight.sum()
+        count = self.ranks.sum(weight.sum())
         share = (weight / count).unsqueeze(-1)
-        batch_mean = (x * share).sum(-2, keepdim=True)
+        batch_mean = self.ranks.sum((x * share).sum(-2, keepdim=True))
         centred = x - batch_mean
-        batch_var = (centred.square() * share).sum(-2, keepdim=True)
+        batch_var = self.ranks.sum((centred.square() * share).sum(-2, keepdim=True))
         unbiased = batch_var * (count / (count - 1))
         statistics.append((batch_mean.squeeze(-2).detach(), unbiased.squeeze(-2).detach()))
         return centred * torch.rsqrt(batch_var + EPS)

@@ -13,8 +13,12 @@ from pairlearn.losses import Loss
 from pairlearn.risks import contract, correct, pair_moments
 from pairlearn.training.adam import FleetAdam
 from pairlearn.training.network import Network, Operands, Statistics
+from pairlearn.training.ranks import ALONE, Ranks
 
-__all__ = ["Objective", "Step"]
+__all__ = ["Objective", "Step", "Total"]
+
+Total = Callable[[Tensor], Tensor]
+"""A sum over ranks, through which gradients flow."""
 
 
 class Objective(Protocol):
@@ -29,11 +33,19 @@ class Objective(Protocol):
     columns: Sequence[Tensor]
 
     def __call__(
-        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *columns: Tensor,
+        total: Total,
     ) -> Tensor:
         """The sum over the members, from logits, judgements and columns (G, M, B).
 
-        The weight (B,) is zero for pairs that only fill up a batch, one for the others.
+        The shares (B,) of the pairs sum to one; pairs that only fill up a batch have none.
+        Of a batch that several ranks have parts of, `total` sums over all of them.
         """
 
 
@@ -46,10 +58,17 @@ class TableObjective:
         self.tables, self.slopes, self.loss = tables, slopes, loss
 
     def __call__(
-        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *columns: Tensor,
+        total: Total,
     ) -> Tensor:
         """The sum of the risks."""
-        moments = pair_moments(left, right, u, v, self.loss, weight=weight)
+        moments = total(pair_moments(left, right, u, v, self.loss, share=share))
         return correct(contract(self.tables, moments), self.slopes).sum()
 
 
@@ -76,6 +95,8 @@ class Step:
         last one of an epoch, run as written: they are few, and compiling takes long.
     objective : Objective, optional
         What to minimise in place of the members' risks.
+    ranks : Ranks
+        Those that have parts of each batch.
     """
 
     def __init__(
@@ -89,8 +110,10 @@ class Step:
         *,
         compiled_pairs: int | None = None,
         objective: Objective | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.network, self.tables, self.slopes = network, tables, slopes
+        self.ranks = ranks
         self.objective = objective or TableObjective(tables, slopes, loss)
         named = network.named_parameters()
         self.parameters: Operands = {name: p for name, p in named if p.requires_grad}
@@ -125,6 +148,7 @@ class Step:
         risk: Tensor
         slopes, risk, statistics = gradients(x, u, v, weight, *columns)
         self.network.absorb(statistics)
+        slopes = dict(zip(slopes, self.ranks.average([*slopes.values()]), strict=True))
         update(slopes, sums(slopes))
         remake_sums()
         return risk
@@ -142,12 +166,13 @@ class Step:
     ) -> tuple[Operands, Tensor, Statistics]:
         """Gradients of the operands, the risk, and the batch's statistics."""
         pairs = u.shape[-1]
-        rows_weight = torch.cat([weight, weight]) if self.network.pads else None
+        rows_weight = torch.cat([weight, weight])
+        share = weight / self.ranks.sum(weight.sum())
 
         def objective(operands: Operands) -> tuple[Tensor, tuple[Tensor, Statistics]]:
             logits, statistics = self.network.run(operands, x, rows_weight)
             left, right = logits[..., :pairs], logits[..., pairs:]
-            risk = self.objective(left, right, u, v, weight, *columns)
+            risk = self.objective(left, right, u, v, share, *columns, total=self.ranks.sum)
             return risk, (risk.detach(), statistics)
 
         gradients, (risk, statistics) = grad(objective, has_aux=True)(self.operands)

@@ -1,0 +1,211 @@
+"""Several processes with parts of each batch train as one process with all of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import distributed, multiprocessing, nn
+
+from pairlearn import PairLabels, make_risk
+from pairlearn.training import Fleet, Group, Member, risk_over_ranks, sum_over_ranks
+from pairlearn.training.batches import MemoryBatches
+from pairlearn.training.norm import batch_norms
+from pairlearn.training.ranks import ALONE, Ranks
+
+FAMILIES = ("sconf", "confdiff", "convex-0.3", "sconfconfdiff", "nonnegative", "likelihood")
+METHODS = [f"{family}-{fix}" for family in FAMILIES for fix in ("none", "relu", "abs", "slope=0.5")]
+METHODS += ["supervised"]
+PAIRS, BATCH = 41, 16  # 16, 16 and 9: no number of ranks divides all of them
+
+
+def make_fleet(model: Any = "mlp-bn", methods: list[str] = METHODS, **options: Any) -> Fleet:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2 * PAIRS, 5))
+    pairs = np.arange(2 * PAIRS).reshape(PAIRS, 2)
+    r = 1 / (1 + np.exp(-3 * x[:, 0]))
+    told = PairLabels.from_posteriors(*r[pairs].T).to_array()
+    noisy = told + rng.normal(0.7, 0.5, told.shape)  # so that partial risks are negative
+    classes = np.where(r[pairs] > 0.5, 1.0, -1.0)
+    members = [
+        Member(make_risk(name, prior=0.3), classes if name == "supervised" else noisy, 1e-3)
+        for name in methods
+    ]
+    options = {"batch_size": BATCH, "device": "cpu", "precision": "float64"} | options
+    return Fleet(x, [Group(pairs, members)], model, **options)
+
+
+def first_gradients(fleet: Fleet) -> dict[str, torch.Tensor]:
+    """Gradients of the first batch, averaged over the ranks."""
+    chosen, weight = next(fleet.batches.epoch(0))
+    left, right, *labels = fleet.batches.held
+    rows = torch.cat([left.gather(1, chosen), right.gather(1, chosen)], 1)
+    position = chosen.unsqueeze(1).expand(-1, fleet.network.members, -1)
+    u, v = (column.gather(2, position) for column in labels)
+    slopes, risk, _ = fleet.step.gradients(fleet._instances(rows), u, v, weight)
+    averaged = fleet.ranks.average([*slopes.values()])
+    return dict(zip(slopes, averaged, strict=True)) | {"risk": risk.detach()}
+
+
+class Convolution(nn.Module):
+    """Batch norms of both kinds, with and without a momentum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expand, self.first = nn.Conv1d(1, 3, 2), nn.BatchNorm1d(3, momentum=None)
+        self.second, self.out = nn.BatchNorm1d(12), nn.Linear(12, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.relu(self.first(self.expand(x[:, None])))
+        return self.out(self.second(h.flatten(1)))
+
+
+def own_module() -> nn.Module:
+    torch.manual_seed(0)
+    return Convolution().double()
+
+
+def trained(model: Any, epochs: int = 3, **options: Any) -> dict[str, torch.Tensor]:
+    methods = METHODS if isinstance(model, str) else ["convex-0.3-relu"]
+    fleet = make_fleet(model, methods, **options)
+    risks: list[float] = []
+    fleet.fit(epochs, progress=lambda _, risk: risks.append(risk))
+    module = fleet.module()
+    assert all("forward" not in vars(norm) for norm in batch_norms(module))
+    return module.state_dict() | {"risks": torch.tensor(risks, dtype=torch.float64)}
+
+
+def own_loop(*, parallel: bool) -> dict[str, torch.Tensor]:
+    """A step of a training loop of one's own, with DistributedDataParallel."""
+    torch.manual_seed(0)
+    plain = nn.Linear(3, 1).double()
+    model = nn.parallel.DistributedDataParallel(plain) if parallel else plain
+    rng = np.random.default_rng(1)
+    x = torch.from_numpy(rng.normal(size=(2, 11, 3)))
+    s, c = torch.from_numpy(rng.normal(0.5, 1.0, (2, 11)))
+    ranks = Ranks(distributed.get_rank(), distributed.get_world_size()) if parallel else ALONE
+    mine = ranks.part(11)
+    risk = make_risk("sconfconfdiff-abs", prior=0.3)
+    left, right = (model(half[mine]).squeeze(-1) for half in x)
+    value = risk_over_ranks(risk, left, right, s[mine], c[mine])
+    value.backward()
+    assert plain.weight.grad is not None
+    return {"value": value.detach(), "gradient": plain.weight.grad}
+
+
+def twice_differentiable() -> dict[str, torch.Tensor]:
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    total = sum_over_ranks(x * (1 + Ranks(distributed.get_rank()).rank))
+    return {"total": total.detach(), "slope": torch.autograd.grad(total.sum(), x)[0]}
+
+
+def everything() -> dict[str, dict[str, torch.Tensor]]:
+    parallel = distributed.is_initialized()
+    return {
+        "gradients": first_gradients(make_fleet()),
+        "gradients, float32": first_gradients(make_fleet(precision="float32")),
+        "mlp": trained("mlp"),
+        "mlp-bn": trained("mlp-bn"),
+        "few pairs": trained("mlp-bn", batch_size=20),  # a last batch of one pair
+        "own module": trained(own_module()),
+        "own module, few pairs": trained(own_module(), batch_size=20),
+        "own loop": own_loop(parallel=parallel),
+    }
+
+
+def work(rank: int, size: int, folder: str, task: Callable[[], Any]) -> None:
+    torch.set_num_threads(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size
+    )
+    torch.save(task(), Path(folder, f"{rank}.pt"))
+    distributed.destroy_process_group()
+
+
+def on_ranks(size: int, folder: Path, task: Callable[[], Any]) -> list[Any]:
+    multiprocessing.spawn(work, (size, str(folder), task), nprocs=size)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(size)]
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, dict[str, torch.Tensor]]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found = everything()
+    torch.set_num_threads(threads)
+    return found
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_ranks_equal_one_process(
+    size: int, tmp_path: Path, alone: dict[str, dict[str, torch.Tensor]]
+) -> None:
+    for found in on_ranks(size, tmp_path, everything):
+        for what, expected in alone.items():
+            tolerance = 1e-6 if "float32" in what else 1e-9
+            assert found[what].keys() == expected.keys()
+            for name, value in expected.items():
+                torch.testing.assert_close(
+                    found[what][name],
+                    value,
+                    atol=tolerance,
+                    rtol=tolerance,
+                    msg=lambda text, at=f"{what}, {name}": f"{at}: {text}",
+                )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_some_partial_risks_are_negative_so_that_corrections_matter(family: str) -> None:
+    gradients = first_gradients(make_fleet())
+    plain, relu, absolute = (
+        gradients["weights.3"][0, METHODS.index(f"{family}-{fix}")]
+        for fix in ("none", "relu", "abs")
+    )
+    assert not torch.allclose(plain, relu)
+    assert not torch.allclose(plain, absolute)
+    assert not torch.allclose(relu, absolute)
+
+
+def test_a_mean_of_corrected_risks_would_be_wrong() -> None:
+    # What ranks would do that correct their own parts: the test above can fail.
+    risk = make_risk("sconfconfdiff-abs", prior=0.3)
+    rng = np.random.default_rng(1)
+    z, zz, s, c = torch.from_numpy(rng.normal(0.5, 1.0, (4, 12)))
+    whole = risk(z, zz, s, c)
+    halves = [
+        risk(*(column[part] for column in (z, zz, s, c))) for part in (slice(6), slice(6, 12))
+    ]
+    assert abs(float(whole - sum(halves) / 2)) > 0.01
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_sum_is_its_own_adjoint(size: int, tmp_path: Path) -> None:
+    for rank, found in enumerate(on_ranks(size, tmp_path, twice_differentiable)):
+        total = float(sum(range(1, size + 1)))
+        assert found["total"].tolist() == [total] * 2
+        assert found["slope"].tolist() == [size * (1.0 + rank)] * 2
+
+
+@pytest.mark.parametrize("pads", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_parts_of_batches_are_the_batches(size: int, *, pads: bool) -> None:
+    held = [torch.zeros(1, PAIRS, dtype=torch.int64)] * 2 + [torch.zeros(1, 1, PAIRS)] * 2
+    group = Group(np.zeros((PAIRS, 2), int), [])
+    whole = list(MemoryBatches(held, [group], 20, ALONE, pads=pads).epoch(0))
+    parts = [
+        list(MemoryBatches(held, [group], 20, Ranks(rank, size), pads=pads).epoch(0))
+        for rank in range(size)
+    ]
+    for step, (chosen, weight) in enumerate(whole):
+        mine = [(part[step][0][0], part[step][1]) for part in parts]
+        together = torch.cat([positions[w > 0] for positions, w in mine])
+        assert together.tolist() == chosen[0, weight > 0].tolist()
+        assert all(len(w) for _, w in mine)
+        if pads:
+            assert len({len(w) for _, w in mine}) == 1
