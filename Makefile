@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long setup browser lint types bench wheel clean
+.PHONY: demo test test-long setup browser lint types bench fuzz wheel clean
 
 demo: $(STAMP)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
@@ -60,6 +60,12 @@ browser:
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/risk_overhead.py
+
+# Atheris looks for files that break a reader, some seconds each.
+fuzz: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable ".[fuzz]"
+	@$(BIN)/python benchmarks/fuzz.py --seconds $${SECONDS_EACH:-60}
 
 wheel: $(STAMP)
 	@$(BIN)/python -m build --wheel --outdir dist .

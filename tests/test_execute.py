@@ -22,6 +22,8 @@ from pairlearn import make_risk
 from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
 from pairlearn.experiments import GRIDS, Run, RunStore
 from pairlearn.experiments import execute as module
+from pairlearn.experiments.clusters import benchmark as trainer
+from pairlearn.experiments.clusters import planning
 from pairlearn.experiments.execute import execute, plan_fleets
 from pairlearn.models import MLP, make_model
 from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
@@ -196,7 +198,7 @@ MIXED = [
 ]
 
 
-class Exact(module.Fleet):
+class Exact(trainer.Fleet):
     """A fleet whose "accuracy" shows a change of the last bit of any weight."""
 
     def accuracy(self):
@@ -214,7 +216,7 @@ def test_every_run_has_a_result_and_repeats(tiny):
 
 def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
     """What is left after a kill must come out as it would have: to the last bit."""
-    monkeypatch.setattr(module, "Fleet", Exact)
+    monkeypatch.setattr(trainer, "Fleet", Exact)
     monkeypatch.setattr(MLP.__init__, "__defaults__", ((40, 40), "input"))
     mixed = [replace(run, model="mlp") for run in dict.fromkeys(MIXED) if run.model == "linear"]
     everything = results(mixed)
@@ -227,13 +229,13 @@ def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
 
 def test_what_a_risk_does_not_read_is_not_trained_again(monkeypatch):
     trained = []
-    train = module.Benchmark.train
+    train = trainer.Benchmark.train
 
     def counting(self, groups, *rest):
         trained.extend(run for group in groups for run in group)
         return train(self, groups, *rest)
 
-    monkeypatch.setattr(module.Benchmark, "train", counting)
+    monkeypatch.setattr(trainer.Benchmark, "train", counting)
     runs = [make("likelihood-abs", prior_factor=f, label_noise=0.1) for f in (0.8, 1.0, 1.2)]
     runs += [make("supervised", label_noise=n) for n in (0.0, 0.5)]
     runs += [make("confdiff-abs", prior_factor=f) for f in (0.8, 1.2)]
@@ -312,12 +314,12 @@ def test_the_mnist_grid_is_one_fleet_without_idle_places():
 def test_on_a_cpu_a_run_is_alone(monkeypatch):
     sizes = []
 
-    class Counted(module.Fleet):
+    class Counted(trainer.Fleet):
         def __init__(self, features, groups, *rest, **options):
             sizes.append([len(group.members) for group in groups])
             super().__init__(features, groups, *rest, **options)
 
-    monkeypatch.setattr(module, "Fleet", Counted)
+    monkeypatch.setattr(trainer, "Fleet", Counted)
     results(MIXED[:4])
     assert sizes == [[1]] * 4
 
@@ -415,7 +417,7 @@ def test_killed_many_times_and_finished(tmp_path, undisturbed, seed):
 
 def test_only_what_is_asked_for_comes_back_and_in_its_own_company(monkeypatch):
     """Fleets are planned for the whole experiment, whatever of it is missing."""
-    monkeypatch.setattr(module, "MEMBERS_ON_CPU", 4)  # fleets of several, as on CUDA
+    monkeypatch.setattr(planning, "MEMBERS_ON_CPU", 4)  # fleets of several, as on CUDA
     whole = [make(method) for method in ("likelihood-abs", "confdiff-abs", "supervised")]
     everything = dict(execute(whole, device="cpu", workers=1))
     part = dict(execute(whole[1:2], among=whole, device="cpu", workers=1))

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pairlearn
-from pairlearn.cli import bench
+from pairlearn.cli import bench, bench_run
 from pairlearn.datasets import DatasetNotFoundError
 from pairlearn.experiments import GRIDS, Method, Run, RunStore, published_accuracy
 
@@ -36,6 +36,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
         device: str,
         precision: str,
         progress: Callable[[int, int, str], None] | None,
+        cluster: Any,
     ) -> Iterator[tuple[Run, dict[str, float]]]:
         assert set(runs) <= set(among)
         seen.append({"runs": list(runs), "data": data, "device": device, "precision": precision})
@@ -254,10 +255,10 @@ def test_bad_requests_have_a_clear_message_and_exit_code_two(
 def test_progress_bar_only_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bench._progress_bar() as progress:
+    with bench_run._progress_bar() as progress:
         assert progress is None
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with bench._progress_bar() as progress:
+    with bench_run._progress_bar() as progress:
         assert progress is not None
         progress(1, 2, "mnist")
     assert capsys.readouterr().out == ""

@@ -17,6 +17,7 @@ from pairlearn.cli.fit import fit
 from pairlearn.cli.plan import plan
 from pairlearn.cli.predict import predict
 from pairlearn.cli.prior import prior
+from pairlearn.cli.report import report
 from pairlearn.cli.simulate import simulate
 
 __all__ = ["app", "main"]
@@ -48,7 +49,7 @@ def options(
 
 for command in (
     *(demo, simulate, check, prior, fit, evaluate),
-    *(compare, predict, plan, export),
+    *(report, compare, predict, plan, export),
 ):
     app.command()(command)
 app.add_typer(annotate.app, name="annotate")
