@@ -25,8 +25,10 @@ from pairlearn.annotate.schema import StoreError
 from pairlearn.annotate.store import Store
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.cells import Kind
+from pairlearn.tables.errors import placed
 from pairlearn.tables.ids import same_kind
 from pairlearn.tables.layout import open_source, suffix_of
+from pairlearn.tables.pairs import check_pairs
 
 __all__ = [
     "ImportCount",
@@ -191,14 +193,19 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     said = ~(np.isnan(similarity) & np.isnan(difference) & (preference == 0))
     if not said.any():
         raise TableError(f"{path}: column {column!r} says nothing in any row")
-    return PairTable(
-        columns["left"][said],
-        columns["right"][said],
-        similarity[said],
-        difference[said],
-        preference[said] if preference.any() else None,
+    left, right = same_kind([columns["left"], columns["right"]])
+    table = PairTable.trusted(
+        left=left[said],
+        right=right[said],
+        similarity=similarity[said],
+        difference=difference[said],
+        preference=preference[said] if preference.any() else None,
         annotator=columns["annotator"][said] if "annotator" in columns else None,
     )
+    rows = np.flatnonzero(said)
+    with placed(lambda row: source.place(int(rows[row]))):
+        check_pairs(table, noisy=False)
+    return table
 
 
 def _converted(probability: Any, similarity: Any, reading: Reading) -> tuple[Any, Any]:

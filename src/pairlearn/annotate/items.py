@@ -17,6 +17,7 @@ from pairlearn.tables import ItemTable, TableError
 from pairlearn.tables.cells import convert
 from pairlearn.tables.errors import RowError, placed
 from pairlearn.tables.ids import as_ids, check_unique
+from pairlearn.tables.items import check_names
 from pairlearn.tables.layout import existing_file, suffix_of
 from pairlearn.tables.parquet_source import import_parquet
 
@@ -149,13 +150,14 @@ class Items:
         return ItemView("text", item, text=path.read_text("utf-8", "replace"))
 
     def features(self) -> ItemTable | None:
-        """The columns that are numbers in every row, for models; None if there are none."""
+        """The columns with a name and a number in every row, for models; None if there are none."""
         found: dict[str, NDArray[Any]] = {}
         for at, name in enumerate(self._names):
             column = [row[at] for row in self._cells]
             try:
+                check_names([name])
                 values = convert(name, "number", column)
-            except RowError:
+            except (RowError, TableError):
                 continue
             if np.isfinite(values).all() and np.abs(values).max(initial=0) < 3e38:
                 found[name] = values
@@ -233,14 +235,16 @@ def _records(path: Path, reader: Any) -> Iterator[list[str]]:
 def _parquet_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     pyarrow, parquet = import_parquet()
     try:
-        table = parquet.read_table(path, page_checksum_verification=True)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or ["?"])[0]
+        table = parquet.read_table(path, use_threads=False, page_checksum_verification=True)
+        table.validate(full=True)
+        columns = [
+            ["" if value is None else str(value) for value in column.to_pylist()]
+            for column in table.columns
+        ]
+    # The last one is of dates that Python has not.
+    except (pyarrow.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
+        reason = (str(error).splitlines() or ["?"])[0][:300]
         raise TableError(f"{path} is not a Parquet file, or is damaged ({reason})") from None
-    columns = [
-        ["" if value is None else str(value) for value in column.to_pylist()]
-        for column in table.columns
-    ]
     return list(table.column_names), [list(row) for row in zip(*columns, strict=True)]
 
 

@@ -133,6 +133,8 @@ def read_label_studio(path: Path) -> LabelStudioExport:
                 latest[key] = (order, judgement)
     except (LabelStudioError, StoreError) as error:
         raise LabelStudioError(f"{path}: {error}") from None
+    except RecursionError:
+        raise LabelStudioError(f"{path}: a value is nested too deeply") from None
     found = [judgement for _, judgement in latest.values()]
     return LabelStudioExport(found, cancelled, empty, count - len(found))
 
@@ -185,7 +187,7 @@ def _of_task(place: str, task: dict[str, Any]) -> Iterator[_Annotation | None]:
                 continue
             if name in results:
                 raise LabelStudioError(f"{here}: two results of {name!r}")
-            results[name] = _value(here, name, result.get("value"), KEYS.get(str(kind), ""))
+            results[name] = _value(here, name, result.get("value"), KEYS.get(str(kind)))
         yield _annotation(here, data, results, one.get("completed_by"), one, one.get("id"))
 
 
@@ -201,13 +203,13 @@ def _of_minimal(place: str, task: dict[str, Any]) -> _Annotation:
                 raise LabelStudioError(f"{place}: {len(value)} results of {name!r}")
             value = value[0]
         if isinstance(value, dict):
-            value = _value(place, name, value, next((k for k in KEYS.values() if k in value), ""))
+            value = _value(place, name, value, next((k for k in KEYS.values() if k in value), None))
         results[name] = value
     return _annotation(place, task, results, task.get("annotator"), task, task.get("annotation_id"))
 
 
-def _value(place: str, name: str, value: Any, key: str) -> Any:
-    if not isinstance(value, dict) or key not in value:
+def _value(place: str, name: str, value: Any, key: str | None) -> Any:
+    if not isinstance(value, dict) or key is None or key not in value:
         raise LabelStudioError(f"{place}: the result of {name!r} has no value of its type")
     found = value[key]
     return found[0] if isinstance(found, list) and len(found) == 1 else found
@@ -241,7 +243,7 @@ def _name(place: str, who: Any) -> str:
     if isinstance(who, dict):
         who = who.get("email") or who.get("id")
     if isinstance(who, bool) or (who is not None and not isinstance(who, (int, str))):
-        raise LabelStudioError(f"{place}: cannot tell who made it ({who!r})")
+        raise LabelStudioError(f"{place}: cannot tell who made it ({who!r:.80})")
     if isinstance(who, str) and not who.isdecimal() and who.strip():
         return who.strip()
     return f"label-studio-{who}" if who not in (None, "") else "label-studio"
@@ -257,6 +259,8 @@ def _judgement(annotation: _Annotation) -> Judgement | None:
             raise LabelStudioError(
                 f"{place} has no {name!r}: use the tasks that pairlearn made for the project"
             )
+        if not _is_unicode(str(value)):
+            raise LabelStudioError(f"{place}: {name!r} is {value!r:.80}, which is not Unicode")
         ends.append(str(value))
     cant_say = _is_checked(place, results.get("cannot_say"))
     note = results.get("note") or ""
@@ -276,12 +280,19 @@ def _judgement(annotation: _Annotation) -> Judgement | None:
     return Judgement(annotation.annotator, ends[0], ends[1], answer, place)
 
 
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be kept: JSON can spell half of a pair of surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def _percent(place: str, name: str, results: dict[str, Any], low: int) -> float | None:
     value = results.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= 100:
-        raise LabelStudioError(f"{place}: {name} is {value!r}, not a percentage from {low} to 100")
+        raise LabelStudioError(
+            f"{place}: {name} is {value!r:.80}, not a percentage from {low} to 100"
+        )
     return value / 100
 
 
@@ -292,7 +303,7 @@ def _side(place: str, value: Any) -> Literal[-1, 0, 1]:
         return -1
     if value == "right":
         return 1
-    raise LabelStudioError(f"{place}: preference is {value!r}, neither 'left' nor 'right'")
+    raise LabelStudioError(f"{place}: preference is {value!r:.80}, neither 'left' nor 'right'")
 
 
 def _is_checked(place: str, value: Any) -> bool:
@@ -300,4 +311,4 @@ def _is_checked(place: str, value: Any) -> bool:
         return False
     if value == CANT_SAY:
         return True
-    raise LabelStudioError(f"{place}: cannot_say is {value!r}; it can only be {CANT_SAY!r}")
+    raise LabelStudioError(f"{place}: cannot_say is {value!r:.80}; it can only be {CANT_SAY!r}")

@@ -133,11 +133,13 @@ class Project:
         for name in ("question_similarity", "question_difference", "help"):
             _text(name, getattr(self, name), empty=True)
         if not isinstance(self.columns, tuple) or not all(isinstance(c, str) for c in self.columns):
-            raise ProjectError(f"columns must be a list of names; got {self.columns!r}")
+            raise ProjectError(f"columns must be a list of names; got {self.columns!r:.80}")
+        for name in self.columns:
+            _text("columns", name, empty=True)
         _whole("overlap", self.overlap, 1)
         _text("items", self.items, empty=False)
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
-            raise ProjectError(f"items is {self.items!r}, outside the project folder")
+            raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
         if not self.question_similarity:
             text = f"How likely are both “{self.positive_name}”, or both “{self.negative_name}”?"
             object.__setattr__(self, "question_similarity", text)
@@ -204,6 +206,8 @@ class Project:
             return _from_values(folder, _read(path))
         except ProjectError as error:
             raise ProjectError(f"{path}: {error}") from None
+        except RecursionError:
+            raise ProjectError(f"{path}: a value is nested too deeply") from None
 
     def save(self) -> Path:
         """Write the project file; it is whole, or as it was.
@@ -253,10 +257,11 @@ def _read(path: Path) -> dict[str, Any]:
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ProjectError(
-            f"version {version} is of a later pairlearn; this one reads {VERSION}: upgrade it"
+            f"version {str(version)[:80]} is of a later pairlearn; this one reads {VERSION}: "
+            "upgrade it"
         )
     if version != VERSION:
-        raise ProjectError(f"version is {version!r}; it must be {VERSION}")
+        raise ProjectError(f"version is {version!r:.80}; it must be {VERSION}")
     return values
 
 
@@ -268,7 +273,7 @@ def _from_values(folder: Path, values: dict[str, Any]) -> Project:
             raise ProjectError(f"{name} is missing")
     plan = given.pop("plan")
     if not isinstance(plan, dict):
-        raise ProjectError(f"plan must be an object; got {plan!r}")
+        raise ProjectError(f"plan must be an object; got {plan!r:.80}")
     _known("plan.", plan, tuple(item.name for item in fields(Plan)))
     if "pairs" not in plan:
         raise ProjectError("plan.pairs is missing")
@@ -282,23 +287,26 @@ def _known(prefix: str, given: dict[str, Any], names: tuple[str, ...]) -> None:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"; do you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-            raise ProjectError(f"{prefix}{name} is not a field{hint}")
+            raise ProjectError(f"{prefix}{name[:80]} is not a field{hint}")
 
 
 def _text(name: str, value: Any, *, empty: bool) -> None:
     if not isinstance(value, str) or not (empty or value.strip()):
-        raise ProjectError(f"{name} must be text; got {value!r}")
+        raise ProjectError(f"{name} must be text; got {value!r:.80}")
     if len(value) > MAX_TEXT:
         raise ProjectError(f"{name} has {len(value)} characters; at most {MAX_TEXT} are allowed")
     if any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
         raise ProjectError(f"{name} has a control character; remove it")
+    # JSON can spell half of a pair of surrogates; no file can be written with it.
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ProjectError(f"{name} has a character that is not Unicode; remove it")
 
 
 def _whole(name: str, value: Any, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ProjectError(f"{name} must be a whole number of at least {least}; got {value!r}")
+        raise ProjectError(f"{name} must be a whole number of at least {least}; got {value!r:.80}")
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ProjectError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}")
+        raise ProjectError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r:.80}")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,8 +18,10 @@ __all__ = [
     "Migration",
     "StoreError",
     "connect",
+    "has_answers",
     "make_file",
     "migrate",
+    "reading",
     "remove_file",
     "version_of",
 ]
@@ -29,6 +31,7 @@ Migration: TypeAlias = Sequence[str]
 
 APPLICATION_ID = 0x70616972  # "pair", so that the file of another program is not taken for ours
 BUSY_SECONDS = 30.0
+MAGIC = b"SQLite format 3\0"
 
 
 class StoreError(ValueError):
@@ -123,7 +126,8 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     Raises
     ------
     StoreError
-        If there is no such file, or it is not SQLite's.
+        If there is no such file, it is not SQLite's, or it is of another program; it is
+        left as it is.
 
     Examples
     --------
@@ -131,15 +135,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     Traceback (most recent call last):
     pairlearn.annotate.schema.StoreError: no-such.sqlite does not exist
     """
-    if not path.is_file():
-        raise StoreError(f"{path} does not exist")
-    connection = sqlite3.connect(
-        path,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,  # transactions begin where we say so
-        check_same_thread=False,
-        factory=_Connection,
-    )
+    connection = _opened(path)
     try:
         (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if journal != "wal":
@@ -149,13 +145,82 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         if not writer:
             connection.execute("PRAGMA query_only = ON")
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         connection.close()
         raise StoreError(f"{path} is not a file of answers, or is damaged ({error})") from None
     except StoreError:
         connection.close()
         raise
     return connection
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open an existing file of ours; nothing is written into it, as the mode of the journal is."""
+    if not path.is_file():
+        raise StoreError(f"{path} does not exist")
+    with path.open("rb") as file:
+        # SQLite takes a file of a few bytes for an empty one, and writes over it.
+        if file.read(len(MAGIC)) not in (b"", MAGIC):
+            raise StoreError(f"{path} is not a file of answers: it is not of SQLite")
+    connection = sqlite3.connect(
+        path,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # transactions begin where we say so
+        check_same_thread=False,
+        factory=_Connection,
+    )
+    try:
+        _check_program(connection, path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        connection.close()
+        raise StoreError(f"{path} is not a file of answers, or is damaged ({error})") from None
+    except StoreError:
+        connection.close()
+        raise
+    return connection
+
+
+def has_answers(path: Path) -> bool:
+    """Whether a file is one of ours that was ever begun; it is left as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_file(Path(folder, "answers.sqlite"))
+    ...     has_answers(Path(folder, "answers.sqlite"))
+    False
+    """
+    with closing(_opened(path)) as connection:
+        return version_of(connection) > 0
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what SQLite says of a damaged file into a `StoreError` that names it.
+
+    Examples
+    --------
+    >>> with reading(Path("answers.sqlite")):
+    ...     raise sqlite3.DatabaseError("database disk image is malformed")
+    Traceback (most recent call last):
+    pairlearn.annotate.schema.StoreError: answers.sqlite could not be read: database disk image
+    is malformed
+    """
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} could not be read: {str(error)[:300]}") from error
+
+
+def _check_program(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not ours; one without tables is a new one."""
+    if version_of(connection):
+        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    else:
+        ours = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not ours:
+        raise StoreError(f"{path} is an SQLite file of another program")
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -208,12 +273,9 @@ def migrate(
             f"{path} has schema version {found}; this pairlearn knows versions up to {newest}: "
             "upgrade pairlearn"
         )
-    if found and connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise StoreError(f"{path} is an SQLite file of another program")
+    _check_program(connection, path)
     if found == newest:
         return found
-    if not found and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError(f"{path} is an SQLite file of another program")
     if found:
         backup(connection, path.with_name(f"{path.stem}.v{found}{path.suffix}"))
     for number in range(found, newest):

@@ -28,7 +28,14 @@ from pairlearn.annotate.records import (
     StoredAnswer,
     Task,
 )
-from pairlearn.annotate.schema import StoreError, connect, make_file, remove_file
+from pairlearn.annotate.schema import (
+    StoreError,
+    connect,
+    has_answers,
+    make_file,
+    reading,
+    remove_file,
+)
 from pairlearn.annotate.writer import Writer
 
 __all__ = ["Store", "StoreError"]
@@ -113,13 +120,26 @@ class Store:
         """Open the file that is there; one of an older version is migrated.
 
         An overlap that was changed in the project file takes effect now.
+
+        Raises
+        ------
+        StoreError
+            If there is none, or it is not whole: every page is looked at.
         """
-        if not project.store_path.is_file():
-            raise StoreError(f"{project.folder} has no {project.store_path.name}")
+        path = project.store_path
+        if not path.is_file():
+            raise StoreError(f"{project.folder} has no {path.name}")
+        if not has_answers(path):
+            raise StoreError(
+                f"{path} is empty: take it from a backup, or, if the project was just being "
+                "made, remove it and make it again"
+            )
         store = cls(project)
         try:
+            if (found := store._one("PRAGMA quick_check(1)")) != ("ok",):
+                raise StoreError(f"{path} is damaged ({found}): take it from a backup")
             kept = store._one("SELECT value FROM setting WHERE name = 'overlap'")
-            if kept is not None and int(kept[0]) != project.overlap:
+            if kept is not None and str(kept[0]) != str(project.overlap):
                 store._writer.submit(lambda c: store._reassign(c, "project file")).result()
         except BaseException:
             store.close()
@@ -393,17 +413,19 @@ class Store:
         return reader
 
     def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._reader().execute(query, values).fetchall()
+        with reading(self.project.store_path):
+            return self._reader().execute(query, values).fetchall()
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None = self._reader().execute(query, values).fetchone()
-        return row
+        rows = self._all(query, *values)
+        return rows[0] if rows else None
 
     def _count(self, query: str, *values: object) -> int:
-        return int(self._reader().execute(query, values).fetchone()[0])
+        return int(self._all(query, *values)[0][0])
 
     def _counts(self, annotator_id: int) -> tuple[int, int]:
-        return _counts(self._reader(), annotator_id)
+        with reading(self.project.store_path):
+            return _counts(self._reader(), annotator_id)
 
 
 def _counts(connection: sqlite3.Connection, annotator_id: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pairlearn.annotate.schema import StoreError, connect, migrate
+from pairlearn.annotate.schema import StoreError, connect, migrate, reading
 
 __all__ = ["Writer"]
 
@@ -53,7 +53,8 @@ class Writer:
         self._path = path
         self._connection = connect(path, writer=True)
         try:
-            migrate(self._connection, path)
+            with reading(path):
+                migrate(self._connection, path)
         except BaseException:
             self._connection.close()
             raise

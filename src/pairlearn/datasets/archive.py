@@ -21,6 +21,10 @@ from pairlearn.datasets.errors import DatasetCorruptError, missing_extra
 from pairlearn.datasets.registry import DatasetSpec
 
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif"})
+_LARGEST_IMAGE = 1 << 26
+_LARGEST_ARCHIVE = 1 << 31
+_DEEPEST = 4
+"""Zip files in one another: there are files that contain themselves."""
 
 
 def read_archive(spec: DatasetSpec, path: Path) -> dict[str, NDArray[np.generic]]:
@@ -63,9 +67,13 @@ def read_archive(spec: DatasetSpec, path: Path) -> dict[str, NDArray[np.generic]
                     rows.append((label, member.parts, _grey(content, spec.shape)))
                 else:
                     others.append(member.name)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        except ImportError:
+            raise
+        # The readers of zip files and of images raise a dozen types on damaged bytes.
+        except Exception as error:
+            reason = str(error)[:300] or type(error).__name__
             raise DatasetCorruptError(
-                f"{path} cannot be read as images of {spec.title} ({error}); "
+                f"{path} cannot be read as images of {spec.title} ({reason}); "
                 "delete or mend it and load the data set again"
             ) from error
     absent = sorted(set(range(spec.n_classes)) - {label for label, _, _ in rows})
@@ -81,17 +89,29 @@ def read_archive(spec: DatasetSpec, path: Path) -> dict[str, NDArray[np.generic]
     }
 
 
-def _members(file: IO[bytes], inside: PurePosixPath) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Every file of a zip archive and of the archives in it."""
+def _members(
+    file: IO[bytes], inside: PurePosixPath, depth: int = 0
+) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """Every file of a zip archive and of the archives in it; of images, the content."""
+    if depth > _DEEPEST:
+        raise ValueError(f"{inside} lies in more than {_DEEPEST} zip files, one in another")
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             member = inside / info.filename
             # Finder leaves a shadow file of each image in __MACOSX and files named ._NAME.
             if info.is_dir() or "__MACOSX" in member.parts or member.name.startswith("."):
                 continue
+            suffix = member.suffix.lower()
+            largest = _LARGEST_ARCHIVE if suffix == ".zip" else _LARGEST_IMAGE
+            if suffix != ".zip" and suffix not in _SUFFIXES:
+                yield member, b""
+                continue
+            # What a member says of its size is an upper bound of what is read of it.
+            if info.file_size > largest:
+                raise ValueError(f"{member} has {info.file_size} bytes; at most {largest} are read")
             content = archive.read(info)
-            if member.suffix.lower() == ".zip":
-                yield from _members(io.BytesIO(content), member.with_suffix(""))
+            if suffix == ".zip":
+                yield from _members(io.BytesIO(content), member.with_suffix(""), depth + 1)
             else:
                 yield member, content
 

@@ -180,10 +180,10 @@ def _rows(
 
 
 def _as_uint8(name: str, array: NDArray[np.generic]) -> NDArray[np.uint8]:
-    if array.dtype == np.uint8:
-        return array.view(np.uint8)
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise ValueError(f"{name} is a {array.dtype} array of shape {array.shape}, not of numbers")
+    if array.dtype == np.uint8:
+        return array.view(np.uint8)
     with np.errstate(invalid="ignore"):  # a NaN has no uint8; the comparison finds it
         whole = array.astype(np.uint8)
     if not np.array_equal(whole, array):

@@ -78,7 +78,7 @@ def read_sheets(spec: DatasetSpec, folder: Path) -> dict[str, NDArray[np.generic
     FileNotFoundError: ...
     """
     (x_1, y_1), (x_2, y_2), (x_test, y_test) = (
-        _unpack(path, spec.shape) for path in sheet_paths(spec, folder)
+        _unpack(path, spec) for path in sheet_paths(spec, folder)
     )
     return {
         "x_train": np.concatenate([x_1, x_2]),
@@ -88,7 +88,7 @@ def read_sheets(spec: DatasetSpec, folder: Path) -> dict[str, NDArray[np.generic
     }
 
 
-def _unpack(path: Path, shape: tuple[int, ...]) -> tuple[NDArray[np.uint8], NDArray[np.generic]]:
+def _unpack(path: Path, spec: DatasetSpec) -> tuple[NDArray[np.uint8], NDArray[np.generic]]:
     arrays = read_npz(path)
     missing = [key for key in _KEYS if key not in arrays]
     if missing:
@@ -96,6 +96,16 @@ def _unpack(path: Path, shape: tuple[int, ...]) -> tuple[NDArray[np.uint8], NDAr
             f"{path} has the arrays {sorted(arrays)} but not {', '.join(missing)}; replace the file"
         )
     encoded, offsets, y = (arrays[key] for key in _KEYS)
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or y.ndim != 1:
+        raise DatasetCorruptError(
+            f"{path} has {offsets.dtype} offsets of shape {offsets.shape} and labels of shape "
+            f"{y.shape}, where both are lists, the first one of integers; replace the file"
+        )
+    if len(y) > spec.n_instances:
+        raise DatasetCorruptError(
+            f"{path} has {len(y)} labels, more than the {spec.n_instances} of {spec.name}; "
+            "replace the file"
+        )
     data, bounds = memoryview(encoded.tobytes()), [int(offset) for offset in offsets]
     pieces = [data[start:stop] for start, stop in pairwise(bounds)]
     if len(pieces) * _SIDE**2 != len(y):
@@ -103,6 +113,7 @@ def _unpack(path: Path, shape: tuple[int, ...]) -> tuple[NDArray[np.uint8], NDAr
             f"{path} has {len(pieces)} sheets of {_SIDE**2} images for {len(y)} labels; "
             "replace the file"
         )
+    shape = spec.shape
     images = np.empty((len(pieces), _SIDE, _SIDE, *shape), dtype=np.uint8)
 
     def decode(index: int) -> None:
@@ -124,8 +135,8 @@ def _decode_sheet(piece: memoryview, shape: tuple[int, ...], path: Path) -> NDAr
         with Image.open(io.BytesIO(piece), formats=["WEBP"]) as picture:
             sheet = np.asarray(picture.convert("RGB"))
         grid = sheet.reshape(_SIDE, height, _SIDE, width, channels)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise DatasetCorruptError(
-            f"{path} has a sheet that cannot be decoded ({error}); replace the file"
+            f"{path} has a sheet that cannot be decoded ({str(error)[:300]}); replace the file"
         ) from error
     return grid.swapaxes(1, 2)

@@ -109,11 +109,17 @@ def read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
     with path.open("rb") as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
+                arrays = {name: archive[name] for name in archive.files}
+            for name, array in arrays.items():
+                # numpy hands out the bytes of a member that is no array.
+                if not isinstance(array, np.ndarray):
+                    raise ValueError(f"{name!r:.80} is not an array")
+            return arrays
         # The readers of zip, deflate and npy headers raise a dozen types on damaged bytes.
         except Exception as error:
+            reason = f"{type(error).__name__}: {str(error)[:300]}"
             raise DatasetCorruptError(
-                f"{path} cannot be read as an npz file ({type(error).__name__}: {error}); "
+                f"{path} cannot be read as an npz file ({reason}); "
                 f"delete {path} and load the data set again"
             ) from error
 
@@ -121,7 +127,7 @@ def read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
 def _recorded_sha256(record: Path) -> str:
     try:
         return str(json.loads(record.read_text(encoding="utf-8"))["sha256"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise DatasetCorruptError(
             f"{record} is not a checksum record; delete it and its data file and load again"
         ) from None

@@ -144,29 +144,33 @@ def _read_manifest(file: Path) -> dict[str, Any]:
     manifest = _read_json(file)
     if manifest.get("format") != FORMAT:
         raise ModelFolderError(
-            f"{file}: 'format' is {manifest.get('format')!r}, not {FORMAT!r}: "
+            f"{file}: 'format' is {manifest.get('format')!r:.80}, not {FORMAT!r}: "
             "this is not a pairlearn model"
         )
     version = manifest.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFolderError(f"{file}: 'version' must be a whole number; got {version!r}")
+        raise ModelFolderError(f"{file}: 'version' must be a whole number; got {version!r:.80}")
     if version > VERSION:
         writer = manifest.get("pairlearn")
         raise ModelFolderError(
-            f"{file}: version {version} of the format, written by pairlearn {writer}; this "
+            f"{file}: version {version} of the format, written by pairlearn {writer!s:.80}; this "
             f"pairlearn ({pairlearn.__version__}) reads up to {VERSION}: update pairlearn"
         )
     for key, kind in KEYS.items():
         if key not in manifest:
-            raise ModelFolderError(f"{file}: {key!r} is missing")
+            raise ModelFolderError(f"{file}: {key!r:.80} is missing")
         if type(manifest[key]) is not kind:
             raise ModelFolderError(
-                f"{file}: {key!r} must be of type {kind.__name__}; got {manifest[key]!r:.60}"
+                f"{file}: {key!r:.80} must be of type {kind.__name__}; got {manifest[key]!r:.60}"
             )
     unknown = sorted(set(manifest) - set(KEYS))
     if unknown:
-        raise ModelFolderError(f"{file}: unknown key {unknown[0]!r}")
-    if _checksum(manifest) != manifest["checksum"]:
+        raise ModelFolderError(f"{file}: unknown key {unknown[0]!r:.80}")
+    try:
+        checksum = _checksum(manifest)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{file}: {str(error)[:300]}") from None
+    if checksum != manifest["checksum"]:
         raise ModelFolderError(
             f"{file}: the checksum does not fit: the file was damaged or changed after it was "
             "written. Take it from a backup, or fit again"
@@ -208,15 +212,16 @@ def _read_tensors(file: Path, manifest: dict[str, Any]) -> dict[str, Tensor]:
     try:
         tensors: dict[str, Tensor] = load(data)
     except (SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise ModelFolderError(f"{file}: not readable as safetensors: {error}") from None
+        reason = str(error)[:300]
+        raise ModelFolderError(f"{file}: not readable as safetensors: {reason}") from None
     announced = manifest["tensors"]
     for name in sorted(set(announced) ^ set(tensors)):
         where = "missing" if name in announced else "not announced"
-        raise ModelFolderError(f"{file}: tensor {name!r} is {where}")
+        raise ModelFolderError(f"{file}: tensor {name!r:.80} is {where}")
     for name, tensor in tensors.items():
         if _kind(tensor) != announced[name]:
             raise ModelFolderError(
-                f"{file}: tensor {name!r} is {_kind(tensor)} where {CONFIG} announces "
+                f"{file}: tensor {name!r:.80} is {_kind(tensor)!s:.200} where {CONFIG} announces "
                 f"{announced[name]!r:.80}"
             )
     return tensors
@@ -269,13 +274,24 @@ def _check_keys(value: Any, where: str) -> None:
         if isinstance(one, dict):
             for key, inner in one.items():
                 if not isinstance(key, str):
-                    raise ModelFolderError(f"{place} has the key {key!r}: keys must be str")
-                stack.append((inner, f"{place}[{key!r}]"))
+                    raise ModelFolderError(f"{place} has the key {key!r:.80}: keys must be str")
+                _check_text(key, place)
+                stack.append((inner, f"{place}[{key!r:.80}]"))
         elif isinstance(one, list):
             stack.extend((inner, f"{place}[{k}]") for k, inner in enumerate(one))
-        elif one is not None and not isinstance(one, str | int | float):
+        elif isinstance(one, str):
+            _check_text(one, place)
+        elif one is not None and not isinstance(one, int | float):
             kind = type(one).__name__
             raise ModelFolderError(f"{place} is a {kind}: JSON has no such type")
+
+
+def _check_text(text: str, place: str) -> None:
+    """JSON can spell half of a pair of surrogates, and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ModelFolderError(f"{place} is {text!r:.80}, which is not Unicode") from None
 
 
 def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
@@ -283,7 +299,7 @@ def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
 
     for name in tensors:
         if not isinstance(name, str) or name in ("", "__metadata__"):
-            raise ModelFolderError(f"tensors has the name {name!r}: choose another")
+            raise ModelFolderError(f"tensors has the name {name!r:.80}: choose another")
     # Clones, since safetensors refuses tensors that share memory.
     plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
     data: bytes = save(plain)

@@ -114,25 +114,34 @@ def load_classifier(cls: Any, path: str | Path, module: nn.Module | None = None)
     --------
     See `save_classifier`.
     """
+    try:
+        return _loaded(cls, path, module)
+    except RecursionError:
+        raise ModelFolderError(f"{path}: its config is nested too deeply") from None
+
+
+def _loaded(cls: Any, path: str | Path, module: nn.Module | None) -> Any:
     tensors, config = read_folder(path)
     for key, kind in PARTS.items():
         if not isinstance(config.get(key), kind):
-            raise ModelFolderError(f"{path}: config {key!r} must be of type {kind.__name__}")
+            raise ModelFolderError(f"{path}: config {key!r:.80} must be of type {kind.__name__}")
     if config["estimator"] != cls.__name__:
-        raise ModelFolderError(f"{path}: holds a {config['estimator']}, not a {cls.__name__}")
+        raise ModelFolderError(f"{path}: holds a {config['estimator']!s:.80}, not a {cls.__name__}")
     if module is not None and not isinstance(module, nn.Module):
         raise TypeError(
             f"module must be an instance of nn.Module, such as MyNet(); got {module!r:.60}"
         )
+    if not config["networks"]:
+        raise ModelFolderError(f"{path}: holds no network")
     estimator = _with_parameters(cls, config["parameters"], path, module)
     for key, description in config["networks"].items():
         state = _popped(tensors, f"{key}.")
-        network = _built(description, state, f"{path}: network {key!r}", cls.__name__, module)
+        network = _built(description, state, f"{path}: network {key!r:.80}", cls.__name__, module)
         setattr(estimator, _attribute(cls, key, path), network)
     for key, tensor in _popped(tensors, "fitted.").items():
-        setattr(estimator, _attribute(cls, key, path), tensor.numpy())
+        setattr(estimator, _attribute(cls, key, path), _array(tensor, f"{path}: {key}"))
     for name in tensors:
-        raise ModelFolderError(f"{path}: tensor {name!r} belongs to nothing")
+        raise ModelFolderError(f"{path}: tensor {name!r:.80} belongs to nothing")
     for key, value in config["fitted"].items():
         setattr(estimator, _attribute(cls, key, path), _decoded(value, f"{path}: {key}"))
     return estimator
@@ -143,7 +152,7 @@ def _with_parameters(
 ) -> Any:
     known = cls().get_params(deep=False)
     for key in sorted(set(saved) - set(known)):
-        raise ModelFolderError(f"{path}: {cls.__name__} has no parameter {key!r}")
+        raise ModelFolderError(f"{path}: {cls.__name__} has no parameter {key!r:.80}")
     parameters = {}
     for key, value in saved.items():
         if isinstance(value, dict) and "object" in value:
@@ -169,7 +178,7 @@ def _state(network: nn.Module, key: str) -> dict[str, Tensor]:
     for name, value in state.items():
         if not isinstance(value, Tensor):
             raise ModelFolderError(
-                f"{key}: {name!r} in the state of {_full_name(network)} is a "
+                f"{key}: {name!r:.80} in the state of {_full_name(network)} is a "
                 f"{type(value).__name__}, and a model folder keeps tensors only"
             )
     return state
@@ -190,7 +199,7 @@ def _built(
     """The network with this state; nothing is allocated but the tensors that were read."""
     kind = description.get("kind") if isinstance(description, dict) else None
     if kind == "module":
-        wanted = str(description.get("class"))
+        wanted = str(description.get("class"))[:200]
         if module is None:
             short = wanted.rsplit(".", 1)[-1]
             raise ModelFolderError(
@@ -199,7 +208,7 @@ def _built(
             )
         network = copy.deepcopy(module)
     elif module is not None:
-        raise ModelFolderError(f"{where} is a built-in {kind!r}: leave module out")
+        raise ModelFolderError(f"{where} is a built-in {kind!r:.80}: leave module out")
     else:
         network = _built_in(description, where)
     _check_state(network, state, where)
@@ -212,7 +221,8 @@ def _built_in(description: Any, where: str) -> nn.Module:
     with torch.device("meta"):
         match description:
             case {"kind": "mlp", "widths": [*widths], "norm": "none" | "input" | "all" as norm}:
-                sizes = [width for width in widths if type(width) is int and 0 < width < 2**31]
+                # Up to 2**30 the bytes of a layer can still be counted in 64 bits.
+                sizes = [width for width in widths if type(width) is int and 0 < width <= 2**30]
                 if not sizes or len(sizes) < len(widths) or len(sizes) > DEEPEST:
                     raise error
                 return MLP(sizes[0], sizes[1:], norm)
@@ -225,7 +235,9 @@ def _check_state(network: nn.Module, state: dict[str, Tensor], where: str) -> No
     wanted = network.state_dict()
     for name in sorted(set(wanted) ^ set(state)):
         which = "misses" if name in wanted else "does not have"
-        raise ModelFolderError(f"{where} {which} the tensor {name!r}: it is not the network saved")
+        raise ModelFolderError(
+            f"{where} {which} the tensor {name!r:.80}: it is not the network saved"
+        )
     for name, tensor in wanted.items():
         saved = state[name]
         if (tensor.shape, tensor.dtype) != (saved.shape, saved.dtype):
@@ -255,7 +267,7 @@ def _encoded(value: Any, where: str) -> Any:
         items = [_encoded(one, f"{where}[{k}]") for k, one in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: _encoded(one, f"{where}[{key!r}]") for key, one in value.items()}}
+        return {"dict": {key: _encoded(one, f"{where}[{key!r:.80}]") for key, one in value.items()}}
     kind = type(value).__name__
     if kind in RECORDS:
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
@@ -279,7 +291,10 @@ def _decoded(value: Any, where: str) -> Any:
             case {"number": "inf" | "-inf" | "nan" as number}:
                 return float(number)
             case {"array": [*items], "type": "text" | "object" as kind}:
-                return np.array([_decoded(one, where) for one in items], dtype=TYPES[kind])
+                array: Any = np.array([_decoded(one, where) for one in items], TYPES[kind])
+                if array.ndim != 1:
+                    raise ValueError("a list inside an array")
+                return array
             case {"tuple": [*items]}:
                 return tuple(_decoded(one, where) for one in items)
             case {"dict": dict(inner)}:
@@ -287,15 +302,22 @@ def _decoded(value: Any, where: str) -> Any:
             case {"record": str(kind), "fields": dict(fields)}:
                 return RECORDS[kind](**{key: _decoded(one, where) for key, one in fields.items()})
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ModelFolderError(f"{where}: {value!r:.80} is not readable: {error}") from None
+        raise ModelFolderError(f"{where}: {value!r:.80} is not readable: {error!s:.200}") from None
     raise ModelFolderError(f"{where}: {value!r:.80} is not readable")
+
+
+def _array(tensor: Tensor, where: str) -> Any:
+    try:
+        return tensor.numpy()
+    except TypeError:
+        raise ModelFolderError(f"{where} is {tensor.dtype}, which numpy has not") from None
 
 
 def _attribute(cls: Any, name: str, path: str | Path) -> str:
     """A name that may be set on an estimator: a fitted attribute, and no method of it."""
     plain = name.isidentifier() and name.endswith("_") and not name.startswith("_")
     if not plain or hasattr(cls, name):
-        raise ModelFolderError(f"{path}: {name!r} is not a fitted attribute of {cls.__name__}")
+        raise ModelFolderError(f"{path}: {name!r:.80} is not a fitted attribute of {cls.__name__}")
     return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -20,7 +20,7 @@ ANNOTATORS = ("paper", "calibrated")
 _KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "int": (int, "a whole number"),
     "float": (float, "a finite number"),
-    "str": (str, "a string"),
+    "str": (str, "printable text"),
 }
 
 
@@ -133,9 +133,20 @@ class Run:
         return json.dumps(self.fields(), sort_keys=True, separators=(",", ":"))
 
 
+def is_finite(value: Any) -> bool:
+    """Whether a number is one that a float can hold; ``math.isfinite`` fails for 10**400.
+
+    Examples
+    --------
+    >>> is_finite(0.5), is_finite(float("nan")), is_finite(10**400)
+    (True, False, False)
+    """
+    return bool(abs(value) <= sys.float_info.max)
+
+
 def _require(holds: bool, name: str, value: object, what: str) -> None:
     if not holds:
-        raise ValueError(f"{name}={value!r} must be {what}")
+        raise ValueError(f"{name}={value!r:.80} must be {what}")
 
 
 def _normalise_types(run: Run) -> None:
@@ -144,9 +155,9 @@ def _normalise_types(run: Run) -> None:
         value = getattr(run, field.name)
         kind, what = _KINDS[str(field.type)]
         if kind is str:
-            right = isinstance(value, str)
+            right = isinstance(value, str) and value.isprintable()
         else:
             number = isinstance(value, Real) and not isinstance(value, bool)
-            right = number and math.isfinite(value) and kind(value) == value
+            right = number and is_finite(value) and kind(value) == value
         _require(right, field.name, value, what)
         object.__setattr__(run, field.name, kind(value))

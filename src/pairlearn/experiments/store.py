@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from pairlearn.experiments.export import write_csv, write_parquet
-from pairlearn.experiments.records import NOTES, Record, StoreError, checked_results
+from pairlearn.experiments.records import Record, StoreError, checked_notes, checked_results
 from pairlearn.experiments.spec import Run
 
 __all__ = ["DuplicateRunError", "RunStore", "StoreLockedError"]
@@ -135,11 +135,10 @@ class RunStore:
             with self:
                 self.append(run, results, **notes)
             return
-        if unknown := sorted(set(notes) - set(NOTES)):
-            raise StoreError(f"notes {unknown} are unknown; use {', '.join(NOTES)}")
+        noted = checked_notes(notes)
         if run.key() in self._records:
             raise DuplicateRunError(f"{self.path} has this run already: {run.key()}")
-        record = Record(run, checked_results(results), notes)
+        record = Record(run, checked_results(results), noted)
         line = record.line()
         try:
             if os.write(self._file, line) != len(line):
@@ -210,7 +209,7 @@ class RunStore:
         try:
             record = Record.from_line(line)
         except ValueError as error:
-            raise StoreError(f"{where} is not a finished run: {error}") from error
+            raise StoreError(f"{where} is not a finished run: {str(error)[:300]}") from error
         if record.run.key() in self._records:
             raise StoreError(f"{where} repeats an earlier run; remove one of the two")
         self._records[record.run.key()] = record

@@ -1,8 +1,8 @@
 """The fast way through plain CSV: pyarrow reads what leaves no room for doubt.
 
 A block of lines is plain if it has no quotes, no NUL, no carriage return but before a
-newline, is UTF-8, and every cell wanted converts at once. Anything else is declined, and
-the csv module decides.
+newline, does not start with a mark of byte order, is UTF-8, and every cell wanted
+converts at once. Anything else is declined, and the csv module decides.
 """
 
 from __future__ import annotations
@@ -93,6 +93,9 @@ class _Declined(Exception):
 
 def _is_plain(block: bytes) -> bool:
     if b'"' in block or b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+        return False
+    # pyarrow drops a mark of byte order from the start of what it is given, an id's too.
+    if block.startswith(b"\xef\xbb\xbf"):
         return False
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n"))
     if np.diff(ends, prepend=-1, append=len(block)).max() > _MAX_PLAIN_LINE:

@@ -6,6 +6,7 @@ but not ``007``, ``+7`` or ``7.0``, which stay text so that no two ids fall toge
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -129,6 +130,10 @@ def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
     for start in range(0, len(text), _CHUNK):
         part = np.ascontiguousarray(text[start : start + _CHUNK])
         codes = part.view(np.uint32).reshape(len(part), -1)
+        if bool((codes > sys.maxunicode).any()):
+            # Only a damaged file has them, and Python cannot even show such a text.
+            row = int((codes > sys.maxunicode).any(1).argmax())
+            raise RowError(start + row, f"{name} is not Unicode text; write the ids anew")
         bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
         bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
         if bad.any():

@@ -15,6 +15,7 @@ from pairlearn.annotate.models.errors import ModelError
 __all__ = ["AnswerCache", "question_key"]
 
 _VERSION = 1
+_MAGIC = b"SQLite format 3\0"
 
 
 def question_key(url: str, body: dict[str, Any]) -> str:
@@ -54,19 +55,35 @@ class AnswerCache:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self.path = path
+        if path.is_file() and path.stat().st_size:
+            with path.open("rb") as file:
+                # SQLite takes a file of a few bytes for an empty one, and writes over it.
+                if file.read(len(_MAGIC)) != _MAGIC:
+                    raise self._refusal("not of SQLite")
         self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
         try:
             self._prepare()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self._connection.close()
-            raise ModelError(
-                f"{path} is no cache of answers ({error}): move it away, and a new one is made"
-            ) from None
+            raise self._refusal(error) from None
+
+    def _refusal(self, reason: object) -> ModelError:
+        return ModelError(
+            f"{self.path} is no cache of answers, or is damaged ({str(reason)[:300]}): move it "
+            "away, and a new one is made"
+        )
 
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise sqlite3.DatabaseError(f"version {version}, written by a newer pairlearn")
+        # Both before anything is written: the file may be another program's, or damaged.
+        tables = [row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")]
+        if any(name != "answers" and not name.startswith("sqlite_") for name in tables):
+            raise sqlite3.DatabaseError(f"it has the table {tables[0]!r:.80}")
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute(
@@ -78,11 +95,14 @@ class AnswerCache:
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The answer, or None if there is none."""
-        with self._lock:
-            row = self._connection.execute(
-                "SELECT answer FROM answers WHERE question = ?", (key,)
-            ).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+        try:
+            with self._lock:
+                row = self._connection.execute(
+                    "SELECT answer FROM answers WHERE question = ?", (key,)
+                ).fetchone()
+            return None if row is None else dict(json.loads(row[0]))
+        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+            raise self._refusal(error) from None
 
     def put(self, key: str, answer: dict[str, Any]) -> None:
         """Keep an answer; the first one stays."""

@@ -99,7 +99,7 @@ def read_reply(data: bytes) -> Reply:
         listed = (choice.get("logprobs") or {}).get("content") or []
         tokens = _first_answer(listed)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise MalformedReply(f"the reply is no chat completion ({error!r})") from None
+        raise MalformedReply(f"the reply is no chat completion ({error!r:.200})") from None
     if said and not listed:
         raise ModelError(
             "the endpoint answers without token probabilities (logprobs): choose a model and a "
@@ -129,7 +129,8 @@ def _text(token: Any) -> str:
 def _probability(log: Any) -> float:
     if isinstance(log, bool) or not isinstance(log, int | float) or not log <= _ROUNDING:
         raise ValueError(f"logprob {log!r}")
-    return min(math.exp(log), 1.0)
+    # Bounded, since an integer may be beyond what a float can hold.
+    return min(math.exp(max(log, -1000)), 1.0)
 
 
 def _usage(usage: Any) -> tuple[int, int] | None:
@@ -196,5 +197,8 @@ def error_text(data: bytes) -> tuple[str, str]:
         code = str(error.get("code") or "") if isinstance(error, dict) else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    readable = "".join(c for c in " ".join(message.split()) if c.isprintable())
-    return readable[:300], code
+    return _readable(message), _readable(code)
+
+
+def _readable(text: str) -> str:
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())[:300]

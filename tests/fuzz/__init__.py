@@ -1,0 +1,1 @@
+"""Harnesses that feed any bytes to a reader and assert what must hold whatever they are."""

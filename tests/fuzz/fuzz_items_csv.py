@@ -1,0 +1,13 @@
+"""``read_items`` and ``iter_items`` on .csv files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuzz import table_property
+
+WORDS = table_property.WORDS["items"] + table_property.CSV_WORDS
+
+
+def one_input(data: bytes) -> Any:
+    return table_property.table("items", ".csv", data)
