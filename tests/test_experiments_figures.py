@@ -21,6 +21,8 @@ from pairlearn.experiments.figures import (
 )
 from pairlearn.experiments.summary import Cell
 
+OURS = "ours, coloured by method"
+
 
 def fake_cells(grid: str, **selection: Any) -> list[Cell]:
     def accuracy(run: Run) -> float:
@@ -117,7 +119,7 @@ def test_bars_are_one_for_each_noise() -> None:
 def test_accuracy_shows_ours_the_published_and_the_supervised() -> None:
     cells = fake_cells("accuracy", datasets=("letter",), priors=(0.2,))
     ax = plot_accuracy(cells, Figure().subplots())
-    assert set(ax.get_legend_handles_labels()[1]) == {"ours", "published", "supervised, ours"}
+    assert set(ax.get_legend_handles_labels()[1]) == {OURS, "published", "supervised, ours"}
     assert len(ax.containers) == 22 + 18
     perfect = [Cell(cells[0].config, "paper", 1.0, 0.0, (0,))]
     assert plot_accuracy(perfect, Figure().subplots()).get_xlim()[1] > 0
@@ -127,7 +129,7 @@ def test_published_numbers_stand_beside_the_subset_they_were_measured_on() -> No
     cells = fake_cells("accuracy", datasets=("letter",), priors=(0.2,))
     stratified = [replace(cell, test_subset="stratified") for cell in cells]
     ax = plot_accuracy(stratified, Figure().subplots())
-    assert set(ax.get_legend_handles_labels()[1]) == {"ours", "supervised, ours"}
+    assert set(ax.get_legend_handles_labels()[1]) == {OURS, "supervised, ours"}
 
 
 @pytest.mark.parametrize(("grid", "count"), [("gamma", 1), ("robustness", 2)])
@@ -135,7 +137,8 @@ def test_figures_say_the_prior_and_the_test_subset(grid: str, count: int) -> Non
     figures = draw_figures(grid, fake_cells(grid, datasets=("letter",)))
     titles = [figure.get_suptitle() for _, figure in figures]
     assert len(titles) == count
-    assert all(title.endswith("π₊ = 0.2, paper test subset") for title in titles)
+    assert all("π₊ = 0.2, paper test subset" in title for title in titles)
+    assert ("bands ± one standard deviation over seeds" in titles[0]) == (grid == "gamma")
 
 
 def test_six_panels_fill_their_rows() -> None:

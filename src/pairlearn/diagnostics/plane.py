@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.labels import PairLabels
+from pairlearn.style import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_plane"]
 
-# Okabe and Ito's colours stay apart for colour-blind readers; the markers differ too.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
 _CORNERS = (
     (-1.0, 0.0, "left +, right −", "left", -6),
     (1.0, 0.0, "left −, right +", "right", -6),

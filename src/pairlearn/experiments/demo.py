@@ -22,6 +22,7 @@ from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.risks import make_risk
 from pairlearn.sampling import sample_pairs
+from pairlearn.style import BLUE, GREEN, ORANGE
 from pairlearn.training import Fleet, Group, Member, TestSet
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def draw_demo(demo: Demo) -> Figure:
     plane.fill_between(
         c, (1 - c**2) / 2, 1 - abs(c), color="0.9", label="feasible labels", zorder=0
     )
-    for agree, colour, name in ((True, "#0072B2", "same class"), (False, "#D55E00", "different")):
+    for agree, colour, name in ((True, BLUE, "same class"), (False, ORANGE, "different")):
         chosen = demo.agree == agree
         plane.scatter(
             demo.labels.difference[chosen],
@@ -160,7 +161,7 @@ def draw_demo(demo: Demo) -> Figure:
         y,
         xerr=np.stack([np.maximum(values - low, 0), np.maximum(high - values, 0)]),
         fmt="o",
-        color="#009E73",
+        color=GREEN,
         ms=5,
         capsize=3,
         label="estimated without labels, 95%",

@@ -18,27 +18,13 @@ from pairlearn.experiments.figures import (
 )
 from pairlearn.experiments.methods import Method
 from pairlearn.experiments.summary import Cell, dataset_title
+from pairlearn.style import SPREAD, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["FIGURES", "STYLE", "draw_figures", "save_figure", "save_figures"]
-
-STYLE: Any = {  # the type of its keys differs between versions of matplotlib
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "figure.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "legend.frameon": False,
-    "svg.hashsalt": "pairlearn",  # or every SVG would differ from the one before
-    "svg.fonttype": "none",
-}
-"""Settings of matplotlib that every figure is drawn and saved with."""
 
 NamedFigure = tuple[str, "Figure"]
 
@@ -153,21 +139,28 @@ def _accuracy(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
         # With the same methods in every panel, those on the left name them for all.
         shared = len(rows) == 1
         figure = _panels(
-            at, plot_accuracy, columns=4, size=size, label_width=1.2, share_rows=shared
-        )
+            at, plot_accuracy, columns=4, size=size, spread="bars", label_width=1.2,
+            share_rows=shared,
+        )  # fmt: skip
         yield f"accuracy-{prior:g}", figure
 
 
 def _gamma(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
     for prior in _priors(cells):
         at = [cell for cell in cells if cell.config.prior == prior]
-        yield f"gamma-{prior:g}", _panels(at, plot_gamma, columns=4, size=(2.1, 1.9))
+        yield (
+            f"gamma-{prior:g}",
+            _curves(at, plot_gamma),
+        )
 
 
 def _limited(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
     for prior in _priors(cells):
         at = [cell for cell in cells if cell.config.prior == prior]
-        yield f"limited-{prior:g}", _panels(at, plot_limited, columns=4, size=(2.1, 1.9))
+        yield (
+            f"limited-{prior:g}",
+            _curves(at, plot_limited),
+        )
 
 
 def _robustness(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
@@ -189,12 +182,17 @@ FIGURES: dict[str, Callable[[Sequence[Cell]], Iterator[NamedFigure]]] = {
 """What draws the figures of each grid."""
 
 
+def _curves(cells: Sequence[Cell], plot: Callable[[Sequence[Cell], Axes], Axes]) -> Figure:
+    return _panels(cells, plot, columns=4, size=(2.1, 1.9), spread="bands")
+
+
 def _panels(
     cells: Sequence[Cell],
     plot: Callable[[Sequence[Cell], Axes], Axes],
     *,
     columns: int,
     size: tuple[float, float],
+    spread: str,
     label_width: float = 0.2,
     share_rows: bool = False,
 ) -> Figure:
@@ -221,14 +219,14 @@ def _panels(
             ax.set_xlabel("")
         handles, labels = ax.get_legend_handles_labels()
         labelled |= dict(zip(labels, handles, strict=True))
-    lines = -(-len(labelled) // max(1, int(width / 1.35)))
+    lines = -(-len(labelled) // max(1, int(width / 1.75)))
     figure.legend(
         list(labelled.values()),
         list(labelled),
         loc="outside lower center",
         ncols=-(-len(labelled) // lines),
     )
-    figure.suptitle(_origin(cells))
+    figure.suptitle(f"{_origin(cells)}; {spread} {SPREAD}")
     return figure
 
 
@@ -257,7 +255,7 @@ def _noise_figure(
             ax.set_zlabel("")  # the colour bar says it, and the next panel would cover it
         axes.append(ax)
     scale = ScalarMappable(Normalize(*limits), "viridis")
-    figure.colorbar(scale, ax=axes, label="accuracy", shrink=0.75 if solid else 1.0)
+    figure.colorbar(scale, ax=axes, label="accuracy (share correct)", shrink=0.75 if solid else 1.0)
     figure.suptitle(f"{dataset_title(cells[0].config.dataset)}, {_origin(cells)}")
     return figure
 

@@ -1,8 +1,4 @@
-"""Figures of the experiments: functions that draw into given axes and return them.
-
-The colours are those of Okabe and Ito, which stay apart for colour-blind readers; lines
-differ in their markers too.
-"""
+"""Figures of the experiments: functions that draw into given axes and return them."""
 
 from __future__ import annotations
 
@@ -14,9 +10,10 @@ import numpy as np
 
 from pairlearn.experiments.compare import condition
 from pairlearn.experiments.layout import index_cells
-from pairlearn.experiments.methods import Method
+from pairlearn.experiments.methods import CORRECTIONS, Method
 from pairlearn.experiments.published import published_accuracy
 from pairlearn.experiments.summary import Cell
+from pairlearn.style import GREY, axis_label, label_axes, method_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,22 +26,16 @@ __all__ = [
     "plot_robustness_heatmap",
 ]
 
-BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#56B4E9"
-PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#666666"
-_CORRECTION_STYLES = {"none": (GREY, "s"), "relu": (ORANGE, "^"), "abs": (BLUE, "o")}
-_RISK_STYLES = {
-    "likelihood": (GREEN, "D"),
-    "sconfconfdiff": (BLUE, "o"),
-    "convex": (YELLOW, "s"),
-    "confdiff": (PURPLE, "v"),
-    "sconf": (ORANGE, "^"),
-}
+_SHARE = "share correct"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+_PUBLISHED: dict[str, Any] = {"color": GREY, "marker": "|"}
 _LEAST_ERROR = 5e-4  # an error of 0 has no place on a logarithmic axis
 
 
 def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
     """The convex combination from ConfDiff (γ = 0) to Sconf (γ = 1), for each correction.
+
+    Bands are one standard deviation over seeds to either side.
 
     Parameters
     ----------
@@ -62,19 +53,22 @@ def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
     --------
     >>> from matplotlib.figure import Figure
     >>> plot_gamma([], Figure().subplots()).get_xlabel()
-    'γ'
+    'γ (share of Sconf)'
     """
-    for correction, (color, marker) in _CORRECTION_STYLES.items():
+    for correction in CORRECTIONS:
         line = [c for c in cells if c.gamma is not None and c.method.correction == correction]
         title = Method("convex", None, correction).correction_title
-        _plot_line(ax, line, lambda cell: cell.gamma, label=title, color=color, marker=marker)
+        style = method_style(f"convex-{correction}").line()
+        _plot_line(ax, line, lambda cell: cell.gamma, label=title, **style)
     ax.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "0.2", "0.4", "0.6", "0.8", "1"])
-    ax.set(xlabel="γ", ylabel="accuracy", xlim=(-0.03, 1.03))
-    return ax
+    ax.set_xlim(-0.03, 1.03)
+    return label_axes(ax, "γ", "accuracy", x_unit="share of Sconf", y_unit=_SHARE)
 
 
 def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Accuracy against the number of pairs, a line for each method.
+
+    Bands are one standard deviation over seeds to either side.
 
     Parameters
     ----------
@@ -92,16 +86,14 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
     --------
     >>> from matplotlib.figure import Figure
     >>> plot_limited([], Figure().subplots()).get_xlabel()
-    'training pairs'
+    'training pairs (number)'
     """
     for name in dict.fromkeys(cell.config.method for cell in cells):
         method = Method.parse(name)
-        color, marker = _RISK_STYLES.get(method.risk, (SKY, "x"))
         line = [cell for cell in cells if cell.config.method == name]
         pairs = lambda cell: cell.config.n_training_pairs  # noqa: E731
-        _plot_line(ax, line, pairs, label=method.title, color=color, marker=marker)
-    ax.set(xlabel="training pairs", ylabel="accuracy")
-    return ax
+        _plot_line(ax, line, pairs, label=method.title, **method_style(name).line())
+    return label_axes(ax, "training pairs", "accuracy", x_unit="number", y_unit=_SHARE)
 
 
 def plot_robustness_heatmap(
@@ -170,7 +162,7 @@ def plot_robustness_bars(
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().add_subplot(projection="3d")
     >>> plot_robustness_bars([], ax).get_zlabel()
-    'accuracy'
+    'accuracy (share correct)'
     """
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
@@ -186,7 +178,7 @@ def plot_robustness_bars(
         ax.set_zlim(low, high)
     ax.set_xticks(range(len(noises)), [f"{noise:g}" for noise in noises])
     ax.set_yticks(range(len(factors)), [f"{factor:g}" for factor in factors])
-    ax.set(xlabel="label noise σ", ylabel="prior factor ε", zlabel="accuracy")
+    ax.set(xlabel="label noise σ", ylabel="prior factor ε", zlabel=axis_label("accuracy", _SHARE))
     ax.tick_params(labelsize=6, pad=-1)
     ax.set_box_aspect(None, zoom=0.82)  # or its labels would leave the axes
     ax.view_init(elev=28, azim=-55)
@@ -197,8 +189,8 @@ def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Every method, beside its published number, with the supervised accuracy as a line.
 
     The axis is logarithmic in the error, so that 0.98 and 0.99 are as far apart as 0.90
-    and 0.95. What was published was measured on the paper's test subset, so it stands
-    beside cells of that subset only.
+    and 0.95. Bars are one standard deviation over seeds to either side. What was published
+    was measured on the paper's test subset, so it stands beside cells of that subset only.
 
     Parameters
     ----------
@@ -216,27 +208,33 @@ def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     --------
     >>> from matplotlib.figure import Figure
     >>> plot_accuracy([], Figure().subplots()).get_xlabel()
-    'accuracy, logarithmic in error'
+    'accuracy (log of error)'
     """
     published = {(*condition(cell), cell.method): cell for cell in published_accuracy()}
     weak = [cell for cell in cells if cell.method.is_weak]
     errors = [1 - cell.mean for cell in cells]
     for place, cell in enumerate(weak):
-        _plot_error(ax, place - 0.17, cell.mean, cell.std, BLUE, "o", "ours")
+        style = method_style(cell.config.method).points()
+        _plot_error(ax, place - 0.17, cell.mean, cell.std, style)
         printed = published.get((*condition(cell), cell.method))
         if printed is not None and cell.test_subset == "paper":
-            _plot_error(ax, place + 0.17, printed.mean, printed.std, GREY, "D", "published")
+            _plot_error(ax, place + 0.17, printed.mean, printed.std, _PUBLISHED)
             errors.append(1 - printed.mean)
     for cell in cells:
         if not cell.method.is_weak:
-            ax.axvline(1 - cell.mean, color=ORANGE, ls="--", lw=1.2, label="supervised, ours")
+            color = method_style("supervised").color
+            ax.axvline(1 - cell.mean, color=color, ls="--", lw=1.0, label="supervised, ours")
+    if len(errors) > len(cells):
+        ax.plot([], [], ls="", ms=4, label="published", **_PUBLISHED)
+    if weak:
+        ax.plot([], [], "o", ms=3.5, color=GREY, label="ours, coloured by method")
     if errors:
         _scale_by_error(ax, max(errors), max(min(errors), _LEAST_ERROR))
     ax.set_yticks(range(len(weak)), [cell.method.title for cell in weak])
     ax.set_ylim(max(len(weak), 1) - 0.4, -0.6)
     ax.grid(axis="y", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel("accuracy, logarithmic in error")
+    ax.set_xlabel(axis_label("accuracy", "log of error"))
     return ax
 
 
@@ -247,29 +245,15 @@ def _plot_line(
     if not points:
         return
     at, mean, std = np.array(points).T
-    ax.plot(at, mean, ms=3.5, lw=1.3, **style)
+    ax.plot(at, mean, ms=3.8, mew=0.9, lw=1.3, **style)
     band = np.clip([mean - std, mean + std], 0, 1)
     ax.fill_between(at, *band, color=style["color"], alpha=0.18, lw=0)
 
 
-def _plot_error(
-    ax: Axes, y: float, mean: float, std: float, color: str, marker: str, label: str
-) -> None:
+def _plot_error(ax: Axes, y: float, mean: float, std: float, style: dict[str, Any]) -> None:
     error = max(1 - mean, _LEAST_ERROR)
     span = [[min(std, 0.9 * error)], [std]]
-    # Only the first of each kind goes into the legend.
-    known = ax.get_legend_handles_labels()[1]
-    ax.errorbar(
-        [error],
-        [y],
-        xerr=span,
-        fmt=marker,
-        ms=3.5,
-        lw=1,
-        color=color,
-        mfc=color if marker == "o" else "white",
-        label="_nolegend_" if label in known else label,
-    )
+    ax.errorbar([error], [y], xerr=span, ls="", ms=3.8, mew=0.9, lw=1, **style)
 
 
 def _scale_by_error(ax: Axes, high: float, low: float) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from pairlearn.experiments.figures import BLUE, GREEN, GREY, ORANGE
 from pairlearn.experiments.theory.numbers import Row, rounded
 from pairlearn.experiments.theory.panels import row_of_panels
 from pairlearn.experiments.theory.two_gaussians import DELTA, ESTIMATORS, TwoGaussians
 from pairlearn.risks import make_risk
 from pairlearn.sampling import stream
+from pairlearn.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

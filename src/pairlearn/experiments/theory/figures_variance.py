@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairlearn.experiments.figures import BLUE, ORANGE, YELLOW
 from pairlearn.experiments.theory.numbers import Row
 from pairlearn.experiments.theory.panels import row_of_panels
+from pairlearn.style import BLUE, ORANGE, YELLOW, method_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_variance", "plot_beta_plane", "plot_beta_variance", "plot_lambda_variance"]
 
-_MEMBERS = {  # title, marker, shift of the title in points, its alignment
-    "confdiff": ("ConfDiff", "v", (6, 4), "left"),
-    "convex-0.5": ("Convex(½)", "s", (6, 3), "left"),
-    "sconf": ("Sconf", "^", (6, 3), "left"),
-    "sconfconfdiff": ("SconfConfDiff", "o", (-7, -3), "right"),
-    "nonnegative": ("non-negative", "D", (6, -9), "left"),
-    "optimum": ("optimum", "*", (7, -2), "left"),
+_MEMBERS = {  # title, shift of the title in points, its alignment
+    "confdiff": ("ConfDiff", (6, 4), "left"),
+    "convex-0.5": ("Convex(½)", (6, 3), "left"),
+    "sconf": ("Sconf", (6, 3), "left"),
+    "sconfconfdiff": ("SconfConfDiff", (-7, -3), "right"),
+    "nonnegative": ("non-negative", (6, -9), "left"),
+    "optimum": ("optimum", (7, -2), "left"),
 }
 
 
@@ -72,7 +72,7 @@ def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
     ax.plot([], [], "o", ms=3, color=BLUE, mfc="white", label="simulated, ± 95%")
     if rows:
         least = min(rows, key=lambda row: float(row["exact"]))
-        ax.plot(least["lam"], least["exact"], "*", ms=11, color=YELLOW, mec="black", zorder=5)
+        _mark(ax, (least["lam"], least["exact"]), "optimum")
     ax.set(xlabel="λ", ylabel="n × variance of the risk")
     return ax
 
@@ -112,10 +112,10 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
     for member in members:
         name, beta, exact = member["member"], member["beta_plus"], member["exact"]
         if name in ("optimum-same", "optimum-opposite"):
-            ax.plot(beta, exact, "*", ms=11, color=YELLOW, mec="black", zorder=5)
+            _mark(ax, (beta, exact), "optimum")
         elif name in near:
-            (title, marker, _, _), (shift, side) = _MEMBERS[name], near[name]
-            ax.plot(beta, exact, marker, ms=5.5, color="black", zorder=4)
+            (title, _, _), (shift, side) = _MEMBERS[name], near[name]
+            _mark(ax, (beta, exact), name)
             ax.annotate(title, (beta, exact), xytext=shift, textcoords="offset points", ha=side,
                         fontsize=7)  # fmt: skip
     ax.set(xlabel="β", ylabel="n × variance of the risk", yscale="log")
@@ -160,16 +160,23 @@ def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Ax
     ax.plot(ends, -ends, color=ORANGE, lw=1, ls="--")
     for member in members:
         if member["member"] in _MEMBERS:
-            title, marker, shift, side = _MEMBERS[member["member"]]
-            star = marker == "*"
+            title, shift, side = _MEMBERS[member["member"]]
             at = member["beta_plus"], member["beta_minus"]
-            ax.plot(*at, marker, ms=11 if star else 5.5, color=YELLOW if star else "black",
-                    mec="black", zorder=5)  # fmt: skip
+            _mark(ax, at, member["member"])
             box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.6}
             ax.annotate(title, at, xytext=shift, textcoords="offset points", ha=side, fontsize=7,
                         bbox=box, zorder=4)  # fmt: skip
     ax.set(xlim=(min(plus), max(plus)), ylim=(min(minus), max(minus)))
     return ax
+
+
+def _mark(ax: Axes, at: tuple[float, float], member: str) -> None:
+    """A member of the family in the method's colour, or the star of an optimum."""
+    if member == "optimum":
+        ax.plot(*at, "*", ms=11, color=YELLOW, mec="black", zorder=5)
+    else:
+        style = method_style(f"{member}-abs")  # a full marker shows best on contours
+        ax.plot(*at, style.marker, ms=6, color=style.color, mec="white", mew=0.7, zorder=5)
 
 
 def _plot_variance(

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pairlearn.atomic import replacing
-from pairlearn.experiments.figure_files import STYLE, save_figure
+from pairlearn.experiments.figure_files import save_figure
 from pairlearn.experiments.render import to_csv
 from pairlearn.experiments.theory.error_bounds import draw_bounds
 from pairlearn.experiments.theory.figures_variance import draw_variance
 from pairlearn.experiments.theory.geometry import draw_geometry
 from pairlearn.experiments.theory.numbers import Row
 from pairlearn.experiments.theory.prior_error import draw_prior
+from pairlearn.style import STYLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

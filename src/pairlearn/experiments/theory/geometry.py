@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.experiments.figures import BLUE, GREEN, GREY, ORANGE
 from pairlearn.experiments.theory.numbers import Row, rounded
 from pairlearn.experiments.theory.panels import row_of_panels
 from pairlearn.labels import PairLabels
+from pairlearn.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

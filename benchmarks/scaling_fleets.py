@@ -1,0 +1,123 @@
+"""Time and memory of a training step of fleets from one model to two thousand.
+
+    python benchmarks/scaling_fleets.py [--device cuda] [--models 1,20,100,300,1000,2000]
+
+The paper's network on instances of MNIST's size (784 features, random), 15,000 pairs in
+batches of 256, twenty models a group. One process for each size, so that peak memory is its
+own. `--held-out` is measured, too, but left out of the line through the others:
+
+    milliseconds = a + b · models
+
+which says what a model costs (b) and from how many models on the device is full (a / b).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from pairlearn import PairLabels, make_risk
+from pairlearn.sampling import sample_pairs
+from pairlearn.training import Fleet, Group, Member, choose_device
+
+METHODS = [
+    f"{family}-{correction}"
+    for family in ("sconfconfdiff", "confdiff", "convex-0.2", "convex-0.5", "sconf", "likelihood")
+    for correction in ("none", "relu", "abs")
+] + ["nonnegative-none", "supervised"]
+INSTANCES, FEATURES, PAIRS = 40_000, 784, 15_000
+
+
+def make_fleet(models: int, device: str, precision: str) -> Fleet:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(INSTANCES, FEATURES)).astype(np.float32)
+    positive = x[:, 0] > 0
+    r = np.where(positive, 0.97, 0.02)
+    groups = []
+    for seed in range(-(-models // len(METHODS))):
+        pairs = sample_pairs(positive, PAIRS, 0.4, seed)
+        labels = PairLabels.from_posteriors(*r[pairs].T).to_array()
+        count = min(len(METHODS), models - seed * len(METHODS))
+        members = [
+            Member(
+                make_risk(name, prior=0.4),
+                positive[pairs] if name == "supervised" else labels,
+                seed=seed,
+            )
+            for name in METHODS[:count]
+        ]
+        groups.append(Group(pairs, members, seed))
+    return Fleet(x, groups, batch_size=256, device=device, precision=precision)
+
+
+def measure(models: int, device: str, precision: str, seconds: float) -> dict[str, float]:
+    """Milliseconds a step, and the most memory that was in use."""
+    import torch
+
+    start = time.perf_counter()
+    fleet = make_fleet(models, device, precision)
+    fleet.train_epoch()()
+    first = time.perf_counter() - start
+    epochs, start = 0, time.perf_counter()
+    while not epochs or time.perf_counter() - start < seconds:
+        fleet.train_epoch(more=True)()
+        epochs += 1
+    step = (time.perf_counter() - start) / epochs / fleet.batches.steps
+    on_cuda = fleet.device.type == "cuda"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {
+        "models": models,
+        "ms_per_step": 1e3 * step,
+        "us_per_model_step": 1e6 * step / models,
+        "memory_gib": torch.cuda.max_memory_allocated() / 2**30 if on_cuda else peak,
+        "first_epoch_seconds": first,
+    }
+
+
+def line(points: list[dict[str, float]], key: str) -> tuple[float, float]:
+    """Intercept and slope over models, every point's relative error weighing the same."""
+    models = np.array([point["models"] for point in points])
+    values = np.array([point[key] for point in points])
+    design = np.stack([np.ones_like(models), models], 1) / values[:, None]
+    intercept, slope = np.linalg.lstsq(design, np.ones_like(values), rcond=None)[0]
+    return float(intercept), float(slope)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--models", default="1,20,100,300,1000,2000")
+    parser.add_argument("--held-out", type=int, default=600)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.one, args.device, args.precision, args.seconds)))
+        return
+    points = []
+    sizes = [int(size) for size in args.models.split(",")]
+    for size in [*sizes, args.held_out]:
+        command = [sys.executable, __file__, f"--one={size}", f"--device={args.device}"]
+        command += [f"--precision={args.precision}", f"--seconds={args.seconds}"]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        points.append(json.loads(done.stdout))
+        print(json.dumps(points[-1]), flush=True)
+    *fitted, held_out = points
+    found = {"device": str(choose_device(args.device)), "precision": args.precision}
+    for key in ("ms_per_step", "memory_gib"):
+        a, b = line(fitted, key)
+        told = a + b * held_out["models"]
+        found |= {f"{key}_fixed": a, f"{key}_per_model": b, f"{key}_held_out": held_out[key]}
+        found |= {f"{key}_predicted": told, f"{key}_error": told / held_out[key] - 1}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

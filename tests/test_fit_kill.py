@@ -1,0 +1,137 @@
+"""``pairlearn fit`` killed at any moment and started again: the model is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import pairlearn
+from pairlearn.cli import app
+from pairlearn.estimators import PairClassifier
+
+pytest.importorskip("sklearn")
+EPOCHS = 6
+TIMES = ("seconds", "checksum")  # a checksum of the seconds, too
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("killed")
+    made = CliRunner().invoke(app, ["simulate", str(path), "--pairs", "300", "--seed", "3"])
+    assert made.exit_code == 0, made.output
+    return path
+
+
+def start(folder: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    source = str(Path(pairlearn.__file__).parents[1])
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "pairlearn", "fit"),
+            *(str(folder / "items.csv"), str(folder / "pairs.csv"), "--out", str(out)),
+            *("--model", "mlp", "--epochs", str(EPOCHS), "--batch-size", "32", "--seed", "1"),
+            *("--checkpoint-seconds", "0", "--device", "cpu", "--json", *more),
+        ],
+        env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(folder: Path, out: Path, *more: str) -> float:
+    """Let the command end; how long it took."""
+    begin = time.monotonic()
+    process = start(folder, out, *more)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    return time.monotonic() - begin
+
+
+def without_times(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {name: without_times(value) for name, value in told.items() if name not in TIMES}
+    return [without_times(value) for value in told] if isinstance(told, list) else told
+
+
+def contents(out: Path) -> tuple[bytes, Any]:
+    """What a model folder says, but for how long things took."""
+    config = json.loads((out / "config.json").read_text())
+    return (out / "model.safetensors").read_bytes(), without_times(config)
+
+
+def kill_and_finish(folder: Path, tmp_path: Path, kills: int, seed: int) -> int:
+    """Kill so many times, at moments of a whole run's length; how many times it finished."""
+    rng, whole = random.Random(seed), tmp_path / "whole"
+    length = finished(folder, whole)
+    expected, out, ends, done = contents(whole), tmp_path / "model", 0, 0
+    while done < kills:
+        process = start(folder, out)
+        time.sleep(rng.uniform(0, 1.1 * length))
+        process.send_signal(signal.SIGKILL)
+        _, said = process.communicate()
+        done += process.returncode == -signal.SIGKILL
+        assert process.returncode in (0, -signal.SIGKILL), said
+        if out.exists():  # whole, whenever it is there
+            assert contents(out) == expected
+            PairClassifier.load(out)
+        if process.returncode == 0 or out.exists():
+            ends += 1
+            leave_nothing(folder, out)
+    finished(folder, out)
+    assert contents(out) == expected
+    leave_nothing(folder, out)
+    return ends
+
+
+def leave_nothing(folder: Path, out: Path) -> None:
+    """Killed after the model was there: the next run cleans up. Then everything is removed."""
+    if (rest := out.with_name("model.checkpoint")).exists():
+        finished(folder, out, "--force")
+    assert not rest.exists()
+    for file in out.iterdir():
+        file.unlink()
+    out.rmdir()
+
+
+def test_killed_and_finished(folder: Path, tmp_path: Path) -> None:
+    kill_and_finish(folder, tmp_path, kills=3, seed=0)
+
+
+@pytest.mark.long
+def test_killed_a_hundred_times(folder: Path, tmp_path: Path) -> None:
+    ends = kill_and_finish(folder, tmp_path, kills=100, seed=1)
+    assert ends >= 3, "a checkpoint that saves no work would never let it finish"
+
+
+def test_going_on_takes_up_where_it_was(folder: Path, tmp_path: Path) -> None:
+    out, kept = tmp_path / "model", tmp_path / "model.checkpoint" / "fit"
+    before = kept.with_name("fit.before")
+    process = start(folder, out)
+    while not before.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert before.exists()
+    refused = start(folder, out, "--learning-rate", "0.01")
+    _, said = refused.communicate()
+    assert refused.returncode == 2
+    assert "belongs to another training: delete it to start anew" in said
+    kept.write_bytes(before.read_bytes()[:-9])
+    again = start(folder, out)
+    told, said = again.communicate()
+    assert again.returncode == 0, said
+    assert any("damaged; going on from" in text for text in json.loads(told)["warnings"]), told
+    assert not before.exists()
+    finished(folder, tmp_path / "whole")
+    assert contents(out) == contents(tmp_path / "whole")

@@ -1,0 +1,253 @@
+"""Both reports in a real browser: they sort, tell, print, and load nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from browser import PHONE, chromium, complaints, snapshot
+from pairlearn.estimators import PairClassifier
+from pairlearn.experiments import GRIDS
+from pairlearn.experiments.report import Source, build_report
+from pairlearn.pages import write_page
+from pairlearn.reporting import build_report as build_model_report
+from pairlearn.reporting import measure
+from pairlearn.simulation import simulate
+from test_bench_report import fake_records
+
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
+REPORTS = ("bench", "model")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    files = {name: folder / f"{name}.html" for name in REPORTS}
+    chosen: dict[str, dict[str, Any]] = {
+        "accuracy": {
+            "datasets": ("letter", "mnist"),
+            "methods": ("sconfconfdiff-abs", "confdiff-relu", "likelihood-abs", "supervised"),
+        },
+        "gamma": {"datasets": ("letter",)},
+        "limited": {"datasets": ("letter",), "priors": (0.2,), "methods": ("confdiff-abs",)},
+        "robustness": {"datasets": ("letter",), "methods": ("likelihood-abs",)},
+    }
+    sources = [Source(Path(f"{g}.jsonl"), g, tuple(fake_records(g, **chosen[g]))) for g in GRIDS]
+    write_page(files["bench"], build_report(sources).page)
+    data = simulate(pairs=250, annotators=3, repeated=0.3, noise=0.2, missing=0.1, seed=2)
+    ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
+    model = PairClassifier(model="linear", epochs=15, early_stopping=True, random_state=0)
+    model.fit(ends, labels)
+    found = model.evaluate(ends, labels)
+    told = measure(model, data.items, data.pairs, found, names=("pumps", "pairs.csv"))
+    write_page(files["model"], build_model_report(told))
+    return files
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with browser.new_context(**DESKTOP) as context:
+        yield context.new_page()
+
+
+def column(page: Page, table: str, place: int) -> list[str]:
+    return page.locator(f"{table} tbody tr > *:nth-child({place}):visible").all_inner_texts()
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_opens_quietly_and_loads_nothing(page: Page, reports: dict[str, Path], report: str) -> None:
+    heard, asked = complaints(page), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.route("**/*", lambda route: route.continue_() if _own(route, reports) else route.abort())
+    page.goto(reports[report].as_uri())
+    page.mouse.move(600, 400)
+    page.mouse.wheel(0, 20_000)
+    page.wait_for_load_state("networkidle")
+    assert heard == []
+    assert asked == [reports[report].as_uri()]
+    refused = page.evaluate("() => fetch('data:,x').then(() => 'loaded', () => 'refused')")
+    assert refused == "refused", "the page's own policy"
+
+
+def _own(route: Any, reports: dict[str, Path]) -> bool:
+    return route.request.url in {path.as_uri() for path in reports.values()}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_table_sorts_both_ways_by_click(
+    page: Page, reports: dict[str, Path], report: str
+) -> None:
+    page.goto(reports[report].as_uri())
+    tables = page.locator("table.sortable").all()
+    assert len(tables) >= 4
+    for table in tables:
+        for up, down in table.evaluate(CLICKED):
+            known = sorted(value for value in up if value is not None)
+            missing = [None] * (len(up) - len(known))
+            assert up == known + missing and down == known[::-1] + missing
+        first = table.locator("thead th").first
+        first.locator("button").click()
+        expect(first).to_have_attribute("aria-sort", "ascending")
+        first.locator("button").click()
+        expect(first).to_have_attribute("aria-sort", "descending")
+        assert table.locator("[aria-sort=none]").count() == table.locator("thead th").count() - 1
+
+
+CLICKED = """(table) => [...table.tHead.rows[0].cells].filter((h) => h.classList.contains("n"))
+    .map((head) => {
+        const values = () => [...table.tBodies[0].rows].map((row) => {
+            const value = row.cells[head.cellIndex].dataset.v;
+            return value === undefined ? null : Number(value);
+        });
+        const button = head.querySelector("button");
+        button.click();
+        const up = values();
+        button.click();
+        return [up, values()];
+    })"""
+"""For each column of numbers, its values after one click on its title and after two."""
+
+
+def test_sorts_by_keyboard_and_keeps_rows_whole(page: Page, reports: dict[str, Path]) -> None:
+    page.goto(reports["bench"].as_uri())
+    before = sorted(page.locator("#gamma tbody tr").all_inner_texts())
+    page.locator("#gamma thead th button").nth(2).focus()
+    page.keyboard.press("Enter")
+    gammas = [float(text) for text in column(page, "#gamma", 3)]
+    assert gammas == sorted(gammas)
+    page.keyboard.press("Space")
+    assert [float(text) for text in column(page, "#gamma", 3)] == sorted(gammas, reverse=True)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert column(page, "#gamma", 4) == sorted(column(page, "#gamma", 4))
+    assert sorted(page.locator("#gamma tbody tr").all_inner_texts()) == before
+
+
+def test_filters_rows_and_figures(page: Page, reports: dict[str, Path]) -> None:
+    page.goto(reports["bench"].as_uri())
+    shown = page.locator("#accuracy figure:visible")
+    assert shown.count() == 6
+    page.locator("select[data-facet=dataset]").select_option("letter")
+    assert shown.count() == 3
+    assert set(column(page, "#accuracy", 1)) == {"Letter"}
+    page.locator("select[data-facet=prior]").select_option("0.5")
+    assert shown.count() == 1
+    assert set(column(page, "#accuracy", 2)) == {"0.5"}
+    rows = page.locator("tr[data-dataset]:visible").count()
+    expect(page.locator(".filters .said")).to_have_text(f"{rows} rows shown")
+    expect(page.locator("#gamma .figures")).to_be_hidden()  # it has no such prior
+    page.locator("select[data-facet=subset]").select_option("stratified")
+    assert shown.count() == 1 and shown.get_attribute("data-subset") == "stratified"
+    expect(page.locator("#plane figure")).to_be_visible()
+
+
+def test_hover_and_focus_tell_mean_and_spread(page: Page, reports: dict[str, Path]) -> None:
+    page.goto(reports["bench"].as_uri())
+    tip = page.locator("#tip")
+    expect(tip).to_be_hidden()
+    page.locator("#gamma figure:visible .pt").nth(3).hover()
+    expect(tip).to_be_visible()
+    text = tip.inner_text()
+    assert "±" in text and "over 2 seeds" in text and "Unbiased, γ = 0.3" in text
+    snapshot(page, "report-hover")
+    page.mouse.move(5, 5)
+    expect(tip).to_be_hidden()
+    first = page.locator("#gamma figure:visible .pt").first
+    assert first.get_attribute("tabindex") == "0"
+    first.focus()
+    expect(tip).to_contain_text("γ = 0:")
+    page.keyboard.press("ArrowRight")
+    expect(tip).to_contain_text("γ = 0.1:")
+    page.keyboard.press("End")
+    expect(tip).to_contain_text("ABS, γ = 1:")
+    page.keyboard.press("ArrowRight")  # there is none
+    expect(tip).to_contain_text("ABS, γ = 1:")
+    page.keyboard.press("Home")
+    expect(tip).to_contain_text("Unbiased, γ = 0:")
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    assert page.locator("#gamma figure:visible").first.locator("[tabindex='0']").count() == 1
+
+
+def test_tips_stay_in_the_window(browser: Browser, reports: dict[str, Path]) -> None:
+    with browser.new_context(**PHONE) as context:
+        page = context.new_page()
+        page.goto(reports["model"].as_uri())
+        marks = page.locator("#probabilities .pt")
+        for place in (0, marks.count() - 1):
+            marks.nth(place).scroll_into_view_if_needed()
+            page.wait_for_timeout(100)
+            marks.nth(place).tap()
+            box = page.locator("#tip").bounding_box()
+            assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_print_clips_nothing(page: Page, reports: dict[str, Path], report: str) -> None:
+    page.emulate_media(media="print", color_scheme="dark")
+    page.set_viewport_size({"width": 688, "height": 970})  # A4 less its margins
+    page.goto(reports[report].as_uri())
+    clipped = page.evaluate(
+        """() => [...document.querySelectorAll(".scroll, table, figure, section")]
+            .filter((one) => one.offsetParent !== null)
+            .filter((one) => one.scrollWidth > one.clientWidth + 1
+                || one.getBoundingClientRect().right > innerWidth + 1
+                || (one.matches(".scroll") && one.scrollHeight > one.clientHeight + 1))
+            .map((one) => one.outerHTML.slice(0, 80))"""
+    )
+    assert clipped == []
+    expect(page.locator("nav")).to_be_hidden()
+    ink = page.evaluate("getComputedStyle(document.body).color")
+    assert ink == "rgb(28, 31, 38)", "dark ink on paper, whatever the screen prefers"
+
+
+@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize(("scheme", "device"), [("light", "desktop"), ("dark", "phone")])
+def test_accessibility_scan_and_width(
+    browser: Browser, reports: dict[str, Path], report: str, scheme: Any, device: str
+) -> None:
+    options = PHONE if device == "phone" else DESKTOP
+    # The scanner is injected as a script that is not the page's own.
+    with browser.new_context(**options, color_scheme=scheme, bypass_csp=True) as context:
+        page = context.new_page()
+        page.goto(reports[report].as_uri())
+        snapshot(page, f"report-{report}-{device}-{scheme}")
+        if report == "bench":  # the same markup again and again takes the scanner long
+            page.locator("select[data-facet=dataset]").select_option("letter")
+            page.locator("select[data-facet=prior]").select_option("0.2")
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, "the page itself does not scroll sideways"
+        results = Axe().run(page, options={"resultTypes": ["violations"]})
+        serious = [
+            f"{one['id']}: {[node['html'][:120] for node in one['nodes'][:3]]}"
+            for one in results.response["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+
+
+def test_hostile_names_do_not_run(page: Page, tmp_path: Path) -> None:
+    from pairlearn.experiments import Record, Run
+
+    evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    run = Run(dataset=evil, prior=0.2, seed=0, method="supervised", pairs=9, epochs=1)
+    source = Source(Path(evil), "accuracy", (Record(run, {"paper": 0.9}, {"device": evil}),))
+    write_page(tmp_path / "evil.html", build_report([source]).page)
+    heard = complaints(page)
+    page.goto((tmp_path / "evil.html").as_uri())
+    page.locator("select[data-facet=dataset]").select_option(evil)
+    page.locator("#accuracy .pt:visible").first.hover()
+    assert page.title().startswith("The SconfConfDiff benchmark") and heard == []
+    assert page.locator("img").count() == 0 and page.locator("script").count() == 1
+    expect(page.locator("#accuracy tbody tr:visible th")).to_have_text([evil])

@@ -1,0 +1,265 @@
+"""A model as a page."""
+
+import json
+import math
+import shutil
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+pytest.importorskip("sklearn")
+
+from pairlearn import PairLabels
+from pairlearn.cli.report import report as command
+from pairlearn.estimators import PairClassifier
+from pairlearn.reporting import build_report, compare_annotators, measure
+from pairlearn.reporting.annotators import model_labels
+from pairlearn.reporting.charts import histogram_figure, plane_figure
+from pairlearn.simulation import simulate
+from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
+from test_pages import HOSTILE, Reader
+
+app = typer.Typer()
+app.command()(command)
+
+
+@dataclass(frozen=True)
+class Files:
+    model: Path
+    items: Path
+    train: Path
+    held: Path
+
+    def line(self, out: Path, *more: str, pairs: Path | None = None) -> list[str]:
+        files = ["--items", str(self.items), "--pairs", str(pairs or self.held)]
+        return [str(self.model), str(out), *files, *more]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """A small model with a history, and pairs judged by two annotators."""
+    return make_files(tmp_path_factory.mktemp("report"))
+
+
+def make_files(folder: Path) -> Files:
+    told = simulate(pairs=260, annotators=2, repeated=0.3, seed=1)
+    held = np.arange(len(told.pairs)) % 2 == 0
+    items = write_items(told.items, folder / "items.csv")
+    train = write_pairs(told.pairs[~held], folder / "train.csv")
+    write_pairs(told.pairs[held], folder / "held.csv")
+    from pairlearn.cli.training import digest
+
+    table = read_pairs(train)
+    model = PairClassifier(model="linear", epochs=12, early_stopping=True, random_state=0)
+    model.fit(told.items.features[table.positions(told.items)], table.labels())
+    model.trained_on_ = {"pairs": "train.csv", "pairs_sha256": digest(train)}
+    model.save(folder / "model")
+    return Files(folder / "model", items, train, folder / "held.csv")
+
+
+def test_annotators_by_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    n, names = 40, np.array(["a", "b", "c", ""])
+    left, right = rng.integers(0, 3, n), rng.integers(3, 5, n)
+    turned = rng.random(n) < 0.5
+    left, right = np.where(turned, right, left), np.where(turned, left, right)
+    s, c = rng.random(n), rng.uniform(-1, 1, n)
+    s[1::6], c[::6] = np.nan, np.nan
+    who = names[rng.integers(0, 4, n)]
+    z = rng.normal(size=(n, 2))
+    found = compare_annotators(PairTable(left, right, s, c, annotator=who), z)
+    assert [row.name for row in found] == ["a", "b", "c"]
+    for row in found:
+        gaps, biases_s, biases_c, apart, shared = [], [], [], [], set()
+        for i in np.flatnonzero(who == row.name):
+            p, q = 1 / (1 + math.exp(-z[i, 0])), 1 / (1 + math.exp(-z[i, 1]))
+            apart += [abs(x) for x in (s[i] - p * q - (1 - p) * (1 - q), c[i] - (q - p))]
+            for values, biases, flips in ((s, biases_s, False), (c, biases_c, True)):
+                others = [
+                    values[j] * (-1 if flips and left[j] != left[i] else 1)
+                    for j in range(n)
+                    if {left[j], right[j]} == {left[i], right[i]}
+                    and who[j] not in (row.name, "")
+                    and not math.isnan(values[j])
+                ]
+                if others and not math.isnan(values[i]):
+                    biases.append(values[i] - sum(others) / len(others))
+                    gaps.append(abs(biases[-1]))
+                    shared.add(i)
+        assert row.judgements == int((who == row.name).sum()) and row.shared == len(shared)
+        assert row.gap == pytest.approx(np.mean(gaps))
+        assert row.similarity_bias == pytest.approx(np.mean(biases_s))
+        assert row.difference_bias == pytest.approx(np.mean(biases_c))
+        assert row.model_gap == pytest.approx(np.nanmean(apart))
+
+
+def test_model_labels_are_those_of_two_independent_classes() -> None:
+    z = np.array([[-1.0, 2.0], [0.3, 0.3], [800.0, -800.0]])
+    s, c = model_labels(z)
+    for row, (one, two) in enumerate(z):
+        p, q = (1 / (1 + math.exp(-x)) if x > -700 else 0.0 for x in (one, two))
+        chance = {
+            (a, b): (p if a else 1 - p) * (q if b else 1 - q) for a, b in product((0, 1), (0, 1))
+        }
+        assert s[row] == pytest.approx(chance[0, 0] + chance[1, 1])
+        assert c[row] == pytest.approx(chance[0, 1] - chance[1, 0])
+
+
+def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
+    from pairlearn.cli import app as whole
+
+    ran = CliRunner().invoke(app, files.line(tmp_path / "r.html", "--json"))
+    assert ran.exit_code == 0, ran.output
+    told = json.loads(ran.output)
+    line = ["evaluate", str(files.model), str(files.items), str(files.held), "--json"]
+    evaluated = json.loads(CliRunner().invoke(whole, line).output)
+    assert told["accuracy"] == evaluated["accuracy"]
+    assert told["pairs"] == evaluated["n"] and told["annotators"] == 2
+    assert told["bytes"] == (tmp_path / "r.html").stat().st_size
+    page = (tmp_path / "r.html").read_text("utf-8")
+    text = Reader(page).text
+    assert f"right for about {evaluated['accuracy']['value']:.0%} of the items" in text
+    assert "as the annotators see it" in text
+    for name in ("precision", "f1", "roc_auc"):
+        assert f"{evaluated[name]['value']:.3f}" in text
+    for words in ("How training went", "Do probabilities mean", "Class prior", "annotator-1"):
+        assert words in text
+    assert "keeps no history" not in text and told["epochs"] > 0
+
+
+def test_warns_of_pairs_that_the_model_was_fitted_to(files: Files, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    ran = CliRunner().invoke(app, files.line(out, "--json", pairs=files.train))
+    assert any("fitted to these very pairs" in text for text in json.loads(ran.output)["warnings"])
+    assert "fitted to these very pairs" in out.read_text("utf-8")
+    assert "to read before relying on this" in out.read_text("utf-8")
+
+
+def test_is_not_overwritten_without_force(files: Files, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    out.write_text("mine")
+    refused = CliRunner().invoke(app, files.line(out))
+    assert refused.exit_code == 2 and "is there already" in refused.output
+    assert out.read_text() == "mine"
+    assert CliRunner().invoke(app, files.line(out, "--force")).exit_code == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_refusals(files: Files, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("left,right,similarity,difference\n0,1,90,0.1\n")
+    stranger = tmp_path / "stranger.csv"
+    stranger.write_text("left,right,similarity,difference\n0,zz,0.9,0.1\n1,0,0.9,0.1\n")
+    few = tmp_path / "few.csv"
+    few.write_text("left,right,similarity,difference\n0,1,0.9,0.1\n")
+    out = tmp_path / "r.html"
+    asked = {
+        "r.txt": (files.line(tmp_path / "r.txt"), "reports are .html"),
+        "threshold": (files.line(out, "--threshold", "2"), "--threshold must lie in (0, 1)"),
+        "items": (["nowhere", str(out), "--items", "i.csv", "--pairs", "p.csv"], "nowhere"),
+        "bad": (files.line(out, pairs=bad), "similarity is 90"),
+        "stranger": (files.line(out, pairs=stranger), "zz"),
+        "few": (files.line(out, pairs=few), "1 rows have a similarity or a difference"),
+        "input": (files.line(files.items, "--force"), "reports are .html"),
+    }
+    for name, (line, message) in asked.items():
+        ran = CliRunner().invoke(app, line)
+        assert ran.exit_code == 2, name
+        assert message in ran.output, (name, ran.output)
+    assert not out.exists()
+
+
+def test_similarities_alone_are_refused_and_one_with_a_prior_is_not(
+    files: Files, tmp_path: Path
+) -> None:
+    table = read_pairs(files.held)
+    only = PairTable(table.left, table.right, None, table.difference)
+    path = write_pairs(only, tmp_path / "only.csv")
+    refused = CliRunner().invoke(app, files.line(tmp_path / "r.html", pairs=path))
+    assert refused.exit_code == 2 and "--prior" in refused.output
+    out = tmp_path / "r.html"
+    ran = CliRunner().invoke(app, files.line(out, "--prior", "0.3", pairs=path))
+    assert ran.exit_code == 0, ran.output
+    text = Reader(out.read_text("utf-8")).text
+    assert "A ROC curve cannot be drawn" in text
+    assert "The table of pairs does not say who judged" in text
+
+
+def test_folder_without_a_history(files: Files, tmp_path: Path) -> None:
+    model = PairClassifier.load(files.model)
+    assert len(model.history_) == 12, "the folder keeps it"
+    del model.history_
+    model.save(tmp_path / "model")
+    out = tmp_path / "r.html"
+    line = files.line(out)
+    assert CliRunner().invoke(app, [str(tmp_path / "model"), *line[1:]]).exit_code == 0
+    assert "keeps no history of the training" in out.read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", [text for text in HOSTILE if text.isprintable()])
+def test_hostile_names_are_text(files: Files, text: str) -> None:
+    ids = np.array([f"{text}{k}" for k in range(40)])
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 2)).astype(np.float32)
+    items = ItemTable(ids, features, [text, "b"])
+    r = 1 / (1 + np.exp(-3 * features[:, 0]))
+    ends = rng.permutation(40).reshape(20, 2)
+    labels = PairLabels.from_posteriors(*r[ends].T)
+    table = PairTable(ids[ends[:, 0]], ids[ends[:, 1]], labels.similarity, labels.difference,
+                      annotator=[text] * 20)  # fmt: skip
+    model = PairClassifier(model="linear", epochs=3, random_state=0)
+    model.fit(features[ends], labels)
+    model.classes_ = np.array(["no", text])
+    found = model.evaluate(features[ends], labels)
+    page = build_report(
+        measure(model, items, table, found, names=(text, text), source="x.npy", warnings=[text])
+    )
+    read = Reader(page)
+    names = [name for name, _ in read.elements]
+    assert names.count("script") == 1 and "img" not in names and names.count("title") == 1
+    assert not any(key.startswith("on") for _, a in read.elements for key in a)
+    for shown in (f"positive ({text})", f"{text}: how good is it?", f"Warning: {text}"):
+        assert shown in read.text
+
+
+def test_scikit_learn_models_have_rounds_in_place_of_epochs() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    data = simulate(pairs=80)
+    ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
+    model = PairClassifier(model=LogisticRegression(), random_state=0).fit(ends, labels)
+    found = model.evaluate(ends, labels)
+    told = measure(model, data.items, data.pairs, found, names=("m", "p"))
+    assert [row["epoch"] for row in told.history] == list(range(1, len(told.history) + 1))
+    text = Reader(build_report(told)).text
+    assert "LogisticRegression" in text and "How training went" in text
+
+
+def test_histogram_counts_every_item() -> None:
+    p = np.array([0.0, 0.01, 0.5, 0.999, 1.0])
+    marks = [a for _, a in Reader(histogram_figure(p, 0.5)).elements if "aria-label" in a]
+    assert [a["aria-label"] for a in marks[1:]] == [
+        "0.00 to 0.05: 2 items (40%)",
+        "0.50 to 0.55: 1 item (20%)",
+        "0.95 to 1.00: 2 items (40%)",
+    ]
+
+
+def test_plane_counts_what_fits_and_thins_what_is_many() -> None:
+    nan = np.nan
+    labels = PairLabels([0.5, 0.9, 0.4, nan], [0.1, 0.9, nan, 0.2])
+    text = Reader(plane_figure(labels, [])).text
+    assert "1 judgement fits; 1 judgement does not" in text.replace("do not", "does not")
+    assert "1 have a similarity only" in text and "1 have a difference only" in text
+    many = PairLabels.from_posteriors(*np.random.default_rng(0).random((2, 20_000)))
+    assert len(plane_figure(many, [])) < 90_000
+
+
+def test_old_folder_still_loads(files: Files, tmp_path: Path) -> None:
+    shutil.copytree(files.model, tmp_path / "copy")
+    assert PairClassifier.load(tmp_path / "copy").history_[0]["epoch"] == 1
