@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long setup browser lint types bench fuzz wheel clean
+.PHONY: demo test test-long setup browser lint types docs bench fuzz wheel clean
 
 demo: $(STAMP)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
@@ -57,6 +57,12 @@ browser:
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
 	    --no-install-recommends chromium strace >/dev/null; } || \
 	  { echo "the tests of the studio need Chromium and strace: apt-get install chromium strace"; exit 1; }; }
+
+docs: $(STAMP)
+	@echo "== docs: building the site"
+	@$(BIN)/python -m sphinx -b html -q -n -W --keep-going -d build/doctrees docs build/docs
+	@$(BIN)/python docs/_ext/links.py build/docs
+	@echo "== docs: build/docs/index.html"
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/risk_overhead.py

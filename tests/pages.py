@@ -42,7 +42,7 @@ def read_page(path: Path) -> list[Block]:
     page = path.read_text(encoding="utf-8")
     found = list(re.finditer(r"^```(\w+)\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE))
     blocks = []
-    for here, after in zip(found, [*found[1:], None], strict=True):
+    for here, after in zip(found, [*found, None][1:], strict=True):
         if here[1] not in ("python", "sh"):
             continue
         shown = after[2] if after is not None and after[1] == "text" else None

@@ -1,0 +1,94 @@
+"""Docstrings as they are meant: an indented block in running text keeps its lines.
+
+The equations and small tables of the docstrings are indented by four. To docutils that is
+a quotation, whose lines it joins; here they become literal blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+# Sections whose indented lines describe a name above them.
+_LISTS = {
+    *("Parameters", "Other Parameters", "Attributes", "Methods"),
+    *("Returns", "Yields", "Raises", "Warns", "See Also"),
+}
+_BARS = re.compile(r"\|(?=\S)")  # |x| is an absolute value and not a substitution
+_FITTED = re.compile(r"(?<=\w)_(?=\W|$)")  # classes_ is an attribute and not a reference
+_PLURAL = re.compile(r"`[^`]+`(?=\w)")
+_DOCTEST = re.compile(r"\s*(>>>|\.\.\.) ")
+_LIST_ITEM = re.compile(r"\s*([-*+•]|\d+[.)]|\.\.)\s")
+
+
+def keep_lines(lines: list[str]) -> list[str]:
+    """The lines of a docstring with its indented blocks marked as literal.
+
+    Examples
+    --------
+    >>> keep_lines(["Two numbers,", "", "    a = 1", "    b = 2", "", "and so on."])
+    ['Two numbers,', '', '.. code-block:: text', '', '    a = 1', '    b = 2', '', 'and so on.']
+    """
+    kept: list[str] = []
+    section, above = "", ""
+    inside = False
+    for number, line in enumerate(lines):
+        after = lines[number + 1] if number + 1 < len(lines) else ""
+        if line and set(after.strip()) == {"-"} and len(after.strip()) >= 3:
+            section = line.strip()
+        indented = line.startswith("    ")
+        opens = indented and not inside and number > 0 and not lines[number - 1].strip()
+        if opens and section not in _LISTS and _is_text(above):
+            kept += [".. code-block:: text", ""]
+            inside = True
+        if line.strip() and not indented:
+            inside = False
+        if line.strip():
+            above = line
+        kept.append(line if inside or _DOCTEST.match(line) else escape(line))
+    return kept
+
+
+def escape(line: str) -> str:
+    r"""A line of text with what docutils would take for markup escaped.
+
+    Examples
+    --------
+    >>> print(escape("`nn.Module`s with |w| ≤ 1"), escape("sign_ : int, or shift_ : float"))
+    `nn.Module`\ s with |w| ≤ 1 sign_ : int, or shift\_ : float
+    """
+    line = _PLURAL.sub(r"\g<0>\\ ", line)
+    if "`" not in line:
+        line = _BARS.sub(r"\\|", line)
+    name, colon, kind = line.partition(" : ")
+    return name + colon + _FITTED.sub(r"\\_", kind)
+
+
+def _is_text(line: str) -> bool:
+    """Whether a block below this line is not already something else to docutils."""
+    return (
+        bool(line)
+        and not line.startswith(" ")
+        and not line.rstrip().endswith("::")
+        and not _LIST_ITEM.match(line)
+    )
+
+
+def skip(app: Sphinx, what: str, name: str, obj: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out members that other projects made, as scikit-learn makes `set_fit_request`."""
+    module = getattr(obj, "__module__", None) or "pairlearn"
+    return skipped if module.startswith("pairlearn") else True
+
+
+def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Change the docstring in place, as autodoc wants it."""
+    lines[:] = keep_lines(lines)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Run before numpydoc, which rewrites the sections."""
+    app.connect("autodoc-process-docstring", process, priority=100)
+    app.connect("autodoc-skip-member", skip)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,82 @@
+"""A notebook as a page: its cells are run at build time, in order, and shown with outputs.
+
+Notebooks here are plain Python: no magics, no display calls. A cell shows what it prints,
+the value of its last expression, and the figures that it leaves open, as Jupyter does.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from expansion import Place, offer
+from scripts import drawings, save_figures, show_figure
+from sphinx.application import Sphinx
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a notebook."""
+
+    kind: str
+    source: str
+
+
+def read_notebook(path: Path) -> list[Cell]:
+    """The cells of a notebook."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [Cell(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+
+
+def run_cell(source: str, namespace: dict[str, Any], name: str) -> str:
+    """Run a cell; what it prints, and the value of its last expression without a semicolon."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(tree, name, "exec"), namespace)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), name, "eval"), namespace)
+            if value is not None and not source.rstrip().endswith(";"):
+                print(value if isinstance(value, str) else repr(value))
+    return printed.getvalue()
+
+
+def run_notebook(path: Path, figures: Path) -> Iterator[tuple[Cell, str, tuple[Path, ...]]]:
+    """Run a notebook in an empty folder: each cell with its text and its figures."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for number, cell in enumerate(read_notebook(path), start=1):
+            if cell.kind != "code":
+                yield cell, "", ()
+                continue
+            printed = run_cell(cell.source, namespace, f"{path.name}, cell {number}")
+            yield cell, printed, save_figures(figures / f"{path.stem}-{number}")
+
+
+def notebook_page(name: str, place: Place) -> str:
+    """A notebook, run, as the text of a page."""
+    path, parts = place.file(name), []
+    for cell, printed, figures in run_notebook(path, drawings(place.app.env)):
+        if cell.kind == "markdown":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        if printed:
+            parts.append(f"```text\n{printed.rstrip()}\n```")
+        parts += [show_figure(one, place.page, "what the cell drew") for one in figures]
+    below = Path(os.path.relpath(path, place.page.parent)).as_posix()
+    return "\n\n".join([*parts, f"Download [{path.name}](path:{below}).", ""])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Offer the block."""
+    offer("notebook", notebook_page)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,34 @@
+"""Accuracy without labels.
+
+Held-out judgements say how accurate a classifier is, although nobody gave a class. Here are
+linear classifiers that look in more and more wrong directions: the estimate from 500 judged
+pairs, with its 95% interval, beside the accuracy that the true classes give.
+
+The annotator of this example is calibrated: right as often as it says. What is estimated is
+accuracy as the annotator sees it.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pairlearn import estimate_accuracy
+from pairlearn.simulation import simulate
+from pairlearn.style import BLUE, GREY, STYLE, label_axes
+
+plt.rcParams.update(STYLE)
+made = simulate("gaussians", pairs=500, items=20_000, prior=0.3, seed=4)
+x, labels = made.items.features, made.pairs.labels()
+truth, found = [], []
+for angle in np.linspace(0, 1.6, 9):
+    z = (x - [0.2, 0]) @ [np.cos(angle), np.sin(angle)]
+    truth.append(np.mean((z > 0) == made.positive))
+    found.append(estimate_accuracy(z[made.pairs.left], z[made.pairs.right], labels))
+
+value, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
+fig, ax = plt.subplots(figsize=(4.2, 3.8), layout="constrained")
+ax.plot([0.45, 1], [0.45, 1], color=GREY, lw=0.8, label="as it should be")
+ax.errorbar(truth, value, [value - low, high - value], fmt="o", ms=5, color=BLUE, capsize=2,
+            label="500 pairs, 95% interval")  # fmt: skip
+ax.set_aspect("equal")
+label_axes(ax, "accuracy by true classes (20,000)", "accuracy without labels").legend()
+print("intervals that hold the truth:", np.sum((low <= truth) & (truth <= high)), "of", len(truth))

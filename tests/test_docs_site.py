@@ -1,0 +1,262 @@
+"""The documentation site: built without a warning, whole, and readable without a network.
+
+The site is built once, from a clean start. `PAIRLEARN_SITE` names one that was built
+already, by `make docs`.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "pairlearn"
+sys.path.insert(0, str(DOCS / "_ext"))
+
+from links import (  # noqa: E402
+    broken_links,
+    external_links,
+    foreign_loads,
+    is_well_formed,
+    main,
+    read_site,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The built site."""
+    if built := os.environ.get("PAIRLEARN_SITE"):
+        return (ROOT / built).resolve()
+    out = tmp_path_factory.mktemp("site")
+    options = ["-b", "html", "-q", "-n", "-W", "--keep-going", "-d", str(out / "doctrees")]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, str(DOCS), str(out / "html")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out / "html"
+
+
+@pytest.fixture(scope="module")
+def site(folder):
+    return read_site(folder)
+
+
+# --- links ----------------------------------------------------------------------------------
+
+
+def test_every_link_inside_the_site_leads_somewhere(site):
+    assert len(site) > 50
+    assert list(broken_links(site)) == []
+
+
+def test_nothing_is_loaded_from_another_host(site, folder):
+    assert list(foreign_loads(site, folder)) == []
+
+
+def test_links_to_other_sites_are_well_formed(site):
+    assert [link for link in external_links(site) if not is_well_formed(link)] == []
+
+
+def test_the_checker_finds_what_is_wrong(tmp_path, capsys):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">1</a> <a href="b.html#gone">2</a> <a href="c.html">3</a>'
+        '<a href="#here">4</a> <h1 id="here"></h1> <a href="https://exa mple.org">5</a>'
+        '<script src="https://cdn.example.org/x.js"></script> <img src="data:image/png,">'
+        '<link rel="canonical" href="https://example.org/a.html">'
+        '<link rel="stylesheet" href="//example.org/a.css">'
+        "<style>@import 'https://example.org/b.css';</style>",
+        encoding="utf-8",
+    )
+    (tmp_path / "b.html").write_text('<p id="there"><a href="./">6</a></p>', encoding="utf-8")
+    (tmp_path / "s.css").write_text("a { src: url(https://example.org/f.woff) }", "utf-8")
+    site = read_site(tmp_path)
+    assert [line.split(": ")[1] for line in broken_links(site)] == ["b.html#gone", "c.html", "./"]
+    assert [line.split("loads ")[1] for line in foreign_loads(site, tmp_path)] == [
+        "https://cdn.example.org/x.js",
+        "//example.org/a.css",
+        "https://example.org/b.css",
+        "https://example.org/f.woff",
+    ]
+    assert [is_well_formed(link) for link in external_links(site)] == [False]
+    assert main(tmp_path) == 1
+    assert "c.html: there is no such file" in capsys.readouterr().out
+
+
+# --- formulas -------------------------------------------------------------------------------
+
+
+def test_formulas_are_mathml():
+    from mathml import to_mathml
+
+    assert to_mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "block").count("<mtr>") == 2
+    assert to_mathml(r"\pi_+ \ge \tfrac12", "inline").startswith("<math")
+    with pytest.raises(ValueError, match=r"\\nosuch"):
+        to_mathml(r"\nosuch x", "inline")
+
+
+def test_no_formula_is_left_as_latex(site):
+    for path, page in site.items():
+        text = page.path.read_text(encoding="utf-8")
+        assert 'class="math notranslate' not in text, path.name
+        assert "MathJax" not in text, path.name
+
+
+# --- API reference --------------------------------------------------------------------------
+
+
+def offered(path: Path) -> list[str]:
+    """The public names of a file, read and not imported: `__all__`, or `import x as x`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return list(ast.literal_eval(node.value))
+    return [
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    ]
+
+
+def rooms() -> dict[str, Path]:
+    """The modules and packages that people import from, with their files."""
+    found = {f"pairlearn.{path.stem}": path for path in sorted(SOURCE.glob("*.py"))}
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        found[".".join(path.parent.relative_to(SOURCE.parent).parts)] = path
+    return {name: path for name, path in found.items() if path.stem != "__main__"} | {
+        "pairlearn": SOURCE / "__init__.py"
+    }
+
+
+def documented(folder: Path) -> set[str]:
+    """The names in the inventory of the site (Sphinx's format 2)."""
+    head, _, body = (folder / "objects.inv").read_bytes().partition(b"zlib.\n")
+    assert head.startswith(b"# Sphinx inventory version 2")
+    lines = zlib.decompress(body).decode().splitlines()
+    return {line.split(" py:")[0] for line in lines if " py:" in line}
+
+
+def test_every_public_name_is_documented(folder):
+    entries = documented(folder)
+    files = {name: path for name, path in rooms().items() if name not in ("pairlearn.__init__",)}
+    missing = [
+        f"{module}.{name}"
+        for module, path in files.items()
+        if module != "pairlearn"
+        for name in offered(path)
+        if f"{module}.{name}" not in entries
+    ]
+    assert missing == []
+    assert len(entries) > 300
+
+
+def test_the_names_at_the_top_are_listed():
+    listed = re.findall(r"^   (\w+)$", (DOCS / "api" / "index.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(offered(SOURCE / "__init__.py"))
+
+
+def test_the_reference_has_the_rooms_in_their_order():
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    order = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", table, re.MULTILINE)
+    index = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+    toctree = index.split("```{toctree}")[1].split("```")[0].split("\n\n")[1].split()
+    assert toctree == order
+    assert len(order) > 20
+
+
+# --- gallery --------------------------------------------------------------------------------
+
+SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_gallery_scripts_are_short_and_use_what_is_public(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lines = path.read_text(encoding="utf-8").splitlines()[tree.body[0].end_lineno :]
+    assert len([line for line in lines if line.strip()]) < 40
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("pairlearn"):
+            names = offered(Path(str(importlib.import_module(str(node.module)).__file__)))
+            assert {alias.name for alias in node.names} <= set(names)
+
+
+def test_every_script_has_a_page_with_a_figure(site):
+    pages = {path.stem: page for path, page in site.items() if path.parent.name == "gallery"}
+    assert len(SCRIPTS) >= 8
+    for path in SCRIPTS:
+        assert any("_images" in target for target in pages[path.stem].loads), path.stem
+
+
+# --- results, citation ----------------------------------------------------------------------
+
+
+def test_results_are_those_of_the_files(folder):
+    page = re.sub(r"<[^>]+>", "", (folder / "results" / "accuracy.html").read_text("utf-8"))
+    table = (ROOT / "results" / "paper" / "accuracy.md").read_text(encoding="utf-8")
+    numbers = set(re.findall(r"\d\.\d{3} ± \d\.\d{3}", table))
+    assert len(numbers) > 100
+    assert not [number for number in numbers if number not in page]
+    assert "believe" in page and "stratified" in page
+
+
+def test_tables_are_cut_where_the_first_column_changes():
+    from result_tables import cut_tables
+
+    cut = cut_tables(
+        "Text.\n\n| set | a | b |\n| - | - | - |\n| X | 1 | 2 |\n| X | 3 | 4 |\n| Y | 5 | 6 |"
+    )
+    assert re.findall(r"^## (.*)$", cut, re.MULTILINE) == ["X", "Y"]
+    assert cut.count("| a | b |") == 2
+    assert "| 3 | 4 |" in cut and "| set" not in cut
+
+
+def test_the_citation_has_what_the_format_asks_for():
+    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= found.keys()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{found["version"]}"' in project
+    assert f'license = "{found["license"]}"' in project
+    (paper,) = found["references"]
+    assert paper["type"] == "article"
+    assert [author["family-names"] for author in paper["authors"]] == ["Tate", "Sugiyama", "Uchida"]
+
+
+# --- in a browser ---------------------------------------------------------------------------
+
+
+def test_pages_open_from_disk_without_a_request_or_an_error(folder):
+    wrong: list[str] = []
+    requested: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda sent: requested.append(sent.url))
+        for name in ("index", "gallery/index", "api/risks", "results/accuracy", "notebook"):
+            page.goto((folder / f"{name}.html").as_uri())
+            wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+            assert wide <= 0, f"{name} is wider than the window by {wide}"
+        page.goto((folder / "search.html").as_uri() + "?q=estimate_prior")
+        page.wait_for_selector("#search-results li a")
+        browser.close()
+    assert wrong == []
+    assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
