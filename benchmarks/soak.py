@@ -66,8 +66,7 @@ def work(folder: Path, seconds: float) -> int:
     """Rounds of everything that a user does, in this process; how many there were."""
     import numpy as np
 
-    from pairlearn.estimators import PairClassifier, predict_file
-    from pairlearn.estimators.fit_file import fit_file
+    from pairlearn.estimators import PairClassifier, fit_file, predict_file
     from pairlearn.experiments import GRIDS, RunStore
     from pairlearn.experiments.execute import execute
     from pairlearn.simulation import simulate

@@ -1,4 +1,4 @@
-"""Make everything under results/ but results/theory from the stores of finished runs.
+"""Make the tables, figures and runs under results/ from the stores of finished runs.
 
     python results/build.py STORES
 

@@ -14,6 +14,7 @@ from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.models import MLP
 from pairlearn.sampling import subset_at_prior
+from pairlearn.simulation import simulate
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
@@ -195,6 +196,28 @@ def test_a_stated_prior_that_does_not_fit_is_warned_about():
         warnings.simplefilter("error")
         linear(prior=float(R.mean())).fit(PAIRS, LABELS)
         linear(prior=0.1, target_prior=0.1).fit(PAIRS, LABELS)
+
+
+def test_a_prior_that_does_not_fit_may_be_wrong_itself():
+    wrong = "the stated prior is wrong, or the judgements were made with another population in mind"
+    for risk in ("likelihood", "confdiff"):
+        with pytest.warns(PriorMismatchWarning, match=wrong):
+            linear(risk=risk, prior=0.1).fit(PAIRS, LABELS)
+
+
+@pytest.mark.parametrize("risk", ["confdiff", "sconfconfdiff", "sconf"])
+def test_a_prior_of_the_other_class_is_warned_about(risk):
+    """The similarities of .3 and of .7 are the same, the differences are not."""
+    for seed in range(3):
+        made = simulate(pairs=200, prior=0.3, seed=seed)
+        pairs = made.items.features[made.pairs.positions(made.items)]
+        for told in ({"prior": 0.7}, {"majority": "positive"}):
+            with pytest.warns(PriorMismatchWarning, match="makes the positive class the larger"):
+                linear(risk=risk, **told).fit(pairs, made.pairs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            linear(risk=risk, prior=0.3).fit(pairs, made.pairs)
+            linear(risk=risk, majority="negative").fit(pairs, made.pairs)
 
 
 def test_two_moons_judged_with_another_population_in_mind():
@@ -386,3 +409,15 @@ def test_few_pairs_train():
         assert np.isfinite(
             PairClassifier(epochs=2).fit(PAIRS[:n], LABELS[:n]).predict_proba(X)
         ).all()
+
+
+@pytest.mark.parametrize("prior", [0.05, 0.1, 0.9])
+def test_a_linear_model_finds_the_right_side_whatever_the_seed(prior):
+    """Similarities are the same with the classes exchanged, and at these priors they weigh most."""
+    told = simulate(pairs=300, prior=prior, seed=4)
+    ends = told.items.features[told.pairs.positions(told.items)]
+    for seed in range(4):
+        classifier = PairClassifier(model="linear", epochs=40, random_state=seed, device="cpu")
+        classifier.fit(ends, told.pairs.labels())
+        right = classifier.predict(told.items.features) == np.where(told.positive, 1, -1)
+        assert right.mean() > 0.9, (prior, seed)

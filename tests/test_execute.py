@@ -1,7 +1,9 @@
 """From runs to results: recomputed by hand, whatever else is asked for, and after kills."""
 
+import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,9 +26,10 @@ from pairlearn.experiments import GRIDS, Run, RunStore
 from pairlearn.experiments import execute as module
 from pairlearn.experiments.clusters import benchmark as trainer
 from pairlearn.experiments.clusters import planning
-from pairlearn.experiments.execute import execute, plan_fleets
+from pairlearn.experiments.execute import Checkpoints, execute, plan_fleets
 from pairlearn.models import MLP, make_model
 from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
+from pairlearn.training import Fleet
 
 SUBSETS = ("paper", "stratified", "paper_shifted", "stratified_shifted")
 ACCURACIES = {*SUBSETS, *(f"annotator_{name}" for name in SUBSETS)}
@@ -336,7 +339,7 @@ COMMAND = (
 def start(store: Path) -> subprocess.Popen[bytes]:
     source = str(Path(pairlearn.__file__).parents[1])
     return subprocess.Popen(
-        [sys.executable, *COMMAND, "--store", str(store)],
+        [sys.executable, *COMMAND, "--store", str(store), "--checkpoint-seconds", "0"],
         env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -413,6 +416,57 @@ def test_killed_many_times_and_finished(tmp_path, undisturbed, seed):
     kills[0] = (0, rng.uniform(0, 1))
     store = finished_store(tmp_path / "killed.jsonl", kills)
     assert store.rows() == undisturbed.rows()
+
+
+@pytest.mark.long
+def test_killed_a_hundred_times(tmp_path, undisturbed):
+    """At any moment of a whole run; whenever the grid is done, it is begun anew."""
+    rng, kills, ends = random.Random(7), 0, 0
+    begin, process = time.monotonic(), start(tmp_path / "first.jsonl")
+    assert process.wait(timeout=300) == 0
+    length, path = time.monotonic() - begin, tmp_path / "killed.jsonl"
+    while kills < 100:
+        process = start(path)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=rng.uniform(0, 1.1 * length))
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        wait_for_the_end_of(process.pid)
+        assert process.returncode in (0, -signal.SIGKILL)
+        rows = RunStore(path).rows() if path.exists() else []
+        assert set(rows) <= set(undisturbed.rows()), "a row that is there is a whole one"
+        if len(rows) == len(undisturbed):
+            path.unlink()
+            shutil.rmtree(path.with_suffix(".checkpoints"), ignore_errors=True)
+            ends += 1
+    assert ends >= 3, "what a kill leaves behind must count"
+    assert finished_store(path, [(0, 0.0)]).rows() == undisturbed.rows()
+    assert not path.with_suffix(".checkpoints").exists()
+
+
+def test_a_fleet_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    runs = [make("likelihood-abs", epochs=6), make("supervised", epochs=6)]
+    expected = dict(execute(runs, device="cpu", workers=1))
+    train_epoch, epochs = Fleet.train_epoch, []
+
+    def killed(self, between=None, **options):
+        if self.groups[0].test is not None:  # else it is an annotator's
+            if len(epochs) == 3:
+                raise KeyboardInterrupt
+            epochs.append(self.epoch)
+        return train_epoch(self, between, **options)
+
+    kept = Checkpoints(tmp_path / "kept", 0.0)
+    monkeypatch.setattr(Fleet, "train_epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        dict(execute(runs, device="cpu", workers=1, checkpoints=kept))
+    assert list((tmp_path / "kept").iterdir())
+    epochs[:] = [None] * 4
+    (kept_file,) = (path for path in (tmp_path / "kept").iterdir() if path.suffix != ".before")
+    assert kept_file.stat().st_size
+    assert dict(execute(runs, device="cpu", workers=1, checkpoints=kept)) == expected
+    assert epochs[4:6] == [3, 4], "the first fleet went on after its third epoch"
+    assert not list((tmp_path / "kept").iterdir())
 
 
 def test_only_what_is_asked_for_comes_back_and_in_its_own_company(monkeypatch):

@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 PRIOR_ANSWERS = 10
 """Answers with the spread of all that everybody is credited with; see `reliabilities`."""
+ROUNDING = 1e-9
+"""Standard errors below this are of answers that are all the same."""
 LEAST_SPREAD = 1e-3
 """Mean squared residual below which nobody is thought to be: .03 on either scale."""
 
@@ -58,8 +60,10 @@ class Drift:
     """Mean of the last third of somebody's answers less that of the first third.
 
     The pairs of a uniform plan come in random order, so that nothing but the annotator
-    can make these differ from 0; ``_z`` is the difference in standard errors. Where a
-    model chooses the pairs, they differ by themselves.
+    can make these differ from 0 by more than chance; ``_z`` is the difference in standard
+    errors, which chance takes beyond 2 once in twenty times, also of a fixed rule, and
+    beyond 3 hardly ever. NaN where all answers are the same. Where a model chooses the pairs,
+    they differ by themselves.
 
     Parameters
     ----------
@@ -195,7 +199,9 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
         third = len(given) // 3
         first, last = given[:third], given[len(given) - third :]
         gap = _mean(last) - _mean(first)
-        return gap, _ratio(gap, math.sqrt(_squared_error(first) + _squared_error(last)))
+        error = math.sqrt(_squared_error(first) + _squared_error(last))
+        # Of equal answers nothing is left but how they were rounded.
+        return gap, _ratio(gap, error) if error > ROUNDING else math.nan
 
     third = len(seconds) // 3
     slower = math.nan

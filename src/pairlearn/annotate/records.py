@@ -27,6 +27,15 @@ MAX_KEY = 128
 class Annotator:
     """Somebody, or something, that judges pairs.
 
+    Parameters
+    ----------
+    id, name
+        Of the annotator.
+    active : bool
+        Whether a link leads to them. Models and annotators of imported judgements have none.
+    origin : {"person", "model", "import"}
+        Where their judgements come from.
+
     Examples
     --------
     >>> Annotator(1, "ann").active
@@ -36,6 +45,20 @@ class Annotator:
     id: int
     name: str
     active: bool = True
+    origin: Literal["person", "model", "import"] = "person"
+
+    @property
+    def note(self) -> str:
+        """What to say beside the name: nothing of people who take part.
+
+        Examples
+        --------
+        >>> Annotator(2, "rule", active=False, origin="model").note
+        'model'
+        """
+        if self.active:
+            return ""
+        return {"person": "retired", "model": "model", "import": "imported"}[self.origin]
 
 
 @dataclass(frozen=True)

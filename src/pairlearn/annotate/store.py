@@ -200,8 +200,14 @@ class Store:
 
     def annotators(self) -> list[Annotator]:
         """All of them, those that retired too, in the order of joining."""
-        rows = self._all("SELECT id, name, retired_at IS NULL FROM annotator ORDER BY id")
-        return [Annotator(number, name, bool(active)) for number, name, active in rows]
+        rows = self._all(
+            "SELECT n.id, n.name, n.retired_at IS NULL, c.who FROM annotator n LEFT JOIN change c "
+            "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
+        )
+        return [
+            Annotator(number, name, bool(active), who if who in ("model", "import") else "person")
+            for number, name, active, who in rows
+        ]
 
     def by_token(self, token: str) -> Annotator | None:
         """Whose token this is; None if nobody's.

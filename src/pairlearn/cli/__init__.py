@@ -14,6 +14,7 @@ from pairlearn.cli.demo import demo
 from pairlearn.cli.evaluate import evaluate
 from pairlearn.cli.export import export
 from pairlearn.cli.fit import fit
+from pairlearn.cli.flags import plain_flags
 from pairlearn.cli.plan import plan
 from pairlearn.cli.predict import predict
 from pairlearn.cli.prior import prior
@@ -54,6 +55,7 @@ for command in (
     app.command()(command)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(bench.app, name="bench")
+plain_flags(app)
 
 
 def main() -> None:

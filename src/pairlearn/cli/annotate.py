@@ -311,13 +311,14 @@ def _show(rows: list[AnnotatorOverview]) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    names = ("done", "can't say", "seconds", "infeasible", "|Δs|", "|Δc|", "same side", "drift z")
+    # In two lines, so that the table fits a terminal of 80 columns.
+    names = ("done", "can't\nsay", "seconds", "don't\nfit", "|Δs|", "|Δc|", "same\nside", "drift")
     table.add_column("annotator")
     for name in names:
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(
-            row.annotator.name + ("" if row.annotator.active else " (retired)"),
+            row.annotator.name + (f" ({row.annotator.note})" if row.annotator.note else ""),
             f"{row.done}/{row.total}",
             str(row.cant_say),
             _figure(row.median_seconds, ".1f"),
@@ -327,7 +328,13 @@ def _show(rows: list[AnnotatorOverview]) -> None:
             _figure(row.agreement.same_sign, ".0%"),
             _figure(row.drift.similarity_z, "+.1f"),
         )
-    Console(highlight=False, markup=False).print(table)
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    console.print(
+        "don't fit: s and c that no posteriors produce; |Δs|, |Δc|, same side: against others on "
+        "the same pairs; drift: mean s of the last third less that of the first, in standard "
+        "errors; within ±3 it can be chance"
+    )
 
 
 def _figure(value: float, style: str) -> str:

@@ -133,8 +133,16 @@ def ask(
     judged stays, and what an endpoint answered is not asked again.
 
     \b
-    A function judges pairs, f(left, right) -> (similarity, difference), or with --per item
-    items, f(item) -> P(positive); None is “can't say”.
+    A function judges pairs or, with --per item, items. None is “can't say”.
+      f(left, right) -> (similarity, difference)
+      f(item) -> P(positive)
+
+    \b
+    What an item is depends on the project:
+      table   dict(item.rows)["vibration"] is a cell, as text
+      text    item.text
+      image   item.image_path
+      all     item.kind and item.title, its id
 
     \b
     Examples:

@@ -76,12 +76,15 @@ def compare(
 
     Exit codes: 0 done, 2 wrong request or unreadable file.
     """  # noqa: D301
+    from pairlearn.cli.models import require_estimators
     from pairlearn.tables import read_items, read_pairs
 
     with refusing("compare"):
         if out is not None and out.suffix != ".csv":
             raise ValueError(f"--out {out.name} must end in .csv")
-        run = _runner()
+        require_estimators()
+        from pairlearn.comparison import compare as run
+
         known, table = read_items(items), read_pairs(pairs, noisy=noisy)
         ends = table.positions(known)
         with _bar(hidden=as_json or quiet) as progress:
@@ -112,16 +115,6 @@ def compare(
         typer.echo(found.best.name)
     else:
         _show(found, out)
-
-
-def _runner() -> Any:
-    try:
-        from pairlearn.comparison import compare as run
-    except ImportError:
-        raise ImportError(
-            'compare needs scikit-learn: pip install "pairlearn[estimators]"'
-        ) from None
-    return run
 
 
 def _labels(table: Any) -> Any:

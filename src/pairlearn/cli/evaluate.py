@@ -66,6 +66,9 @@ def evaluate(
         typer.Option(help="Exit with 1 unless the accuracy's interval lies above this."),
     ] = None,
     noisy: NoisyOption = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Leave the pairs in their file: .parquet, any size.")
+    ] = False,
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the accuracy alone.")] = False,
 ) -> None:
@@ -74,6 +77,9 @@ def evaluate(
     No label is needed. Everything is as the annotators see it: with a calibrated annotator,
     accuracy, rates and the others are those of the true classes. Weights count, and
     intervals allow for items that are in several pairs.
+
+    With --stream the pairs stay in their Parquet file. All are checked, and a random sample
+    of them, 262,144 at most, is measured with.
 
     \b
     Examples:
@@ -105,7 +111,15 @@ def evaluate(
             confidence=confidence,
         )
         report = measure_model(
-            load_model(model), items, ids, pairs, labelled, positive, request, noisy=noisy
+            load_model(model),
+            items,
+            ids,
+            pairs,
+            labelled,
+            positive,
+            request,
+            noisy=noisy,
+            stream=stream,
         )
     accuracy = report.evaluation.accuracy
     if as_json:
@@ -142,7 +156,8 @@ def _show(report: Report, model: Path, pairs: Path) -> None:
     console = Console(highlight=False)
     told = report.evaluation
     console.print(
-        f"[bold]{escape(str(model))}[/] on {told.n:,} pairs of {escape(str(pairs))}, as the "
+        f"[bold]{escape(str(model))}[/] on {told.n:,} pairs{_drawn(report)} of "
+        f"{escape(str(pairs))}, as the "
         f"annotators see it; positive above {report.request.threshold:g}"
     )
     console.print(_measures(report))
@@ -150,6 +165,12 @@ def _show(report: Report, model: Path, pairs: Path) -> None:
         console.print(line)
     for text in report.warnings:
         console.print(f"[yellow]warning[/]: {escape(text)}")
+
+
+def _drawn(report: Report) -> str:
+    if report.sampled_from is None:
+        return ""
+    return f", drawn at random from the {report.sampled_from:,}"
 
 
 def _measures(report: Report) -> Any:

@@ -26,6 +26,7 @@ from pairlearn.cli.options import (
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
+    from pairlearn.cli.streaming import StreamInputs
     from pairlearn.cli.training import FitCheckpoints, Inputs, Measured, Unmeasured
     from pairlearn.estimators import PairClassifier
 
@@ -87,6 +88,9 @@ def fit(
     checkpoint_seconds: Annotated[
         float, typer.Option(help="How often the state of training is kept.", min=0)
     ] = 60.0,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Leave the pairs in their file: .parquet, any size.")
+    ] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -104,6 +108,9 @@ def fit(
     is in the folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit …
     trains one model in several processes.
 
+    With --stream pairs are read from a Parquet file again and again, block by block, so that
+    memory holds the items alone; see the guide on streaming.
+
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
 
@@ -113,22 +120,24 @@ def fit(
       pairlearn fit items.parquet pairs.parquet --out model --model linear --seed 1
       pairlearn fit items.csv pairs.csv --out model --target-prior 0.1
       pairlearn fit items.csv pairs.csv --out model --labelled known.csv --positive spam
+      pairlearn fit items.npy pairs.parquet --out model --stream
 
     Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("fit"):
-        from pairlearn.cli.labelled import read_labelled
+        from pairlearn.cli.bars import shows_bars
         from pairlearn.cli.models import require_estimators
         from pairlearn.cli.outputs import check_new_model
         from pairlearn.cli.ranks import first_goes_first, joined_ranks, local_device
-        from pairlearn.cli.training import DivergedError, FitCheckpoints, Inputs, diagnose
-        from pairlearn.tables import read_items, read_pairs
+        from pairlearn.cli.training import DivergedError, FitCheckpoints
 
         require_estimators()
         if not 0 <= holdout < 1:
             raise ValueError(f"--holdout must lie in [0, 1); got {holdout:g}")
         if positive is not None and labelled is None:
             raise ValueError("--positive is a class of --labelled, which is not given")
+        if stream and labelled is not None:
+            raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
         classifier = _classifier(
             model=model.value,
             risk=risk,
@@ -148,23 +157,22 @@ def fit(
         )
         side = cast("Literal['positive', 'negative'] | None", majority and majority.value)
         with joined_ranks(device) as ranks:
+            silent = as_json or quiet or not ranks.first
             with first_goes_first(ranks):
                 if ranks.first:
                     check_new_model(out, force=force)
-                known, table = read_items(items, ids), read_pairs(pairs, noisy=True)
-                warned = diagnose(
-                    table,
-                    known,
+                inputs, warned = _inputs(
+                    classifier,
+                    (items, ids, pairs),
+                    stream=stream,
+                    known=(labelled, positive),
                     prior=prior,
                     majority=side,
                     noisy=noisy,
-                    labelled=labelled is not None,
-                    names=(str(items), str(pairs)),
+                    out=out,
+                    shown=shows_bars() and not silent,
                 )
-                told = None if labelled is None else read_labelled(labelled, known, positive)
-                inputs = Inputs(known, table, table.positions(known), told)
             kept = FitCheckpoints(out, checkpoint_seconds)
-            silent = as_json or quiet or not ranks.first
             try:
                 measured, more = _train(classifier, inputs, holdout, seed, prior, kept, silent)
             except DivergedError as error:
@@ -180,6 +188,42 @@ def fit(
         typer.echo(json.dumps(report))
     elif not quiet:
         _show(report, target_prior)
+
+
+def _inputs(
+    classifier: PairClassifier,
+    files: tuple[Path, Path | None, Path],
+    *,
+    stream: bool,
+    known: tuple[Path | None, str | None],
+    prior: float | None,
+    majority: Literal["positive", "negative"] | None,
+    noisy: bool,
+    out: Path,
+    shown: bool,
+) -> tuple[Inputs | StreamInputs, list[str]]:
+    """What there is to learn from, read or left in its files, and warnings about it."""
+    if stream:
+        from pairlearn.cli.streaming import open_streamed
+
+        return open_streamed(
+            classifier, files, prior=prior, majority=majority, noisy=noisy, out=out, shown=shown
+        )
+    from pairlearn.cli.labelled import read_labelled
+    from pairlearn.cli.training import Inputs, diagnose
+    from pairlearn.diagnostics import check
+    from pairlearn.tables import read_items, read_pairs
+
+    items, ids, pairs = files
+    rows, table = read_items(items, ids), read_pairs(pairs, noisy=True)
+    warned = diagnose(
+        check(table, items=rows, prior=prior, majority=majority),
+        noisy=noisy,
+        labelled=known[0] is not None,
+        names=(str(items), str(pairs)),
+    )
+    labelled = None if known[0] is None else read_labelled(known[0], rows, known[1])
+    return Inputs(rows, table, table.positions(rows), labelled), warned
 
 
 def _classifier(**given: Any) -> PairClassifier:
@@ -219,7 +263,7 @@ def _usable(device: str) -> str:
 
 def _train(
     classifier: PairClassifier,
-    inputs: Inputs,
+    inputs: Inputs | StreamInputs,
     holdout: float,
     seed: int,
     prior: float | None,
@@ -230,27 +274,33 @@ def _train(
     from sklearn.base import clone
 
     from pairlearn.cli.bars import shows_bars, training_bar
+    from pairlearn.cli.streaming import StreamInputs, fit_streamed, measure_streamed
     from pairlearn.cli.training import fit_pairs, measure
 
     shown = shows_bars() and not silent
     measured = None
     if holdout:
         with training_bar("1/2 to measure", shown=shown) as progress:
-            measured = measure(
-                clone(classifier), inputs, holdout, seed, prior, progress, kept.measure
-            )
+            first, options = clone(classifier), (holdout, seed, prior, progress, kept.measure)
+            if isinstance(inputs, StreamInputs):
+                measured = measure_streamed(first, inputs, *options)
+            else:
+                measured = measure(first, inputs, *options)
     with training_bar("2/2 to save" if holdout else "to save", shown=shown) as progress:
+        if isinstance(inputs, StreamInputs):
+            return measured, fit_streamed(classifier, inputs, progress, checkpoint=kept.fit)
         return measured, fit_pairs(classifier, inputs, progress, checkpoint=kept.fit)
 
 
 def _report(
     classifier: PairClassifier,
-    inputs: Inputs,
+    inputs: Inputs | StreamInputs,
     measured: Measured | Unmeasured | None,
     out: Path,
     warned: list[str],
 ) -> dict[str, Any]:
     """What was learnt, as JSON has it."""
+    from pairlearn.cli.streaming import StreamInputs, count_streamed
     from pairlearn.cli.training import Measured, Unmeasured, count_kinds
 
     accuracy = None
@@ -260,12 +310,11 @@ def _report(
             "held_out": measured.held_out,
             "training": measured.training,
             "dropped": measured.dropped,
+            "capped": measured.capped,
         }
     return {
         "model": str(out),
-        "judgements": len(inputs.table),
-        "features": len(inputs.items.names),
-        **count_kinds(inputs),
+        **(count_streamed(inputs) if isinstance(inputs, StreamInputs) else count_kinds(inputs)),
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
         "shift": classifier.shift_,
@@ -304,9 +353,9 @@ def _show(told: dict[str, Any], target_prior: float | None) -> None:
         f"learnt from {told['judgements']:,} judgements of {told['items']:,} items with "
         f"{told['features']:,} features: {listed}"
     )
+    typer.echo(f"  {told['epochs']} epochs in {told['seconds']:.1f} s")
     typer.echo(
-        f"  {told['epochs']} epochs in {told['seconds']:.1f} s, loss {told['loss']:.4f}; share of "
-        f"positives {told['prior']:.3f}"
+        f"  loss {told['loss']:.4f}, share of positives {told['prior']:.3f}"
         + ("" if target_prior is None else f", shifted to {target_prior:g}")
     )
     found = told["accuracy"]
@@ -316,6 +365,7 @@ def _show(told: dict[str, Any], target_prior: float | None) -> None:
             f"the annotators see it,\n  on {found['held_out']:,} pairs of items held out from a "
             f"model of {found['training']:,} others"
             + (f"; {found['dropped']:,} that have items of both left out" * bool(found["dropped"]))
+            + "; of a stream no more than that is held out" * found["capped"]
         )
     elif told["not_measured"]:
         typer.echo(f"  accuracy not measured: {told['not_measured']}")

@@ -69,6 +69,8 @@ class Report:
         Rows that say too little to be used.
     warnings : tuple of str
         Reasons for doubt.
+    sampled_from : int or None
+        Rows of the file, if what was measured with is a random sample of them.
     """
 
     request: Request
@@ -80,6 +82,7 @@ class Report:
     unmended: Estimate | None
     ignored: int
     warnings: tuple[str, ...]
+    sampled_from: int | None = None
 
     @property
     def chosen_probability(self) -> float | None:
@@ -94,6 +97,7 @@ class Report:
         told |= {
             "threshold": self.request.threshold,
             "ignored": self.ignored,
+            "sampled_from": self.sampled_from,
             "chosen_threshold": None,
             "sensitivity": None,
             "calibration": None,
@@ -157,9 +161,18 @@ def measure_model(
     request: Request,
     *,
     noisy: bool,
+    stream: bool = False,
 ) -> Report:
-    """Measure a model on the judged pairs of a file."""
-    known, table = read_items(items, ids), read_pairs(pairs, noisy=noisy)
+    """Measure a model on the judged pairs of a file, or of a file that stays where it is."""
+    sampled_from = None
+    if stream:
+        from pairlearn.cli.streaming import sample_pairs_of
+
+        found = sample_pairs_of(items, ids, pairs, noisy=noisy)
+        known, table = found.items, found.table
+        sampled_from = found.rows if found.rows > len(table) else None
+    else:
+        known, table = read_items(items, ids), read_pairs(pairs, noisy=noisy)
     rows = table.judged
     if labelled is not None:  # one judgement does not determine posteriors
         rows = np.asarray(~np.isnan(table.to_array()).any(1))
@@ -189,7 +202,16 @@ def measure_model(
         curve = calibration_curve(p, p_prime, held.labels, prior=request.prior, **options)
     warned = [*_doubts(classifier, pairs, told, request), *map(as_options, told.warnings)]
     return Report(
-        request, told, choice, band, curve, mended, unmended, int((~rows).sum()), tuple(warned)
+        request,
+        told,
+        choice,
+        band,
+        curve,
+        mended,
+        unmended,
+        int((~rows).sum()),
+        tuple(warned),
+        sampled_from,
     )
 
 

@@ -60,9 +60,11 @@ def prior(
     if quiet:
         typer.echo(f"{found.value:.6g}")
         return
-    span = f"{confidence:.0%} interval {found.low:.3f} to {found.high:.3f}"
+    equal = majority is None and f"{found.value:.3f}" == "0.500"  # the same on both sides of ½
+    high = other["high"] if equal else found.high
+    span = f"{confidence:.0%} interval {found.low:.3f} to {high:.3f}"
     typer.echo(f"share of positives: {found.value:.3f} ({span})")
-    if majority is None:
+    if majority is None and not equal:
         typer.echo(
             f"               or: {other['value']:.3f} ({other['low']:.3f} to {other['high']:.3f}) "
             "if positives are the majority"

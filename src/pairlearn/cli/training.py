@@ -6,16 +6,17 @@ import hashlib
 import math
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.cli.labelled import Labelled
-from pairlearn.diagnostics import Finding
-from pairlearn.diagnostics import check as check_table
+from pairlearn.diagnostics import CheckReport, Finding
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.training import Checkpoint
@@ -30,12 +31,15 @@ __all__ = [
     "Inputs",
     "Measured",
     "Unmeasured",
+    "accuracy_on",
     "as_options",
     "count_kinds",
     "diagnose",
     "digest",
     "fit_pairs",
     "measure",
+    "told_as_options",
+    "watching",
 ]
 
 PARAMETERS = ("annotator_prior", "target_prior", "majority", "prior", "learning_rate", "epochs")
@@ -44,6 +48,7 @@ RANGES = {"similarity-range", "difference-range"}
 TOLD_BY_LABELS = {"needs-majority", "needs-prior", "ranking-only"}
 """Findings that some known classes settle."""
 SHOWN = 3
+TOO_FEW = "there are too few pairs, or their items recur too often, to hold some out"
 
 
 class DivergedError(Exception):
@@ -116,12 +121,15 @@ class Measured:
         Of a model that was fitted to the pairs for training alone.
     training, held_out, dropped : int
         Pairs for training, for measuring, and for neither.
+    capped : bool
+        Whether more were to be held out than are kept in memory.
     """
 
     accuracy: AccuracyEstimate
     training: int
     held_out: int
     dropped: int
+    capped: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,21 +140,14 @@ class Unmeasured:
 
 
 def diagnose(
-    table: PairTable,
-    items: ItemTable,
-    *,
-    prior: float | None,
-    majority: Literal["positive", "negative"] | None,
-    noisy: bool,
-    labelled: bool,
-    names: tuple[str, str],
+    report: CheckReport, *, noisy: bool, labelled: bool, names: tuple[str, str]
 ) -> list[str]:
-    """Look the judgements over: an error if they cannot be used, else warnings in short.
+    """What was found in the judgements: an error if they cannot be used, else warnings in short.
 
     Parameters
     ----------
-    table, items, prior, majority
-        As in `pairlearn.diagnostics.check`.
+    report : CheckReport
+        Of `pairlearn.diagnostics.check`.
     noisy : bool
         Values out of range are no error.
     labelled : bool
@@ -154,7 +155,6 @@ def diagnose(
     names : (str, str)
         Of both files, for the command that says more.
     """
-    report = check_table(table, items=items, prior=prior, majority=majority)
     settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
     errors = [found for found in report.of("error") if found.code not in settled]
     more = f"pairlearn check {names[1]} --items {names[0]}"
@@ -193,6 +193,31 @@ def fit_pairs(
     checkpoint : Checkpoint, optional
         As `PairClassifier.fit` takes it.
     """
+    table, told = inputs.table[rows], inputs.labelled
+    known = None
+    if told is not None:
+        kept = np.ones(len(told.rows), bool) if without is None else ~np.isin(told.rows, without)
+        if kept.any():
+            known = told.rows[kept], np.where(told.positive[kept], 1, -1)
+    classifier.set_params(preprocessor=inputs.by_row)
+    with told_as_options() as warned:
+        classifier.fit(
+            inputs.ends[rows],
+            table,
+            sample_weight=table.weight,
+            preference=table.preference,
+            labelled=known,
+            progress=watching(progress),
+            checkpoint=checkpoint,
+        )
+    classifier.set_params(preprocessor=None)  # a model has no use for its training items
+    if told is not None:
+        classifier.classes_ = told.classes
+    return warned
+
+
+def watching(progress: Progress | None) -> Progress:
+    """The same progress, with an error as soon as the loss is not a number any more."""
 
     def watch(epochs: int, row: dict[str, float]) -> None:
         if not math.isfinite(row["risk"]):
@@ -203,31 +228,33 @@ def fit_pairs(
         if progress is not None:
             progress(epochs, row)
 
-    table, told = inputs.table[rows], inputs.labelled
-    known = None
-    if told is not None:
-        kept = np.ones(len(told.rows), bool) if without is None else ~np.isin(told.rows, without)
-        if kept.any():
-            known = told.rows[kept], np.where(told.positive[kept], 1, -1)
-    classifier.set_params(preprocessor=inputs.by_row)
+    return watch
+
+
+@contextmanager
+def told_as_options() -> Iterator[list[str]]:
+    """What a fit warns of, and its errors, in terms of the command line.
+
+    Yields
+    ------
+    list of str
+        Filled with the warnings when the block ends.
+
+    Examples
+    --------
+    >>> with told_as_options() as warned:
+    ...     warnings.warn("pass prior=0.2", stacklevel=1)
+    >>> warned
+    ['pass --prior 0.2']
+    """
+    warned: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            classifier.fit(
-                inputs.ends[rows],
-                table,
-                sample_weight=table.weight,
-                preference=table.preference,
-                labelled=known,
-                progress=watch,
-                checkpoint=checkpoint,
-            )
+            yield warned
         except ValueError as error:
             raise ValueError(as_options(str(error))) from None
-    classifier.set_params(preprocessor=None)  # a model has no use for its training items
-    if told is not None:
-        classifier.classes_ = told.classes
-    return [as_options(str(warning.message)) for warning in caught]
+    warned += [as_options(str(warning.message)) for warning in caught]
 
 
 def measure(
@@ -247,26 +274,45 @@ def measure(
     dropped = int((~training & ~held_out).sum())
     held_out &= table.judged
     if _kinds(table[training]) != _kinds(table) or held_out.sum() < 2:
-        return Unmeasured(
-            "there are too few pairs, or their items recur too often, to hold some out"
-        )
+        return Unmeasured(TOO_FEW)
     held = table[held_out]
     without = inputs.ends[held_out].ravel()
     fit_pairs(classifier, inputs, progress, training, without, checkpoint)
-    z = classifier.decision_function(inputs.by_row)[inputs.ends[held_out]]
+    z = classifier.decision_function(inputs.by_row)
+    accuracy = accuracy_on(held, inputs.ends[held_out], z, prior)
+    if isinstance(accuracy, Unmeasured):
+        return accuracy
+    return Measured(accuracy, int(training.sum()), len(held), dropped)
+
+
+def accuracy_on(
+    held: PairTable, ends: NDArray[np.int64], z: NDArray[np.float64], prior: float | None
+) -> AccuracyEstimate | Unmeasured:
+    """Accuracy on held-out pairs.
+
+    Parameters
+    ----------
+    held : PairTable
+        The judgements, a similarity or a difference in each.
+    ends : array of shape (n, 2)
+        Rows of the items that were judged.
+    z : array of shape (m,)
+        Log-odds of all items.
+    prior : float, optional
+        The class prior as it was stated, for pairs with one kind of judgement.
+    """
     both = {"similarity", "difference"} <= _kinds(held)
     try:
-        accuracy = estimate_accuracy(
-            z[:, 0],
-            z[:, 1],
+        return estimate_accuracy(
+            z[ends[:, 0]],
+            z[ends[:, 1]],
             held.labels(),
             weight=held.weight,
-            items=inputs.ends[held_out],
+            items=ends,
             prior=None if both else prior,
         )
     except ValueError as error:
         return Unmeasured(as_options(str(error)))
-    return Measured(accuracy, int(training.sum()), len(held), dropped)
 
 
 def count_kinds(inputs: Inputs) -> dict[str, int]:
@@ -274,6 +320,8 @@ def count_kinds(inputs: Inputs) -> dict[str, int]:
     table = inputs.table
     s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
     return {
+        "judgements": len(table),
+        "features": len(inputs.items.names),
         "items": len(np.unique(inputs.ends)),
         "both": int((s & c).sum()),
         "similarity_only": int((s & ~c).sum()),

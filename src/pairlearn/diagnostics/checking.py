@@ -10,7 +10,14 @@ import numpy as np
 from pairlearn.diagnostics.agreement import check_annotators
 from pairlearn.diagnostics.columns import Columns
 from pairlearn.diagnostics.graph import check_graph, pair_graph
-from pairlearn.diagnostics.judgements import check_answers, check_repeats, find_infeasible
+from pairlearn.diagnostics.judgements import (
+    Infeasible,
+    check_answers,
+    check_feasibility,
+    check_ranges,
+    check_repeats,
+    find_infeasible,
+)
 from pairlearn.diagnostics.learnable import (
     Majority,
     check_learnable,
@@ -74,18 +81,21 @@ def check(
     if not len(table):
         raise ValueError("table has no rows: there is nothing to check")
     columns = Columns.of(table)
-    infeasible = find_infeasible(columns)
+    ranges = list(check_ranges(columns))
+    # Of answers on another scale nothing more can be said than that.
+    readable = not any(found.code.endswith("-scale") for found in ranges)
+    infeasible = find_infeasible(columns) if readable else Infeasible.none()
+    implied = implied_prior(columns, prior, majority) if readable else None
     graph = pair_graph(columns)
-    implied = implied_prior(columns, prior, majority)
     findings: list[Finding] = [
         *_check_items(columns, items),
-        *check_answers(columns, infeasible),
-        *check_repeats(columns),
-        *check_annotators(columns, infeasible),
+        *ranges,
+        *check_answers(columns),
+        *(_check_values(columns, infeasible) if readable else ()),
         *check_learnable(columns, prior, majority),
-        *check_prior(columns, implied, prior, majority),
+        *(check_prior(columns, implied, prior, majority) if readable else ()),
         *check_graph(columns, graph),
-        *check_precision(columns, implied),
+        *(() if ranges else check_precision(columns, implied)),
     ]
     s, c, ranked = columns.has_s, columns.has_c, columns.preference != 0
     summary = Summary(
@@ -111,6 +121,13 @@ def check(
     )
     # A stable sort: within one severity the order above stays.
     return CheckReport(tuple(sorted(findings, key=lambda f: _ORDER[f.severity])), summary)
+
+
+def _check_values(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
+    """What takes the answers for probabilities."""
+    yield from check_feasibility(columns, infeasible)
+    yield from check_repeats(columns)
+    yield from check_annotators(columns, infeasible)
 
 
 def _check_items(columns: Columns, items: Any) -> Iterator[Finding]:

@@ -10,13 +10,25 @@ from pairlearn.diagnostics.columns import Columns, Floats, Indices
 from pairlearn.diagnostics.report import Finding, finding_at
 from pairlearn.labels import TOLERANCE, PairLabels
 
-__all__ = ["DISAGREEMENT", "Infeasible", "check_answers", "check_repeats", "find_infeasible"]
+__all__ = [
+    "DISAGREEMENT",
+    "Infeasible",
+    "check_answers",
+    "check_feasibility",
+    "check_ranges",
+    "check_repeats",
+    "find_infeasible",
+]
 
 DISAGREEMENT = 0.2
 """Two answers to one question that differ by more contradict each other."""
 FAR, MANY = 0.1, 0.05
 """More than this share of judgements further than this from the feasible region is a warning.
 Judgements that are nearly certain lie at its edge, where the least noise takes them out."""
+BEYOND_NOISE = 5.0
+"""No noise takes a judgement so far out of its range."""
+MOST = 0.75
+"""If more than this share of judgements is out of range, they are on another scale."""
 
 
 class Infeasible:
@@ -34,6 +46,12 @@ class Infeasible:
     def __init__(self, rows: Indices, above: Indices, below: Indices, distance: Floats) -> None:
         self.rows, self.above, self.below, self.distance = rows, above, below, distance
 
+    @classmethod
+    def none(cls) -> Infeasible:
+        """No such judgements."""
+        rows = np.empty(0, np.int64)
+        return cls(rows, rows, rows, np.empty(0))
+
     @property
     def mean_distance(self) -> float:
         """Mean distance to the feasible region, 0 where there are none."""
@@ -44,8 +62,7 @@ def find_infeasible(columns: Columns) -> Infeasible:
     """Locate the rows with both judgements that lie outside the feasible region."""
     both = np.flatnonzero(columns.has_s & columns.has_c)
     if not len(both):
-        none = both.astype(np.int64)
-        return Infeasible(none, none, none, np.empty(0))
+        return Infeasible.none()
     labels = PairLabels(columns.s[both], columns.c[both], noisy=True)
     outside = ~labels.feasible()
     wrong = labels[outside]
@@ -56,9 +73,59 @@ def find_infeasible(columns: Columns) -> Infeasible:
     return Infeasible(rows, rows[over], rows[~over], distance)
 
 
-def check_answers(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
-    """Check every row on its own."""
-    yield from _ranges(columns)
+def check_ranges(columns: Columns) -> Iterator[Finding]:
+    """Answers that leave their range: by noise perhaps, or because they have another scale.
+
+    The code ends in ``-range`` where it can be noise, which training can allow for, and in
+    ``-scale`` where it cannot: then no other check of the values means anything.
+
+    Examples
+    --------
+    >>> from pairlearn.tables import PairTable
+    >>> percent = PairTable([1, 2], [3, 4], [90, 35], [0.05, 0.1], noisy=True)
+    >>> for finding in check_ranges(Columns.of(percent)):
+    ...     print(finding.code, "-", finding.message)
+    similarity-scale - The similarities look like percentages, up to 90: divide them by 100, so \
+that they lie in [0, 1].
+    """
+    for name, many, values, low in (
+        ("similarity", "similarities", columns.s, 0),
+        ("difference", "differences", columns.c, -1),
+    ):
+        outside = np.flatnonzero((values < low) | (values > 1))
+        if not len(outside):
+            continue
+        row, top = int(outside[0]), float(np.nanmax(np.abs(values)))
+        most = top > 2 and len(outside) > MOST * (~np.isnan(values)).sum()
+        kind = "scale" if most or top > BEYOND_NOISE else "range"
+        if most and 10 < top <= 100:
+            text = (
+                f"The {many} look like percentages, up to {top:.3g}: divide them by 100, so that "
+                f"they lie in [{low}, 1]."
+            )
+        elif most:
+            text = (
+                f"The {many} have another scale, {np.nanmin(values):g} to {np.nanmax(values):g}: "
+                f"bring them to [{low}, 1]."
+            )
+        elif kind == "scale":
+            first = int(np.flatnonzero(np.abs(values) > BEYOND_NOISE)[0])
+            percent = f", or {values[first] / 100:g} if it is a percentage" * (top <= 100)
+            text = (
+                f"The {name} must lie in [{low}, 1], and row {first + 1} is {values[first]:g}: "
+                f"give it on the scale of the others{percent}."
+            )
+        else:
+            text = (
+                f"The {name} must lie in [{low}, 1], and row {row + 1} is {values[row]:g}: bring "
+                "answers on another scale to this one. Noise that you know of is admitted by "
+                "noisy=True, or --noisy."
+            )
+        yield finding_at("error", f"{name}-{kind}", text, outside)
+
+
+def check_answers(columns: Columns) -> Iterator[Finding]:
+    """Check every row on its own, whatever its values are."""
     same = columns.ends[:, 0] == columns.ends[:, 1]
     if same.any():
         rows = np.flatnonzero(same)
@@ -70,6 +137,10 @@ def check_answers(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]
             rows,
             columns.ids[columns.ends[rows, 0]],
         )
+
+
+def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
+    """Check whether what a row says fits together."""
     yield from _feasibility(columns, infeasible)
     against = columns.has_c & (columns.preference * columns.c < -DISAGREEMENT)
     if against.any():
@@ -80,20 +151,6 @@ def check_answers(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]
             "A difference above 0 says that the right one is.",
             np.flatnonzero(against),
         )
-
-
-def _ranges(columns: Columns) -> Iterator[Finding]:
-    for name, values, low in (("similarity", columns.s, 0), ("difference", columns.c, -1)):
-        outside = (values < low) | (values > 1)
-        if outside.any():
-            row = int(outside.argmax())
-            yield finding_at(
-                "error",
-                f"{name}-range",
-                f"The {name} leaves [{low}, 1]; row {row + 1} is {values[row]:g}. If answers "
-                "were given on another scale, bring them to this one first.",
-                np.flatnonzero(outside),
-            )
 
 
 def _feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:

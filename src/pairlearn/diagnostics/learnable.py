@@ -111,23 +111,15 @@ def check_prior(
 ) -> Iterator[Finding]:
     """Compare the implied prior with the stated one, and look for signs of selection."""
     if implied is not None:
-        text = f"{implied.value:.3f} (95%: {implied.low:.3f} to {implied.high:.3f})"
-        if prior is None and majority is None:
-            other = f"{1 - implied.value:.3f} if the positive class is the majority"
-            text = f"{text}, or {other}, which similarities cannot tell"
-        yield Finding(
-            "note",
-            "implied-prior",
-            f"The similarities average {implied.mean_similarity:.3f} and imply a share of "
-            f"positives of {text}.",
-        )
+        yield Finding("note", "implied-prior", _implied(implied, prior, majority))
         if prior is not None and not implied.low <= prior <= implied.high:
             yield Finding(
                 "warning",
                 "prior-disagrees",
-                f"The stated prior {prior:g} lies outside that interval. Either it is not the "
-                "prior of these pairs, or the annotators judge by another population: see "
-                "target_prior and annotator_prior.",
+                f"The stated prior {prior:g} lies outside {implied.low:.3f} to {implied.high:.3f}, "
+                f"the 95% interval around the {implied.value:.3f} that the similarities imply. "
+                "Either it is not the prior of these pairs, or the annotators judge by another "
+                "population: see target_prior and annotator_prior.",
             )
         if implied.low == implied.high == 0.5:
             yield Finding(
@@ -146,6 +138,23 @@ def check_prior(
             f"Weights differ: {len(columns):,} judgements are worth {effective:,.0f} of equal "
             "weight, (Σw)²/Σw².",
         )
+
+
+def _implied(implied: PriorEstimate, prior: float | None, majority: Majority | None) -> str:
+    """What the similarities say of the prior, once where both sides of ½ are the same."""
+    value, low, high = (f"{x:.3f}" for x in (implied.value, implied.low, implied.high))
+    start = f"The similarities average {implied.mean_similarity:.3f} and imply"
+    known = prior is not None or majority is not None
+    if value == "0.500":
+        span = f"{low} to {high}" if known else f"{low} to {1 - implied.low:.3f}"
+        return f"{start} classes of equal size, a share of positives of 0.500 (95%: {span})."
+    text = f"{start} a share of positives of {value} (95%: {low} to {high})"
+    if not known:
+        text += (
+            f", or {1 - implied.value:.3f} if the positive class is the majority, which "
+            "similarities cannot tell"
+        )
+    return f"{text}."
 
 
 def effective_rows(columns: Columns) -> float:

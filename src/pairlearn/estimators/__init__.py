@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pairlearn.estimators.holdout import hold_out_items
     from pairlearn.estimators.onnx_export import export_onnx
     from pairlearn.estimators.pairwise import PairwiseTransformer
+    from pairlearn.estimators.rewriting import rewrite_pairs
+    from pairlearn.estimators.stream_fit import fit_file
     from pairlearn.estimators.streaming import predict_file
 
 __all__ = [
@@ -22,9 +24,11 @@ __all__ = [
     "check_pair_estimator",
     "complete_and_fit",
     "export_onnx",
+    "fit_file",
     "hold_out_items",
     "pair_checks",
     "predict_file",
+    "rewrite_pairs",
 ]
 
 _ROOMS = {
@@ -33,9 +37,11 @@ _ROOMS = {
     "check_pair_estimator": "checks",
     "complete_and_fit": "completion",
     "export_onnx": "onnx_export",
+    "fit_file": "stream_fit",
     "hold_out_items": "holdout",
     "pair_checks": "checks",
     "predict_file": "streaming",
+    "rewrite_pairs": "rewriting",
 }
 
 

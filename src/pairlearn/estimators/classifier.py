@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
+from pairlearn.estimators.guidance import guiding_prior
 from pairlearn.estimators.models import is_scikit_learn, make_module
 from pairlearn.estimators.parameters import check_parameters, is_affine, recipe_of, risk_of
 from pairlearn.estimators.prediction import PairPredictor
@@ -19,9 +21,10 @@ from pairlearn.estimators.progress import Progress, showing
 from pairlearn.estimators.rows import Rows, held_out_rows
 from pairlearn.estimators.scaling import feature_scale
 from pairlearn.estimators.table import Table, read_table
-from pairlearn.estimators.trainer import train
+from pairlearn.estimators.trainer import GUIDED, Recipe, train
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
+from pairlearn.training.stream import PairStream
 
 __all__ = ["PairClassifier"]
 
@@ -221,7 +224,8 @@ class PairClassifier(PairPredictor):
         table = read_table(
             pairs, labels, sample_weight, preference, labelled, self.preprocessor, seed
         )
-        self._remember(table)
+        weight = table.instance_weight()
+        self._remember(table.classes, table.features, weight, table.names)
         features = self._prepared(table.features)
         rows = table.all_rows(self.labelled_weight)
         need = population.need_of(rows, is_affine(self.risk))
@@ -230,27 +234,46 @@ class PairClassifier(PairPredictor):
             if is_scikit_learn(self.model):
                 self._complete(features, table, prior, seed)
             else:
-                self._train(features, rows, risk_of(self, prior), need, seed, report, checkpoint)
-        self._settle(features, table, need, prior)
+                risk, held_out = risk_of(self, prior), None
+                if self.early_stopping and len(rows) > 1:
+                    mask = held_out_rows(rows, self.validation_fraction, seed)
+                    rows, held_out = rows[~mask], rows[mask]
+                recipe = recipe_of(self, len(rows), seed)
+                self._train(features, rows, held_out, risk, need, recipe, report, checkpoint)
+        self._settle(self._raw_log_odds(features), weight, table.judged, need, prior)
         return self
 
-    def _remember(self, table: Table) -> None:
+    def _remember(
+        self,
+        classes: NDArray[Any],
+        features: NDArray[Any],
+        weight: NDArray[np.float64],
+        names: NDArray[Any] | None,
+    ) -> None:
         """What is known of the instances before training."""
-        self.classes_ = table.classes
-        self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
+        self.classes_ = classes
+        self.instance_shape_ = tuple(int(size) for size in features.shape[1:])
         self.n_features_in_ = int(np.prod(self.instance_shape_))
-        if table.names is not None:
-            self.feature_names_in_ = table.names
+        if names is not None:
+            self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
-            self.mean_, self.scale_ = feature_scale(table.features, table.instance_weight())
+            self.mean_, self.scale_ = feature_scale(features, weight)
 
     def _prior(
-        self, need: population.Need, features: NDArray[np.float32], rows: Rows, seed: int
+        self,
+        need: population.Need,
+        features: NDArray[np.float32],
+        rows: Rows,
+        seed: int,
+        implied: Callable[[population.Majority], float] | None = None,
     ) -> float | None:
-        """The prior that the risk needs, or that the table has to be told; None if neither."""
+        """The prior that the risk needs, or that the table has to be told; None if neither.
+
+        Where it is estimated, `implied` gives it for the larger class; by default the rows do.
+        """
         stated = None if self.prior == "estimate" else float(self.prior)
         population.check_told(need, stated, self.majority)
         if stated is not None or not is_affine(self.risk) or is_scikit_learn(self.model):
@@ -259,40 +282,49 @@ class PairClassifier(PairPredictor):
         if majority is None:
             population.check_majority_shows(rows, self.risk)
             majority = population.find_majority(features, rows, seed, self.device)
+        if implied is not None:
+            return implied(majority)
         return population.prior_from_similarities(rows, majority).value
 
     def _train(
         self,
         features: NDArray[np.float32],
         rows: Rows,
+        held_out: Rows | None,
         risk: Risk,
         need: population.Need,
-        seed: int,
+        recipe: Recipe,
         progress: Progress | None,
         checkpoint: Checkpoint | None,
+        source: PairStream | None = None,
     ) -> None:
-        """Train a module on the rows, some of them held out for early stopping."""
-        held_out = None
-        if self.early_stopping and len(rows) > 1:
-            mask = held_out_rows(rows, self.validation_fraction, seed)
-            rows, held_out = rows[~mask], rows[mask]
-        recipe = recipe_of(self, len(rows), seed)
-        model = make_module(self.model, features.shape[1:], seed)
+        """Train a module on rows, or on a stream of which they are a sample."""
+        model = make_module(self.model, features.shape[1:], recipe.seed)
         with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
-            torch.manual_seed(seed)
+            torch.manual_seed(recipe.seed)
             trained = train(
                 features,
                 rows,
                 risk,
                 model,
                 recipe,
+                source=source,
                 held_out=held_out,
                 held_prior=float(self.prior) if need == "prior" else None,
+                guiding_prior=self._guiding_prior(features, rows, recipe),
                 progress=progress,
                 checkpoint=checkpoint,
             )
         self.module_, self.sign_ = trained.module, trained.sign
         self.history_, self.n_iter_ = trained.history, trained.epoch
+
+    def _guiding_prior(
+        self, features: NDArray[np.float32], rows: Rows, recipe: Recipe
+    ) -> float | None:
+        """For the likelihood of a network, which could learn pairs by heart."""
+        if is_affine(self.risk) or self.model == "linear" or recipe.epochs < 2 / GUIDED:
+            return None
+        return guiding_prior(features, rows, recipe.seed, recipe.device)
 
     def _complete(
         self, features: NDArray[np.float32], table: Table, prior: float | None, seed: int
@@ -326,32 +358,37 @@ class PairClassifier(PairPredictor):
         self.history_ = [asdict(one) for one in rounds]
         self.n_iter_ = len(rounds)
 
+    def _raw_log_odds(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Log-odds of prepared instances before any shift."""
+        self.shift_ = 0.0
+        return self._log_odds(features)
+
     def _settle(
         self,
-        features: NDArray[np.float32],
-        table: Table,
+        z: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        judged: Rows,
         need: population.Need,
         prior: float | None,
     ) -> None:
         """Which class is which, and at which prior; a warning if the stated one does not fit."""
-        weight = table.instance_weight()
-        used = weight > 0
-        self.shift_ = 0.0
-        z, weight = self._log_odds(features[used]), weight[used]
         mean = population.mean_posterior(z, weight)
         larger = population.majority_told(prior, self.majority)
         if need == "majority" and (mean > 0.5) != (larger == "positive"):
             self.sign_, z, mean = -self.sign_, -z, 1 - mean
         affine = is_affine(self.risk)
         self.prior_ = prior if affine and prior is not None else mean
+        reason = None
+        if affine and prior is not None and (self.prior != "estimate" or self.majority):
+            reason = population.wrong_side(judged, prior, z)
         # Where a table does not fix the constant, mean(p) is held to the prior.
         target = prior if self.target_prior is None and need == "prior" else self.target_prior
         if target is not None and self.annotator_prior is not None:
             self.shift_ = population.log_odds(target) - population.log_odds(self.annotator_prior)
         elif target is not None:
             self.shift_ = population.solve_shift(z, weight, target)
-        elif self.prior != "estimate":
+        elif reason is None and self.prior != "estimate":
             learnt = None if affine else z
-            reason = population.disagreement(table.judged, float(self.prior), learnt, weight)
-            if reason is not None:
-                warnings.warn(reason, population.PriorMismatchWarning, stacklevel=3)
+            reason = population.disagreement(judged, float(self.prior), learnt, weight)
+        if reason is not None:
+            warnings.warn(reason, population.PriorMismatchWarning, stacklevel=3)

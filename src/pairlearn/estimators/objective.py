@@ -140,9 +140,14 @@ class PairObjective:
     held_prior : float, optional
         Class prior π that mean(p) is held to, by KL(π ‖ mean p) of every batch. Without
         any similarity or class the posteriors are known only up to an added constant.
+    guiding_prior : float, optional
+        Class prior that mean(p) is drawn to likewise, with the weight `guidance`, which
+        is no part of what `of` says (`pairlearn.estimators.guidance`).
 
     Attributes
     ----------
+    guidance : Tensor
+        A number, from one at the start of training down to zero.
     sign : int
         −1 to read outputs as log-odds of the negative class.
     """
@@ -155,12 +160,15 @@ class PairObjective:
         rows: Rows,
         *,
         held_prior: float | None = None,
+        guiding_prior: float | None = None,
         device: torch.device | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.names = rows.kinds()
         self.columns: Sequence[Tensor] = self._weights(rows)
         self.loss, self.slope, self.held_prior = risk.loss, risk.slope, held_prior
+        self.guiding_prior = guiding_prior
+        self.guidance = torch.zeros((), device=device, dtype=dtype)
         likelihood = not isinstance(risk, AffineRisk)
         self.kinds = [
             _Kind(table.to(device, dtype), likelihood and name == "difference")
@@ -194,11 +202,14 @@ class PairObjective:
             table = kind.table[:, : terms.shape[-2]]
             partial_risks = (table * moments.unsqueeze(-3)).sum((-1, -2))
             risk = risk + correct(partial_risks, self.slope).sum()
-        if self.held_prior is not None:
+        if self.held_prior is not None or self.guiding_prior is not None:
             posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
             counts = torch.stack(columns).sum(0) * share
             mean = total((posterior * counts).sum(-1))
-            risk = risk + _divergence(self.held_prior, mean).sum()
+            if self.held_prior is not None:
+                risk = risk + _divergence(self.held_prior, mean).sum()
+            if self.guiding_prior is not None:
+                risk = risk + self.guidance * _divergence(self.guiding_prior, mean).sum()
         return risk
 
     def of(self, rows: Rows, logits: Tensor, logits_prime: Tensor) -> float:
@@ -209,7 +220,11 @@ class PairObjective:
         told = torch.from_numpy(np.stack([rows.u, rows.v])).to(logits)
         columns = [column.to(logits) for column in self._weights(rows)]
         share = torch.full_like(told[0], 1 / len(rows))
-        return float(self(logits, logits_prime, *told, share, *columns, total=ALONE.sum))
+        guidance = self.guidance.item()
+        self.guidance.zero_()
+        value = float(self(logits, logits_prime, *told, share, *columns, total=ALONE.sum))
+        self.guidance.fill_(guidance)
+        return value
 
     def _terms(self, left: Tensor, right: Tensor) -> Tensor:
         """Loss terms (..., 5 or 7, B) in the order of `MORE_TERMS`."""

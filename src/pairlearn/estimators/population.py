@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.rows import KINDS, Rows
 from pairlearn.estimators.trainer import Recipe, module_logits, train
+from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.risks import PairLikelihood
 
@@ -37,12 +38,14 @@ __all__ = [
     "need_of",
     "prior_from_similarities",
     "solve_shift",
+    "wrong_side",
 ]
 
 Floats = NDArray[np.float64]
 Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
 CONFIDENCE = 0.99  # of the intervals that a stated prior must leave before there is a warning
+LEAST_ROWS = 30  # judged rows from which on an interval is to be trusted
 
 
 class PriorMismatchWarning(UserWarning):
@@ -221,8 +224,71 @@ def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Float
         if not low <= stated <= high:
             return (
                 f"the stated class prior is {stated:g}, and {what} {value:.3f} "
-                f"({CONFIDENCE:.0%} interval {low:.3f} to {high:.3f}): the judgements were made "
-                "with another population in mind. If the classifier is used at the stated prior, "
+                f"({CONFIDENCE:.0%} interval {low:.3f} to {high:.3f}): the stated prior is wrong, "
+                "or the judgements were made with another population in mind. In the first case "
+                "leave prior= out; in the second, if the classifier is used at the stated prior, "
                 f"pass target_prior={stated:g}"
             )
+    return None
+
+
+def wrong_side(rows: Rows, prior: float, logits: Floats) -> str | None:
+    """Why the larger class is the other one than a prior says, if it is.
+
+    Similarities are the same with the classes exchanged; differences are not, once a model
+    says which items are alike. Cut its outputs at their median, and the class rates of both
+    halves (`pairlearn.evaluation.levels`) give the class prior with an interval, right for
+    any outputs that have to do with the classes: also for those of a model that was trained
+    with a wrong prior, or with the classes exchanged. Where they have not, the interval holds
+    both sides of ½.
+
+    Parameters
+    ----------
+    rows : Rows
+        The judged rows.
+    prior : float
+        The class prior that the model was trained with.
+    logits : array of shape (m,)
+        What the model says of the instances that the rows are about.
+
+    Examples
+    --------
+    >>> from pairlearn.estimators.rows import judged_rows
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(-2, 2, size=400)
+    >>> r, r_prime = 1 / (1 + np.exp(-2 * z.reshape(-1, 2).T))
+    >>> s, c = r * r_prime + (1 - r) * (1 - r_prime), r_prime - r
+    >>> rows = judged_rows(np.arange(400).reshape(-1, 2), s, c, np.zeros(200), np.ones(200))
+    >>> wrong_side(rows, 0.2, z) is None, wrong_side(rows, 0.8, z) is None
+    (True, False)
+    """
+    from pairlearn.evaluation import evaluate
+
+    kinds = {"both", "similarity", "difference"} & set(rows.kinds())
+    tells = "both" in kinds or len(kinds) == 2
+    known = np.isin(rows.kind, [KINDS.index(kind) for kind in kinds])
+    said = rows[known & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
+    if prior == 0.5 or not tells or len(said) < LEAST_ROWS:
+        return None
+    s = np.where(said.kind == KINDS.index("difference"), np.nan, said.u)
+    c = np.where(said.kind == KINDS.index("similarity"), np.nan, said.v)
+    z, z_prime = logits[said.ends].T
+    found = evaluate(
+        z,
+        z_prime,
+        PairLabels(s, c, noisy=True),
+        weight=said.weight,
+        items=said.ends,
+        threshold=float(np.median(logits[said.ends])),
+        confidence=CONFIDENCE,
+    ).prior
+    if (found.high < 0.5) if prior > 0.5 else (found.low > 0.5):
+        larger, smaller = ("positive", "negative") if prior > 0.5 else ("negative", "positive")
+        return (
+            f"the class prior {prior:.3g} makes the {larger} class the larger one, and the "
+            f"differences say that it is the {smaller} one: with the model they imply "
+            f"{found.value:.3f} ({CONFIDENCE:.0%} interval {found.low:.3f} to {found.high:.3f}). "
+            f"Pass prior={1 - prior:.3g}, or change the sign of the differences if they are how "
+            "much likelier the left one is positive"
+        )
     return None

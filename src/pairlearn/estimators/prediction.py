@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
@@ -46,7 +48,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     estimator_: Any
 
     def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the positive class for instances (m, d, ...), or for ids (m,)."""
+        """Log-odds of the positive class for instances (m, d, ...), or for ids (m,).
+
+        Ids need a `preprocessor`, which `save` does not write. After a fit with named features
+        (a table or a data frame as `preprocessor`) an array is taken in the order of
+        `feature_names_in_`, with a warning as by scikit-learn: names cannot be compared. A
+        table or a data frame has them and gives none.
+        """
         check_is_fitted(self)
         return self._log_odds(self._prepared(self._instances(X)))
 
@@ -154,11 +162,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"the features must be named {list(ours)}, in this order; got {list(names)}"
                 )
-        elif len(self.instance_shape_) == 1:
-            checked: NDArray[Any] = validate_data(
-                self, x, reset=False, dtype=[np.float64, np.float32]
+        elif np.ndim(x) == 1:
+            raise ValueError(
+                f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
+                "to find their features with (one that was saved and loaded has none): call "
+                "set_params(preprocessor=items) first, or pass the items. Reshape your data by "
+                "X.reshape(1, -1) if it is one instance"
             )
-            return checked
+        elif len(self.instance_shape_) == 1:
+            return self._validated(x)
         else:
             found, _ = read_instances("X", x)
         if found.shape[1:] != self.instance_shape_:
@@ -167,6 +179,28 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.instance_shape_}"
             )
         return found
+
+    def _validated(self, x: Any) -> NDArray[Any]:
+        """Instances (m, d), with scikit-learn's checks."""
+        numbers = [np.float64, np.float32]
+        if not hasattr(self, "feature_names_in_") or hasattr(x, "columns"):
+            checked: NDArray[Any] = validate_data(self, x, reset=False, dtype=numbers)
+            return checked
+        checked = check_array(x, dtype=numbers, input_name="X", estimator=self)
+        if checked.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        # As scikit-learn has it, with what to do about it.
+        warnings.warn(
+            f"X does not have valid feature names, but {type(self).__name__} was fitted with "
+            "feature names: its columns are taken in the order of feature_names_in_. Pass the "
+            "item table or a data frame, which have names, or fit with an array as preprocessor",
+            UserWarning,
+            stacklevel=5,  # where predict was called
+        )
+        return checked
 
     def _prepared(self, features: NDArray[Any]) -> NDArray[np.float32]:
         """Standardised features in the shape that the model takes."""

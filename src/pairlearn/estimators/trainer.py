@@ -36,11 +36,14 @@ from pairlearn.training import (
     current_ranks,
 )
 from pairlearn.training.checkpoint import Arrays
+from pairlearn.training.stream import PairStream
 
 __all__ = ["History", "Recipe", "Trained", "WeightAverage", "module_logits", "train"]
 
 History = list[dict[str, float]]
 Floats = NDArray[np.float64]
+GUIDED = 0.25
+"""Part of the epochs in which mean(p) is drawn to the guiding prior."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,10 @@ def train(
     model: str | nn.Module,
     recipe: Recipe,
     *,
+    source: PairStream | None = None,
     held_out: Rows | None = None,
     held_prior: float | None = None,
+    guiding_prior: float | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
@@ -118,12 +123,26 @@ def train(
     Similarities are the same with the classes exchanged. Where they say more than the
     rest of a table, as at a prior far from ½, training can settle on the wrong side of
     what the rest says. If exchanging the classes of the trained model lowers the
-    objective, training goes on from there.
+    objective, training goes on from there. A `guiding_prior` keeps networks that learn pairs
+    by heart from the reflection of some of them (`pairlearn.estimators.guidance`).
+
+    Pairs that do not fit into memory come from a `source`. Then `rows` are a sample of them,
+    with one of every kind at least, by which the objective is made and the sides compared.
     """
     device = choose_device(recipe.device)
     dtype = torch.float64 if recipe.precision == "float64" else torch.float32
-    objective = PairObjective(risk, rows, held_prior=held_prior, device=device, dtype=dtype)
-    first = _train(features, rows, risk, model, recipe, objective, held_out, progress, checkpoint)
+    objective = PairObjective(
+        risk, rows, held_prior=held_prior, guiding_prior=guiding_prior, device=device, dtype=dtype
+    )
+    member = Member(
+        risk,
+        np.stack([rows.u, rows.v], 1) if source is None else None,
+        recipe.learning_rate,
+        recipe.weight_decay,
+        recipe.seed,
+    )
+    group = Group(rows.ends if source is None else source, [member], recipe.seed)
+    first = _train(features, group, model, recipe, objective, held_out, progress, checkpoint)
     alone = len(objective.names) == 1
     if alone and (objective.names[0] == "similarity" or isinstance(risk, AffineRisk)):
         return first  # similarities cannot tell the sides, and a class prior does
@@ -134,7 +153,7 @@ def train(
     objective.sign = -1
     checkpoint = checkpoint and checkpoint.after()
     second = _train(
-        features, rows, risk, first.module, recipe, objective, held_out, progress, checkpoint
+        features, group, first.module, recipe, objective, held_out, progress, checkpoint
     )
     done = len(first.history)
     later = [row | {"epoch": row["epoch"] + done} for row in second.history]
@@ -143,8 +162,7 @@ def train(
 
 def _train(
     features: Any,
-    rows: Rows,
-    risk: Risk,
+    group: Group,
     model: str | nn.Module,
     recipe: Recipe,
     objective: PairObjective,
@@ -152,11 +170,9 @@ def _train(
     progress: Progress | None,
     checkpoint: Checkpoint | None,
 ) -> Trained:
-    told = np.stack([rows.u, rows.v], 1)
-    member = Member(risk, told, recipe.learning_rate, recipe.weight_decay, recipe.seed)
     fleet = Fleet(
         features,
-        [Group(rows.ends, [member], recipe.seed)],
+        [group],
         model,
         batch_size=recipe.batch_size,
         device=recipe.device,
@@ -214,6 +230,8 @@ class Course:
                 checkpoint.save(self.state(), work)
 
         while not self.finished():
+            done = self.fleet.epoch / (GUIDED * self.recipe.epochs)
+            self.objective.guidance.fill_(max(0.0, 1.0 - done))
             risk = self.fleet.train_epoch(keep)
             row = {
                 "epoch": self.fleet.epoch,
@@ -278,7 +296,8 @@ class Course:
     def work(self) -> str:
         """What is trained, on what and for how long: equal for equal trainings."""
         digest = hashlib.sha256(f"{self.fleet.fingerprint()} {self.recipe}".encode())
-        digest.update(f"{self.objective.names} {self.objective.held_prior}".encode())
+        priors = self.objective.held_prior, self.objective.guiding_prior
+        digest.update(f"{self.objective.names} {priors}".encode())
         held = self.held_out
         columns = [] if held is None else [held.ends, held.kind, held.u, held.v, held.weight]
         for array in (*columns, self.fleet.features.cpu().numpy()):

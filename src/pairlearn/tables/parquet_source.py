@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,47 @@ class ParquetSource:
 
     exact_batches = batches
 
+    def group_rows(self) -> list[int]:
+        """Rows in each row group of the file."""
+        with self._open() as file:
+            return [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+
+    def group_batches(
+        self, kinds: Mapping[str, Kind], groups: Iterable[int], rows: int
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Row groups in the order asked for, at most so many rows at a time.
+
+        Parameters
+        ----------
+        kinds : mapping of str to str
+            As in `batches`.
+        groups : iterable of int
+            Numbers of row groups.
+        rows : int
+            Most rows of a batch. No batch has rows of two row groups.
+
+        Yields
+        ------
+        (int, dict of str to pyarrow.Array)
+            The row group, and the columns asked for, for `column` to convert.
+        """
+        at = {name: self.names.index(name) for name in kinds}
+        for name, kind in kinds.items():
+            self._check_type(name, kind, self._type(at[name]))
+        stored = {name: self._schema.names[column] for name, column in at.items()}
+        with self._open() as file:
+            for group in groups:
+                for batch in self._checked(
+                    file.iter_batches(
+                        rows, row_groups=[group], columns=[*stored.values()], use_threads=False
+                    )
+                ):
+                    yield group, {name: batch.column(there) for name, there in stored.items()}
+
+    def column(self, name: str, kind: Kind, values: Any) -> NDArray[Any]:
+        """An Arrow array of the file as `batches` has it, a `RowError` if that cannot be."""
+        return self._convert(name, kind, values)
+
     def place(self, row: int) -> str:
         """Where a data row is, counted from 0: the file and the row, counted from 1."""
         return f"{self.path}, row {row + 1}"
@@ -127,17 +168,19 @@ class ParquetSource:
 
     def _record_batches(self, columns: list[str]) -> Iterator[Any]:
         with self._open() as file:
-            batches = file.iter_batches(columns=columns, use_threads=False)
-            while True:
-                try:
-                    batch = next(batches)
-                    batch.validate(full=True)
-                except StopIteration:
-                    return
-                except self._failures() as error:
-                    raise self._damaged(error) from None
-                if batch.num_rows:
-                    yield batch
+            yield from self._checked(file.iter_batches(columns=columns, use_threads=False))
+
+    def _checked(self, batches: Iterator[Any]) -> Iterator[Any]:
+        while True:
+            try:
+                batch = next(batches)
+                batch.validate(full=True)
+            except StopIteration:
+                return
+            except self._failures() as error:
+                raise self._damaged(error) from None
+            if batch.num_rows:
+                yield batch
 
     def _failures(self) -> tuple[type[Exception], ...]:
         # What pyarrow was seen to raise on damaged files, its own errors first.

@@ -36,6 +36,7 @@ __all__ = ["Fleet", "Precision", "choose_device"]
 
 Precision = Literal["float64", "float32", "tf32", "bf16"]
 EVALUATION_ROWS = 2048
+CHECKED_ROWS = 1 << 16
 PARTIAL_RISKS = 6  # of the convex combination, which has the most
 
 
@@ -438,8 +439,10 @@ def _usable_features(features: Any) -> Tensor:
     tensor = torch.as_tensor(features)
     if tensor.ndim < 2:
         raise ValueError(f"features must have shape (N, ...); got {tuple(tensor.shape)}")
-    finite = torch.isfinite(tensor).flatten(1).all(1)
-    if not bool(finite.all()):
-        row = int(finite.int().argmin())
-        raise ValueError(f"features are NaN or infinite in row {row}")
+    # Some rows at a time: what is mapped from a file may be larger than memory.
+    for start in range(0, len(tensor), CHECKED_ROWS):
+        finite = torch.isfinite(tensor[start : start + CHECKED_ROWS]).flatten(1).all(1)
+        if not bool(finite.all()):
+            row = start + int(finite.int().argmin())
+            raise ValueError(f"features are NaN or infinite in row {row}")
     return tensor

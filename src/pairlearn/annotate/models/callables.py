@@ -2,7 +2,8 @@
 
 A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
 difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x).
-Either returns None where it cannot say. Arguments are `pairlearn.annotate.items.ItemView`.
+Either returns None where it cannot say. Arguments are `pairlearn.annotate.items.ItemView`: a
+cell of a table is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
 On the command line it is named ``module:function``.
 """
 
@@ -65,7 +66,7 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     """
 
     def ask(first: ItemView, second: ItemView) -> Said:
-        answer = function(first, second)
+        answer = _called(function, first, second)
         if answer is None:
             return Said(None, None, 0.0)
         try:
@@ -93,7 +94,7 @@ def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
     """
 
     def ask(item: ItemView) -> SaidOfItem:
-        answer = function(item)
+        answer = _called(function, item)
         if answer is None:
             return SaidOfItem(None, 0.0)
         try:
@@ -107,6 +108,22 @@ def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
     return ask
 
 
+def _called(function: Callable[..., Any], *items: ItemView) -> Any:
+    """What the function returns; an item that was taken for a row or a dict is explained."""
+    try:
+        return function(*items)
+    except (AttributeError, TypeError) as error:
+        if "ItemView" not in str(error):
+            raise
+        raise ModelError(
+            f"{_name(function)} failed with {type(error).__name__}: {error}. A cell of a table is "
+            "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
+        ) from error
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def _wrong(function: Callable[..., Any], answer: Any, what: str) -> ModelError:
-    name = getattr(function, "__name__", type(function).__name__)
-    return ModelError(f"{name} returned {repr(answer)[:80]}: {what}")
+    return ModelError(f"{_name(function)} returned {repr(answer)[:80]}: {what}")

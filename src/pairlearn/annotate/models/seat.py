@@ -54,14 +54,8 @@ class Seat:
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
         for one in store.annotators():
-            if one.name == name and not self._is_ours(one.id):
+            if one.name == name and one.origin != "model":
                 raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
-
-    def _is_ours(self, number: int) -> bool:
-        return any(
-            line.action == "annotator added" and line.who == _WHO
-            for line in self._store.history(number)
-        )
 
     def open_pairs(self) -> list[PairToJudge]:
         """Pairs of the project that it has not judged, in their order."""

@@ -140,6 +140,7 @@ def _row(row: AnnotatorOverview) -> dict[str, Any]:
         "id": row.annotator.id,
         "name": row.annotator.name,
         "active": row.annotator.active,
+        "note": row.annotator.note.replace("retired", "ended"),  # the button says End
         "done": row.done,
         "total": row.total,
         "share": round(100 * row.done / row.total) if row.total else 0,

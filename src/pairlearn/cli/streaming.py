@@ -1,0 +1,210 @@
+"""What ``pairlearn fit --stream`` and ``evaluate --stream`` do with a file of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pairlearn.cli.bars import counting_bar
+from pairlearn.cli.training import (
+    TOO_FEW,
+    Measured,
+    Unmeasured,
+    accuracy_on,
+    diagnose,
+    told_as_options,
+    watching,
+)
+from pairlearn.diagnostics import check
+from pairlearn.estimators.pair_stream import PairFile
+from pairlearn.estimators.split import held_items
+from pairlearn.estimators.stream_fit import fit_survey, survey_for
+from pairlearn.estimators.stream_items import open_items
+from pairlearn.estimators.survey import NothingLeftError, Survey, joined, survey_pairs, table_of
+from pairlearn.tables import ItemTable, PairTable
+from pairlearn.training import Checkpoint
+
+if TYPE_CHECKING:
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.progress import Progress
+
+__all__ = [
+    "Sampled",
+    "StreamInputs",
+    "count_streamed",
+    "fit_streamed",
+    "measure_streamed",
+    "open_streamed",
+    "sample_pairs_of",
+]
+
+MEASURED_PAIRS = 100_000
+"""Most pairs that the accuracy is measured with, about."""
+EVALUATED_PAIRS = 1 << 18
+"""Most pairs that ``evaluate --stream`` takes into memory, about."""
+
+
+@dataclass(frozen=True)
+class StreamInputs:
+    """What there is to learn from, in files.
+
+    Attributes
+    ----------
+    survey : Survey
+        Of the pairs.
+    scratch : Path
+        Folder for features that are mapped from a file.
+    shown : bool
+        Whether to show bars.
+    """
+
+    survey: Survey
+    scratch: Path
+    shown: bool
+
+
+def open_streamed(
+    classifier: PairClassifier,
+    files: tuple[Path, Path | None, Path],
+    *,
+    prior: float | None,
+    majority: Literal["positive", "negative"] | None,
+    noisy: bool,
+    out: Path,
+    shown: bool,
+) -> tuple[StreamInputs, list[str]]:
+    """Look through the files: what there is to learn from, and warnings in short.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        What will be fitted.
+    files : (Path, Path or None, Path)
+        Items, their ids and the pairs.
+    prior, majority
+        As in `pairlearn.diagnostics.check`, which looks at a sample of the pairs.
+    noisy : bool
+        Values out of range are no error.
+    out : Path
+        The model folder to be; features are mapped beside it.
+    shown : bool
+        Whether to show bars.
+    """
+    items, ids, pairs = files
+    file = PairFile(pairs, open_items(items, ids), noisy=noisy)
+    with counting_bar("looking through", file.rows, shown=shown) as progress:
+        survey = survey_for(classifier, file, progress=progress)
+    if selves := survey.counts["self_pairs"]:
+        raise ValueError(
+            f"{pairs} cannot be used as it is: {selves:,} rows pair an item with itself; drop them"
+        )
+    sample = table_of(joined(survey.sampled))
+    report = check(sample, prior=prior, majority=majority)
+    if len(sample) < file.rows:  # rows of the sample are not those of the file
+        bare = [replace(found, rows=(), ids=()) for found in report.findings]
+        report = replace(report, findings=tuple(bare))
+    warned = diagnose(report, noisy=noisy, labelled=False, names=(str(items), str(pairs)))
+    if warned and len(sample) < file.rows:
+        warned = [f"{text} (in a sample of {len(sample):,} rows)" for text in warned]
+    return StreamInputs(survey, out.absolute().parent, shown), warned
+
+
+def fit_streamed(
+    classifier: PairClassifier,
+    inputs: StreamInputs,
+    progress: Progress | None,
+    *,
+    checkpoint: Checkpoint | None = None,
+) -> list[str]:
+    """Fit to the whole file, and say what it warned of."""
+    with told_as_options() as warned:
+        fit_survey(
+            classifier,
+            inputs.survey,
+            progress=watching(progress),
+            checkpoint=checkpoint,
+            scratch=inputs.scratch,
+        )
+    return warned
+
+
+def measure_streamed(
+    classifier: PairClassifier,
+    inputs: StreamInputs,
+    fraction: float,
+    seed: int,
+    prior: float | None,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None = None,
+) -> Measured | Unmeasured:
+    """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
+    file, whole = inputs.survey.file, inputs.survey
+    held = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
+    with counting_bar("looking through", file.rows, shown=inputs.shown) as tick:
+        try:
+            survey = survey_for(classifier, file, held, tick)
+        except NothingLeftError:
+            return Unmeasured(TOO_FEW)
+    if not survey.held or survey.kinds != whole.kinds:
+        return Unmeasured(TOO_FEW)
+    said = joined(survey.held)
+    table = table_of(said)
+    judged = table.judged
+    if judged.sum() < 2:
+        return Unmeasured(TOO_FEW)
+    with told_as_options():
+        z = fit_survey(
+            classifier,
+            survey,
+            progress=watching(progress),
+            checkpoint=checkpoint,
+            scratch=inputs.scratch,
+        )
+    accuracy = accuracy_on(table[judged], said.ends[judged], z, prior)
+    if isinstance(accuracy, Unmeasured):
+        return accuracy
+    stopping = sum(len(part.ends) for part in survey.validating)
+    training = survey.counts["training"] + stopping
+    return Measured(
+        accuracy,
+        training,
+        int(judged.sum()),
+        dropped=file.rows - training - len(said.ends),
+        capped=fraction * file.rows > MEASURED_PAIRS,
+    )
+
+
+def count_streamed(inputs: StreamInputs) -> dict[str, int]:
+    """Rows by what they say, and items that were judged."""
+    survey = inputs.survey
+    names = ("both", "similarity_only", "difference_only", "preference_only")
+    return {
+        "judgements": survey.file.rows,
+        "features": len(survey.file.items.names),
+        "items": int(survey.judged.sum()),
+        **{name: survey.counts[name] for name in names},
+        "labelled": 0,
+    }
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Items, some of the pairs of a file, and how many it has."""
+
+    items: ItemTable
+    table: PairTable
+    rows: int
+
+
+def sample_pairs_of(items: Path, ids: Path | None, pairs: Path, *, noisy: bool) -> Sampled:
+    """Look through a file of pairs and keep a random sample, or all if they are not many."""
+    known = open_items(items, ids)
+    file = PairFile(pairs, known, noisy=noisy)
+    table = table_of(joined(survey_pairs(file, sample=EVALUATED_PAIRS).sampled))
+    names = known.index.ids
+    of = np.arange(names) if isinstance(names, int) else names
+    table.left, table.right = of[table.left.astype(np.intp)], of[table.right.astype(np.intp)]
+    return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows)

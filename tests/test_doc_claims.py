@@ -1,0 +1,192 @@
+"""Numbers that the pages of the site state are those of the files that they come from."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS, PAPER = ROOT / "docs", ROOT / "results" / "paper"
+PUBLISHED = ROOT / "src" / "pairlearn" / "experiments" / "published"
+DATASETS = {
+    "MNIST": "mnist",
+    "Kuzushiji-MNIST": "kmnist",
+    "Fashion-MNIST": "fashion-mnist",
+    "Optdigits": "optdigits",
+    "Pendigits": "pendigits",
+    "Letter": "letter",
+}
+METHODS = {
+    "Sconf-ABS": ("sconf", "", "abs"),
+    "ConfDiff-ABS": ("confdiff", "", "abs"),
+    "Convex(.5)-ABS": ("convex", "0.5", "abs"),
+    "SconfConfDiff-ABS": ("sconfconfdiff", "", "abs"),
+    "non-negative": ("nonnegative", "", "none"),
+    "likelihood-abs": ("likelihood", "", "abs"),
+    "supervised": ("supervised", "", "none"),
+}
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def tables_of(page: str) -> Iterator[list[list[str]]]:
+    """The Markdown tables of a page, as rows of cells; the first row is the heading."""
+    for block in re.findall(r"(?:^\|.*\|\n)+", (DOCS / page).read_text(encoding="utf-8"), re.M):
+        rows = [line.strip("|").split("|") for line in block.splitlines()]
+        yield [[cell.strip(" *") for cell in row] for row in rows if set("".join(row)) - set(" -:")]
+
+
+def table_with(page: str, text: str) -> list[list[str]]:
+    (found,) = [table for table in tables_of(page) if text in " ".join(table[0])]
+    return found
+
+
+def page_text(page: str) -> str:
+    return " ".join((DOCS / page).read_text(encoding="utf-8").split())
+
+
+def number(cell: str) -> float:
+    return float(cell.replace("−", "-"))
+
+
+@pytest.fixture(scope="module")
+def accuracy() -> dict[tuple[str, ...], float]:
+    keys = ("dataset", "prior", "risk", "gamma", "correction", "test_subset")
+    return {
+        tuple(row[key] for key in keys): float(row["accuracy_mean"])
+        for row in rows_of(PAPER / "accuracy.csv")
+    }
+
+
+def test_the_methods_by_data_set(accuracy):
+    heading, *rows = next(t for t in tables_of("guides/choosing.md") if "Letter" in t[0])
+    assert len(rows) == len(METHODS)
+    for name, *cells in rows:
+        method = METHODS[name.split(",")[0]]
+        for dataset, cell in zip(heading[1:], cells, strict=True):
+            stated = accuracy[DATASETS[dataset], "0.2", *method, "stratified"]
+            assert number(cell) == pytest.approx(stated, abs=0.00051), (name, dataset)
+
+
+def test_the_corrections(accuracy):
+    heading, *rows = table_with("guides/choosing.md", "MNIST, prior .2")
+    for name, *cells in rows:
+        risk = name.lower().replace("(.5)", "")
+        gamma = "0.5" if risk == "convex" else ""
+        for correction, cell in zip(heading[1:], cells, strict=True):
+            key = ("mnist", "0.2", risk, gamma, correction.lower(), "stratified")
+            assert number(cell) == pytest.approx(accuracy[key], abs=0.00051), key
+
+
+def test_the_two_test_subsets(accuracy):
+    published = {
+        (row["dataset"], row["prior"], row["risk"], row["gamma"], row["correction"]): row
+        for row in rows_of(PUBLISHED / "accuracy.csv")
+    }
+    heading, *rows = table_with("protocol.md", "paper − stratified")
+    assert len(rows) == 12
+    for name, prior, told, *cells in rows:
+        dataset, method = name.split(", ")
+        key = (DATASETS[dataset], f"0{prior}", *METHODS[method])
+        if told != "–":
+            assert number(told) == pytest.approx(float(published[key]["accuracy_mean"]))
+        paper, stratified = accuracy[*key, "paper"], accuracy[*key, "stratified"]
+        for cell, value in zip(cells, (paper, stratified, paper - stratified), strict=True):
+            assert number(cell) == pytest.approx(value, abs=0.00051), name
+    assert heading[2] == "published"
+
+
+def test_noise():
+    stated = {
+        (row["dataset"], row["risk"], float(row["label_noise_std"])): float(row["accuracy_mean"])
+        for row in rows_of(PAPER / "robustness.csv")
+        if row["correction"] == "abs"
+        and row["test_subset"] == "stratified"
+        and float(row["prior_factor"]) == 1
+    }
+    heading, *rows = next(t for t in tables_of("guides/noise.md") if "Letter" in t[0])
+    assert len(rows) == 4
+    for name, *cells in rows:
+        method, sigma = name.split(", σ = ")
+        for dataset, cell in zip(heading[1:], cells, strict=True):
+            key = (DATASETS[dataset], METHODS[method][0], float(sigma))
+            assert number(cell) == pytest.approx(stated[key], abs=0.00051), key
+
+
+def test_the_lead_under_noise():
+    best, likelihood = defaultdict(float), {}
+    for row in rows_of(PAPER / "robustness.csv"):
+        cell = (row["dataset"], row["prior_factor"], row["label_noise_std"])
+        if row["test_subset"] != "stratified":
+            continue
+        if row["risk"] == "sconfconfdiff":
+            best[cell] = max(best[cell], float(row["accuracy_mean"]))
+        elif row["correction"] == "abs":
+            likelihood[cell] = float(row["accuracy_mean"])
+    leads = [likelihood[cell] - best[cell] for cell in best]
+    stated = re.search(r"each of (\d+) cells, by (\.\d+) to (\.\d+)", page_text("guides/prior.md"))
+    assert int(stated[1]) == len(leads)
+    assert [float(stated[2]), float(stated[3])] == pytest.approx(
+        [min(leads), max(leads)], abs=0.00051
+    )
+
+
+def test_where_relu_fails():
+    least = defaultdict(lambda: 1.0)
+    for row in rows_of(PAPER / "gamma.csv"):
+        if row["correction"] == "relu" and row["test_subset"] == "stratified":
+            least[row["dataset"]] = min(least[row["dataset"]], float(row["accuracy_mean"]))
+    text = page_text("theory/corrections.md")
+    for name in ("MNIST", "Kuzushiji-MNIST", "Optdigits"):
+        (stated,) = re.findall(rf"(\.\d\d) on {name}", text)
+        assert float(stated) == pytest.approx(least[DATASETS[name]], abs=0.0051), name
+
+
+def test_copies_in_the_published_noise_tables():
+    tables = defaultdict(dict)
+    for row in rows_of(PUBLISHED / "robustness.csv"):
+        key = tuple(row[name] for name in row if not name.startswith(("accuracy", "label_noise")))
+        tables[key][float(row["label_noise_std"])] = (row["accuracy_mean"], row["accuracy_std"])
+    cells = sum(len(table) for table in tables.values())
+    for table in tables.values():
+        assert table[0.01] == table[0.0]
+        assert table[0.1] == table[0.05]
+    assert (cells, 2 * len(tables)) == (600, 240)
+    assert "240 of 600" in (DOCS / "protocol.md").read_text(encoding="utf-8")
+
+
+def test_variances_of_the_members():
+    relative = {
+        row["member"]: float(row["relative"])
+        for row in rows_of(ROOT / "results" / "theory" / "variance-members.csv")
+    }
+    heading, cells = table_with("theory/family.md", "non-negative")
+    names = {"non-negative": "nonnegative", "Convex(½)": "convex-0.5"}
+    for name, cell in zip(heading, cells, strict=True):
+        value = relative[names.get(name, name.lower())]
+        assert float(cell) == pytest.approx(value, rel=0.02), name
+
+
+def test_one_half_needs_no_correction():
+    """At prior ½ SconfConfDiff has the weights of the non-negative member."""
+    from pairlearn.risks import NonNegative, SconfConfDiff
+
+    np.testing.assert_allclose(SconfConfDiff(0.5).table, NonNegative(0.5).table, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "page", [p.relative_to(DOCS).as_posix() for p in sorted(DOCS.glob("theory/*.md"))]
+)
+def test_pictures_exist(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+        assert ((DOCS / page).parent / target).is_file(), target

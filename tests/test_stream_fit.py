@@ -1,0 +1,367 @@
+"""A classifier fitted to pairs that stay in their file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from model_folders import run
+from pair_files import made, write_groups
+from pairlearn.cli import streaming
+from pairlearn.estimators import PairClassifier
+from pairlearn.estimators.stream_fit import fit_file
+from pairlearn.simulation import simulate
+from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
+from pairlearn.training import Checkpoint
+from test_training_ranks import on_ranks
+
+
+def classifier_of(**options: Any) -> PairClassifier:
+    usual = {"model": "linear", "epochs": 4, "batch_size": 8, "random_state": 0, "device": "cpu"}
+    return PairClassifier(**(usual | options))
+
+
+def streamed(folder: Path, classifier: PairClassifier, **options: Any) -> PairClassifier:
+    usual: dict[str, Any] = {"scratch": folder, "block_pairs": 16}
+    items, pairs = folder / "items.npy", folder / "pairs.parquet"
+    return fit_file(classifier, items, pairs, **(usual | options))
+
+
+def in_memory(folder: Path, classifier: PairClassifier) -> PairClassifier:
+    table = read_pairs(folder / "pairs.parquet")
+    classifier.set_params(preprocessor=read_items(folder / "items.npy"))
+    return classifier.fit(
+        table.ids(), table, sample_weight=table.weight, preference=table.preference
+    )
+
+
+def state(classifier: PairClassifier) -> dict[str, np.ndarray]:
+    tensors = classifier.module_.state_dict().items()
+    return {name: value.numpy() for name, value in tensors} | {
+        name: np.asarray(getattr(classifier, name))
+        for name in ("prior_", "shift_", "sign_", "mean_", "scale_", "n_iter_")
+    }
+
+
+def assert_same(one: PairClassifier, two: PairClassifier, tolerance: float = 0.0) -> None:
+    first, second = state(one), state(two)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        np.testing.assert_allclose(value, second[name], tolerance, tolerance, err_msg=name)
+    risks = [[row["risk"] for row in model.history_] for model in (one, two)]
+    np.testing.assert_allclose(*risks, rtol=max(tolerance, 1e-7))
+
+
+# ---- beside the fit in memory -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "mlp-bn"},
+        {"risk": "sconfconfdiff-relu"},  # which finds the prior and the majority by itself
+        {"standardize": False, "target_prior": 0.2},
+        {"prior": 0.7, "risk": "convex-0.3"},
+    ],
+)
+def test_with_one_batch_an_epoch_it_is_the_fit_in_memory(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    # The order of rows does not matter then, and everything else is the same.
+    made(tmp_path, pairs=300, items=80, rows=70)
+    options = {"batch_size": 1000, "precision": "float64", "epochs": 5} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a prior that does not fit
+        one = streamed(tmp_path, classifier_of(**options), block_pairs=1000)
+        two = in_memory(tmp_path, classifier_of(**options))
+    assert_same(one, two, 1e-8)
+    assert one.classes_.tolist() == two.classes_.tolist() == [-1, 1]
+    assert one.feature_names_in_.tolist() == two.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    x = read_items(tmp_path / "items.npy")
+    np.testing.assert_allclose(one.decision_function(x), two.decision_function(x), atol=1e-6)
+
+
+def test_with_many_blocks_it_is_as_accurate(tmp_path: Path) -> None:
+    told = simulate(pairs=1500, seed=4)
+    write_items(told.items, tmp_path / "items.csv")
+    columns = {"left": told.pairs.left, "right": told.pairs.right}
+    columns |= {"similarity": told.pairs.similarity, "difference": told.pairs.difference}
+    write_groups(tmp_path / "pairs.parquet", columns, 250)
+    options = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}
+    one = fit_file(
+        classifier_of(**options),
+        tmp_path / "items.csv",
+        tmp_path / "pairs.parquet",
+        block_pairs=512,
+    )
+    two = classifier_of(**options, preprocessor=told.items).fit(told.pairs.ids(), told.pairs)
+    right = [np.mean((m.predict(told.items) > 0) == told.positive) for m in (one, two)]
+    assert abs(right[0] - right[1]) < 0.01
+    assert right[0] > 0.93
+
+
+def test_early_stopping(tmp_path: Path) -> None:
+    made(tmp_path, pairs=400, items=60, rows=50)
+    classifier = classifier_of(early_stopping=True, epochs=60, patience=2, learning_rate=0.3)
+    streamed(tmp_path, classifier)
+    risks = [row["validation_risk"] for row in classifier.history_]
+    assert classifier.n_iter_ == int(np.argmin(risks)) + 1
+    assert len(risks) == min(60, classifier.n_iter_ + 2)
+
+
+def test_the_model_folder_is_as_any_other(tmp_path: Path) -> None:
+    made(tmp_path)
+    classifier = streamed(tmp_path, classifier_of())
+    classifier.save(tmp_path / "model")
+    again = PairClassifier.load(tmp_path / "model")
+    x = read_items(tmp_path / "items.npy")
+    np.testing.assert_array_equal(again.decision_function(x), classifier.decision_function(x))
+
+
+def test_what_a_stream_cannot_do_is_refused(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    made(tmp_path)
+    with pytest.raises(ValueError, match="LogisticRegression is a scikit-learn classifier"):
+        streamed(tmp_path, classifier_of(model=LogisticRegression()))
+    with pytest.raises(ValueError, match="prior=, the share of the positive class"):
+        columns = {"left": [0, 1], "right": [1, 2], "difference": [0.1, 0.2]}
+        write_groups(tmp_path / "pairs.parquet", columns, 1)
+        streamed(tmp_path, classifier_of())
+
+
+# ---- interrupted ------------------------------------------------------------------------------
+
+
+class Stopped(Exception):
+    pass
+
+
+class StoppingCheckpoint(Checkpoint):
+    """Is due after every step, and stops the training when so many were saved."""
+
+    def __init__(self, path: Path, saves: int) -> None:
+        super().__init__(path, 0.0)
+        self.saves = saves
+
+    def save(self, *args: Any) -> None:
+        super().save(*args)
+        self.saves -= 1
+        if not self.saves:
+            raise Stopped
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+@pytest.mark.parametrize("options", [{"model": "mlp-bn"}, {"early_stopping": True}])
+def test_stopped_after_any_step_it_ends_the_same(
+    tmp_path: Path, rows: int, options: dict[str, Any]
+) -> None:
+    made(tmp_path, rows=rows)
+    straight = streamed(tmp_path, classifier_of(**options, epochs=2))
+    for saves in (1, 4, 9, 14):  # some 9 steps an epoch, two in a block
+        path = tmp_path / f"after {saves}"
+        with pytest.raises(Stopped):
+            streamed(
+                tmp_path,
+                classifier_of(**options, epochs=2),
+                checkpoint=StoppingCheckpoint(path, saves),
+            )
+        again = streamed(
+            tmp_path, classifier_of(**options, epochs=2), checkpoint=Checkpoint(path, 1e9)
+        )
+        assert_same(again, straight)
+
+
+def test_a_checkpoint_of_other_pairs_is_refused(tmp_path: Path) -> None:
+    made(tmp_path)
+    kept = Checkpoint(tmp_path / "kept", 0.0)
+    streamed(tmp_path, classifier_of(), checkpoint=kept)
+    made(tmp_path, seed=1)
+    with pytest.raises(ValueError, match="belongs to another training"):
+        streamed(tmp_path, classifier_of(), checkpoint=kept)
+
+
+SLOWED = """
+import sys, time
+from pairlearn.training import Checkpoint
+save = Checkpoint.save
+def slow(self, state, work):
+    save(self, state, work)
+    print(int(state["epoch"]), int(state["steps"]), self.path.name, flush=True)
+    time.sleep(0.02)
+Checkpoint.save = slow
+from pairlearn.cli import main
+sys.argv = ["pairlearn"] + {words!r}
+main()
+"""
+
+
+def test_killed_in_the_middle_of_an_epoch_it_ends_the_same(tmp_path: Path) -> None:
+    made(tmp_path, pairs=600, items=300, rows=40)
+    words = ["fit", str(tmp_path / "items.npy"), str(tmp_path / "pairs.parquet"), "--stream"]
+    words += ["--model", "linear", "--epochs", "3", "--batch-size", "32", "--quiet"]
+    assert run(*words, "--out", tmp_path / "straight").exit_code == 0
+    again = [*words, "--out", str(tmp_path / "again"), "--checkpoint-seconds", "0"]
+    script = SLOWED.format(words=again)
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            epoch, steps, name = line.split()
+            if name == "fit" and int(epoch) == 1 and int(steps) >= 5:
+                process.send_signal(signal.SIGKILL)
+                break
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "again").exists()
+    assert (tmp_path / "again.checkpoint" / "fit").exists()
+    assert run(*again).exit_code == 0
+    assert not (tmp_path / "again.checkpoint").exists()
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("straight", "again"))
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, two[name])
+
+
+# ---- several processes ------------------------------------------------------------------------
+
+
+def on_a_rank(folder: Path) -> dict[str, torch.Tensor]:
+    classifier = streamed(folder, classifier_of(model="mlp-bn", precision="float64"))
+    return dict(classifier.module_.state_dict())
+
+
+def test_two_ranks_are_one(tmp_path: Path) -> None:
+    from functools import partial
+
+    made(tmp_path)
+    torch.set_num_threads(1)
+    expected = on_a_rank(tmp_path)
+    for found in on_ranks(2, tmp_path, partial(on_a_rank, tmp_path)):
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-9)
+
+
+# ---- the commands -----------------------------------------------------------------------------
+
+QUICK = ("--model", "linear", "--epochs", 5, "--learning-rate", 0.1, "--json")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("files")
+    made(path, pairs=900, items=200, rows=100)
+    return path
+
+
+def answer(*words: object) -> dict[str, Any]:
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
+    files = folder / "items.npy", folder / "pairs.parquet"
+    one = answer("fit", *files, "--out", tmp_path / "one", "--stream", *QUICK)
+    two = answer("fit", *files, "--out", tmp_path / "two", *QUICK)
+    assert one.keys() == two.keys()
+    counted = ("judgements", "features", "items", "both", "similarity_only", "difference_only")
+    for name in (*counted, "preference_only", "labelled", "classes", "epochs"):
+        assert one[name] == two[name], name
+    assert one["warnings"] == two["warnings"]
+    intervals = [[found["accuracy"][end] for end in ("low", "high")] for found in (one, two)]
+    assert max(low for low, _ in intervals) < min(high for _, high in intervals)
+    parts = [one["accuracy"][name] for name in ("training", "held_out", "dropped")]
+    unjudged = 900 - sum(parts)  # held out, with a preference alone
+    assert 0 <= unjudged < 60
+    assert 90 < parts[1] < 270
+    assert not (tmp_path / "one.checkpoint").exists()
+
+
+def test_the_pairs_to_measure_with_are_bounded(
+    folder: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(streaming, "MEASURED_PAIRS", 40)
+    files = folder / "items.npy", folder / "pairs.parquet"
+    found = answer("fit", *files, "--out", tmp_path / "model", "--stream", *QUICK)["accuracy"]
+    assert found["capped"]
+    assert 5 < found["held_out"] < 90
+    assert found["training"] > 450
+
+
+def test_fit_without_measuring_and_with_too_few_to_hold_out(folder: Path, tmp_path: Path) -> None:
+    files = folder / "items.npy", folder / "pairs.parquet"
+    options = ("--stream", *QUICK, "--out", tmp_path / "model")
+    assert answer("fit", *files, *options, "--holdout", 0)["accuracy"] is None
+    few = {"left": [0, 1], "right": [2, 3], "similarity": [0.2, 0.7], "difference": [0.1, 0.0]}
+    write_groups(tmp_path / "few.parquet", few, 1)
+    found = answer("fit", files[0], tmp_path / "few.parquet", *options, "--force")
+    assert "too few pairs" in found["not_measured"]
+
+
+def test_fit_refuses(folder: Path, tmp_path: Path) -> None:
+    options = ("--stream", "--out", tmp_path / "model")
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("left,right,similarity\n0,1,.5\n")
+    for words, told in (
+        ((pairs,), "pairs are streamed from Parquet files"),
+        ((folder / "pairs.parquet", "--labelled", pairs), "--labelled is for pairs in memory"),
+    ):
+        result = run("fit", folder / "items.npy", *words, *options)
+        assert result.exit_code == 2
+        assert told in result.output
+    same = {"left": [0, 1], "right": [1, 1], "similarity": [0.5, 0.5], "difference": [0.0, 0.0]}
+    write_groups(tmp_path / "same.parquet", same, 1)
+    result = run("fit", folder / "items.npy", tmp_path / "same.parquet", *options)
+    assert result.exit_code == 2
+    assert "1 rows pair an item with itself" in result.output
+    alone = {"left": [0, 1, 2], "right": [1, 2, 3], "similarity": [0.5, 0.2, 0.3]}
+    write_groups(tmp_path / "alone.parquet", alone, 1)
+    result = run("fit", folder / "items.npy", tmp_path / "alone.parquet", *options)
+    assert result.exit_code == 2
+    assert "needs-majority" in result.output
+
+
+def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    files = folder / "items.npy", folder / "pairs.parquet"
+    model = tmp_path / "model"
+    assert run("fit", *files, "--out", model, "--holdout", 0, *QUICK[:-1]).exit_code == 0
+    options = ("--choose-threshold", "--calibration", "--sensitivity", "--json")
+    whole = answer("evaluate", model, *files, *options)
+    assert answer("evaluate", model, *files, *options, "--stream") == whole
+    assert whole["sampled_from"] is None
+    monkeypatch.setattr(streaming, "EVALUATED_PAIRS", 400)
+    found = answer("evaluate", model, *files, *options, "--stream")
+    assert found["sampled_from"] == 900
+    assert 250 < found["n"] < 450
+    assert abs(found["accuracy"]["value"] - whole["accuracy"]["value"]) < 0.05
+    shown = run("evaluate", model, *files, "--stream").output
+    assert "drawn at random from the 900" in " ".join(shown.split())
+
+
+def test_ids_of_text_in_evaluate(tmp_path: Path) -> None:
+    made(tmp_path, pairs=300)
+    table = read_pairs(tmp_path / "pairs.parquet")
+    names = np.array([f"item {i}" for i in range(25)])
+    x = read_items(tmp_path / "items.npy").features
+    write_items(ItemTable(names, x, ["a", "b", "c"]), tmp_path / "items.csv")
+    columns = {"left": names[table.left], "right": names[table.right]}
+    columns |= {"similarity": np.full(300, 0.5), "difference": table.difference.clip(-0.3, 0.3)}
+    write_groups(tmp_path / "text.parquet", {k: v.tolist() for k, v in columns.items()}, 64)
+    files = tmp_path / "items.csv", tmp_path / "text.parquet"
+    out = tmp_path / "model"
+    fitted = run("fit", *files, "--out", out, "--stream", "--holdout", 0, *QUICK[:-1])
+    assert fitted.exit_code == 0, fitted.output
+    assert answer("evaluate", out, *files, "--stream", "--json") == answer(
+        "evaluate", out, *files, "--json"
+    )

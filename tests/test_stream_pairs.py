@@ -1,0 +1,402 @@
+"""Pairs from a file: every row once an epoch, in an order that can be taken up anywhere."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+from pair_files import made, write_groups
+from pairlearn import make_risk
+from pairlearn.estimators.pair_stream import PairFile, ParquetPairStream, read_ahead
+from pairlearn.estimators.rewriting import rewrite_pairs
+from pairlearn.estimators.split import Split, held_items
+from pairlearn.estimators.stream_items import ItemIndex, mapped_features, open_items
+from pairlearn.estimators.survey import joined, survey_pairs
+from pairlearn.prior import estimate_prior
+from pairlearn.tables import TableError, read_pairs
+from pairlearn.tables.parquet_source import ParquetSource
+from pairlearn.training import Fleet, Group, Member
+from pairlearn.training.stream import Block, PairStream
+
+GROUPS = [1, 7, 25, 1000]  # rows of a row group: 60 groups, straddling ones, a single one
+
+
+def stream_of(file: PairFile, batch: int = 4, block: int = 12, **options: Any) -> ParquetPairStream:
+    survey = survey_pairs(file, options.pop("split", None))
+    seed = options.pop("seed", 0)
+    return ParquetPairStream(survey, batch, seed, block_pairs=block, dtype=np.float64)
+
+
+def rows_of(blocks: Iterator[Block] | list[Block]) -> list[tuple[Any, ...]]:
+    """Everything that is known of each row, in order."""
+    rows: list[tuple[Any, ...]] = []
+    for block in blocks:
+        columns = [*block.ends.T, block.u, block.v, *block.columns]
+        rows += zip(*(column.tolist() for column in columns), strict=True)
+    return rows
+
+
+def expected_rows(path: Path, kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """The training rows by the book: one at a time, from the table in memory."""
+    table = read_pairs(path)
+    assert table.weight is not None and table.preference is not None
+    rows: list[tuple[Any, ...]] = []
+    for i in range(len(table)):
+        left, right = int(table.left[i]), int(table.right[i])
+        s, c, w = table.similarity[i], table.difference[i], table.weight[i]
+        if not (np.isnan(s) and np.isnan(c)):
+            kind = "difference" if np.isnan(s) else "similarity" if np.isnan(c) else "both"
+            rows.append((left, right, kind, np.nan_to_num(s), np.nan_to_num(c), w))
+        if table.preference[i]:
+            ends = (left, right) if table.preference[i] > 0 else (right, left)
+            rows.append((*ends, "preference", 0.0, 0.0, w))
+    mean = sum(row[-1] for row in rows) / len(rows)
+    return [
+        (*row[:2], *row[3:5], *(row[5] / mean if row[2] == kind else 0.0 for kind in kinds))
+        for row in rows
+    ]
+
+
+# ---- the order of an epoch --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", GROUPS)
+@pytest.mark.parametrize("block", [4, 12, 1000])
+def test_every_row_comes_once_an_epoch(tmp_path: Path, rows: int, block: int) -> None:
+    stream = stream_of(made(tmp_path, rows=rows), block=block)
+    assert isinstance(stream, PairStream)
+    expected = sorted(expected_rows(stream.survey.file.path, stream.survey.kinds))
+    assert stream.survey.kinds == ("both", "similarity", "difference", "preference")
+    assert stream.pairs == len(expected)
+    for epoch in (0, 1, 5):
+        blocks = list(stream.blocks(epoch, 0))
+        np.testing.assert_allclose(sorted(rows_of(blocks)), expected, atol=1e-12)
+        assert [len(one.u) for one in blocks[:-1]] == [stream.block_pairs] * (len(blocks) - 1)
+
+
+def test_epochs_and_seeds_have_orders_of_their_own(tmp_path: Path) -> None:
+    file = made(tmp_path)
+    stream = stream_of(file)
+    first, second = (rows_of(stream.blocks(epoch, 0)) for epoch in (0, 1))
+    assert first != second
+    assert first == rows_of(stream_of(file).blocks(0, 0))
+    assert first != rows_of(stream_of(file, seed=1).blocks(0, 0))
+    # Row groups change places too, not only rows within a block.
+    head, other = (set(rows_of(list(stream.blocks(epoch, 0))[:1])) for epoch in (0, 1))
+    assert head != other
+
+
+@pytest.mark.parametrize("rows", GROUPS)
+def test_an_epoch_is_taken_up_at_any_block(tmp_path: Path, rows: int) -> None:
+    stream = stream_of(made(tmp_path, rows=rows), block=8)
+    whole = [rows_of([block]) for block in stream.blocks(3, 0)]
+    for start in range(len(whole) + 1):
+        assert [rows_of([block]) for block in stream.blocks(3, start)] == whole[start:]
+
+
+def test_each_row_group_is_decoded_once(tmp_path: Path, monkeypatch: Any) -> None:
+    stream = stream_of(made(tmp_path, rows=7), block=8)
+    decoded: list[int] = []
+    read = ParquetSource.group_batches
+
+    def counted(self: ParquetSource, *args: Any) -> Iterator[Any]:
+        for group, columns in read(self, *args):
+            decoded.append(group)
+            yield group, columns
+
+    monkeypatch.setattr(ParquetSource, "group_batches", counted)
+    list(stream.blocks(0, 0))
+    assert sorted(decoded) == list(range(9))
+    decoded.clear()
+    list(stream.blocks(0, 6))  # of 8 or so
+    assert len(decoded) < 5
+
+
+def test_fingerprints_tell_streams_apart(tmp_path: Path) -> None:
+    same = stream_of(made(tmp_path)).fingerprint
+    file = made(tmp_path)
+    assert stream_of(file).fingerprint == same
+    other = [
+        stream_of(file, seed=1),
+        stream_of(file, block=24),
+        stream_of(file, split=Split(validation=0.2)),
+        stream_of(made(tmp_path, seed=1)),
+    ]
+    assert len({same, *(stream.fingerprint for stream in other)}) == 5
+
+
+def peaks(folder: Path, n: int) -> tuple[int, int]:
+    """Most bytes of numpy and of Arrow in an epoch of n pairs in a single row group."""
+    rng = np.random.default_rng(0)
+    left = rng.integers(0, 100, n)
+    columns = {"left": left, "right": (left + 1) % 100, "similarity": rng.random(n)}
+    path = write_groups(folder / "pairs.parquet", columns, n)
+    survey = survey_pairs(PairFile(path, open_items(folder / "items.npy")), sample=100)
+    stream = ParquetPairStream(survey, 256, 0, block_pairs=1 << 14)
+    del left, columns
+    tracemalloc.start()
+    before, most = pyarrow.total_allocated_bytes(), 0
+    for _ in stream.blocks(0, 0):
+        most = max(most, pyarrow.total_allocated_bytes() - before)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak, most
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "items.npy", np.zeros((100, 1), np.float32))
+    small, large = peaks(tmp_path, 300_000), peaks(tmp_path, 900_000)
+    assert large[0] < 1.2 * small[0]
+    assert large[1] < 1.2 * small[1] + 1e6
+
+
+# ---- the thread -------------------------------------------------------------------------------
+
+
+def alive() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("pairlearn-read-ahead")]
+
+
+def test_errors_of_the_thread_come_up() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise OSError("the disk is gone")
+
+    items = read_ahead(broken())
+    assert next(items) == 1
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(items)
+    assert not alive()
+
+
+def test_the_thread_ends_with_its_consumer_and_is_one_item_ahead() -> None:
+    made_so_far: list[int] = []
+
+    def endless() -> Iterator[int]:
+        while True:
+            made_so_far.append(len(made_so_far))
+            yield made_so_far[-1]
+
+    items = read_ahead(endless())
+    assert [next(items) for _ in range(3)] == [0, 1, 2]
+    items.close()  # type: ignore[attr-defined]
+    assert not alive()
+    assert len(made_so_far) <= 4
+
+
+def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
+    stream = stream_of(made(tmp_path))
+    made(tmp_path, seed=1)
+    with pytest.raises(TableError, match=r"pairs\.parquet was changed while it was being read"):
+        list(stream.blocks(0, 0))
+
+
+# ---- the survey -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", GROUPS)
+def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
+    file = made(tmp_path, rows=rows)
+    survey, table = survey_pairs(file), read_pairs(file.path)
+    s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
+    assert table.weight is not None and table.preference is not None
+    counts = {
+        "both": (s & c).sum(),
+        "similarity_only": (s & ~c).sum(),
+        "difference_only": (c & ~s).sum(),
+        "preference_only": (~s & ~c).sum(),
+        "self_pairs": 0,
+        "training": 60,
+    }
+    assert survey.counts == counts
+    assert survey.training == (s | c).sum() + (table.preference != 0).sum()
+    weight = [float(table.weight[(table.ids() == item).any(1)].sum()) for item in range(25)]
+    np.testing.assert_allclose(survey.instance_weight, weight)
+    np.testing.assert_array_equal(survey.judged, np.isin(np.arange(25), table.ids()))
+    both = np.isfinite(table.similarity)
+    expected = estimate_prior(
+        table.similarity[both], "negative", weight=table.weight[both], interval="normal"
+    )
+    assert survey.prior("negative") == pytest.approx(expected.value, abs=1e-12)
+
+
+def test_a_small_table_is_its_own_sample(tmp_path: Path) -> None:
+    file = made(tmp_path)
+    said, table = joined(survey_pairs(file).sampled), read_pairs(file.path)
+    np.testing.assert_array_equal(said.ends, table.ids())
+    np.testing.assert_array_equal(said.similarity, table.similarity)
+
+
+def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
+    survey = survey_pairs(made(tmp_path, pairs=4000, items=3000, rows=500), sample=400, seed=3)
+    ends = joined(survey.sampled).ends.tolist()
+    assert 320 < len(ends) < 480  # four standard deviations
+    row = {tuple(pair): i for i, pair in enumerate(read_pairs(survey.file.path).ids().tolist())}
+    mean = np.mean([row[tuple(pair)] for pair in ends])
+    assert abs(mean - 2000) < 4 * 4000 / np.sqrt(12 * 400)
+    tiny = survey_pairs(made(tmp_path), sample=1)
+    assert set(tiny.sample_rows().kinds()) == {"both", "similarity", "difference", "preference"}
+
+
+def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
+    file = made(tmp_path, pairs=400, items=40, rows=50)
+    held = held_items(40, 400, 0.2, 1000, seed=1)
+    split = Split(held, validation=0.3, seed=2)
+    survey = survey_pairs(file, split)
+    ends = read_pairs(file.path).ids().astype(int)
+    inside = held[ends].sum(1)
+    assert [len(joined(survey.held).ends), survey.counts["training"]][0] == (inside == 2).sum()
+    stopping = joined(survey.validating).ends
+    assert len(stopping) + survey.counts["training"] == (inside == 0).sum()
+    trained = rows_of(ParquetPairStream(survey, 8, 0, block_pairs=64).blocks(0, 0))
+    seen = {tuple(sorted(map(int, row[:2]))) for row in trained}
+    assert not seen & {tuple(sorted(pair)) for pair in stopping.tolist()}
+    assert not held[[item for pair in seen for item in pair]].any()
+    # Items weigh as in memory, where those to stop by are a part of the table.
+    expected = survey_pairs(file, Split(held)).instance_weight
+    np.testing.assert_allclose(survey.instance_weight, expected)
+
+
+def test_about_the_share_asked_for_is_held_out() -> None:
+    from pairlearn.estimators.table import Judgements
+
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 1000, (40_000, 2))
+    said = Judgements(ends, *np.zeros((3, 40_000)), np.ones(40_000))
+    drawn = Split(validation=0.1, seed=5).validating(said)
+    assert drawn is not None
+    assert abs(len(drawn.ends) / 40_000 - 0.1) < 0.006  # four standard errors
+    other = Split(validation=0.1, seed=6).validating(said)
+    assert other is not None
+    assert len(set(map(tuple, drawn.ends)) & set(map(tuple, other.ends))) < 0.02 * 40_000
+    turned = Judgements(ends[:, ::-1], *np.zeros((3, 40_000)), np.ones(40_000))
+    again = Split(validation=0.1, seed=5).validating(turned)
+    assert again is not None
+    np.testing.assert_array_equal(again.ends[:, ::-1], drawn.ends)
+
+
+# ---- what is refused --------------------------------------------------------------------------
+
+
+def refused(folder: Path, columns: dict[str, Any], **options: Any) -> str:
+    np.save(folder / "items.npy", np.zeros((5, 2), np.float32))
+    path = write_groups(folder / "bad.parquet", columns, 2)
+    with pytest.raises(TableError) as caught:
+        survey_pairs(PairFile(path, open_items(folder / "items.npy"), **options))
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def test_bad_rows_are_named(tmp_path: Path) -> None:
+    good = {"left": [0, 1, 2, 3, 4], "right": [1, 2, 3, 4, 0], "similarity": [0.5] * 5}
+    assert refused(tmp_path, good | {"left": [0, 1, 2, 7, 4]}) == (
+        "bad.parquet, row 4: left 7 is not among the items in items.npy"
+    )
+    assert refused(tmp_path, good | {"right": [1, 2, 3, 4, -1]}) == (
+        "bad.parquet, row 5: right -1 is not among the items in items.npy"
+    )
+    assert refused(tmp_path, good | {"right": [1, 2, None, 4, 0]}) == (
+        "bad.parquet, row 3: right is empty; every row needs it"
+    )
+    bad = good | {"similarity": [0.5, 0.5, 0.5, 0.5, 1.5]}
+    assert "bad.parquet, row 5: similarity is 1.5, outside [0, 1]" in refused(tmp_path, bad)
+    assert "similarity is inf" in refused(
+        tmp_path, good | {"similarity": [0.5] * 4 + [np.inf]}, noisy=True
+    )
+    weights = good | {"weight": [1.0, 1.0, 0.0, 1.0, 1.0]}
+    assert "row 3: weight is 0; weights are positive" in refused(tmp_path, weights)
+    empty = good | {"similarity": [0.5, None, 0.5, 0.5, 0.5]}
+    assert "row 2: no judgement" in refused(tmp_path, empty)
+    assert refused(tmp_path, {name: values[:0] for name, values in good.items()}) == (
+        "bad.parquet has a header but no rows"
+    )
+    held = {"left": [0], "right": [1], "similarity": [0.5]}
+    write_groups(tmp_path / "one.parquet", held, 1)
+    file = PairFile(tmp_path / "one.parquet", open_items(tmp_path / "items.npy"))
+    with pytest.raises(TableError, match="no row that is left for training"):
+        survey_pairs(file, Split(np.ones(5, bool)))
+
+
+def test_csv_is_refused_and_can_be_rewritten(tmp_path: Path) -> None:
+    np.save(tmp_path / "items.npy", np.zeros((5, 2), np.float32))
+    csv = tmp_path / "pairs.csv"
+    csv.write_text(
+        "left,right,similarity,difference,preference\n0,1,.5,,\n1,2,,.25,left\n2,3,,,right\n"
+    )
+    with pytest.raises(TableError, match=r"rewrite_pairs\('.*pairs\.csv', 'pairs\.parquet'\)"):
+        PairFile(csv, open_items(tmp_path / "items.npy"))
+    out = tmp_path / "pairs.parquet"
+    assert rewrite_pairs(csv, out, rows=2) == 3
+    assert read_pairs(out) == read_pairs(csv)
+    assert PairFile(out, open_items(tmp_path / "items.npy")).group_rows == [2, 1]
+    with pytest.raises(TableError, match="what is read here"):
+        rewrite_pairs(out, out)
+
+
+# ---- items ------------------------------------------------------------------------------------
+
+IDS = {
+    "rows": (np.arange(25), lambda ids: ids),
+    "dense": (np.arange(25)[::-1] * 3 - 7, lambda ids: ids),
+    "far apart": (np.arange(25)[::-1] * 10**12, lambda ids: ids),
+    "text": (np.array([f"id {i:02}" for i in range(25)][::-1]), lambda ids: ids),
+    "encoded": (
+        np.array([f"id {i:02}" for i in range(25)]),
+        lambda ids: pyarrow.array(ids).dictionary_encode(),
+    ),
+    "text in the pairs": (np.arange(25)[::-1] + 5, lambda ids: ids.astype(str)),
+    "text in the items": (np.array([str(i) for i in range(25)]), lambda ids: ids.astype(int)),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_of_any_kind(tmp_path: Path, name: str) -> None:
+    known, stored = IDS[name]
+    file = made(tmp_path)
+    table = read_pairs(file.path)
+    expected = rows_of(stream_of(file).blocks(0, 0))
+    np.save(tmp_path / "ids.npy", known)
+    columns: dict[str, Any] = {
+        side: stored(known[getattr(table, side)]) for side in ("left", "right")
+    }
+    for name in ("similarity", "difference", "weight"):
+        columns[name] = pyarrow.array(getattr(table, name), from_pandas=True)
+    assert table.preference is not None
+    columns["preference"] = np.array(["left", "", "right"])[table.preference + 1].tolist()
+    path = write_groups(tmp_path / "other.parquet", columns, 7)
+    items = open_items(tmp_path / "items.npy", tmp_path / "ids.npy")
+    assert rows_of(stream_of(PairFile(path, items)).blocks(0, 0)) == expected
+    absent: Any = pyarrow.array(["nobody"] if known.dtype.kind == "U" else [-(10**9)])
+    assert items.index.rows(absent).tolist() == [-1]
+
+
+def test_ids_are_unique_and_features_checked(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([[1.0], [np.nan]]))
+    with pytest.raises(TableError, match=r"x\.npy, row 2: feature 'x0' is missing"):
+        open_items(tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", np.zeros((2, 1)))
+    np.save(tmp_path / "ids.npy", np.array([4, 4]))
+    with pytest.raises(TableError, match=r"ids\.npy, row 2: id 4 is in row 1 already"):
+        open_items(tmp_path / "x.npy", tmp_path / "ids.npy")
+    assert ItemIndex(3).rows(pyarrow.array([2, 3], pyarrow.uint64())).tolist() == [2, -1]
+
+
+def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(3, 2, (50, 4))
+    np.save(tmp_path / "x.npy", x)
+    items = open_items(tmp_path / "x.npy")
+    stream = stream_of(made(tmp_path))
+    objective = type("Objective", (), {"columns": [0] * len(stream.survey.kinds)})()
+    with mapped_features(items.features, x.mean(0), x.std(0), tmp_path) as features:
+        assert isinstance(features, np.memmap)
+        np.testing.assert_allclose(features, (x - x.mean(0)) / x.std(0), rtol=1e-6, atol=1e-7)
+        group = Group(stream, [Member(make_risk("likelihood-abs"), None)])
+        fleet = Fleet(features, [group], "linear", batch_size=4, device="cpu", objective=objective)
+        assert fleet.features.data_ptr() == features.ctypes.data
+    assert {path.name for path in tmp_path.iterdir()} == {"x.npy", "items.npy", "pairs.parquet"}
