@@ -91,6 +91,26 @@ def test_counts_pace_and_infeasible_share() -> None:
     assert math.isnan(found.agreement.similarity_gap)
 
 
+def test_equal_answers_have_no_drift_in_standard_errors() -> None:
+    """Values that differ in their last bit are the same answer."""
+    values = [0.7, 0.7 + 1e-16, 0.1 + 0.6] * 10
+    rows = [row("ann", pair, s, 0.0) for pair, s in enumerate(sorted(values))]
+    (found,) = overview_of(rows, {Annotator(1, "ann"): 30})
+    assert found.drift.similarity == pytest.approx(0)
+    assert math.isnan(found.drift.similarity_z)
+
+
+def test_drift_of_a_fixed_rule_is_chance() -> None:
+    """In standard errors it is normal: beyond 2 in 1 of 20 projects, beyond 3 in 1 of 370."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        rows = [row("rule", pair, s, 0.0) for pair, s in enumerate(rng.random(90))]
+        found.append(overview_of(rows, {Annotator(1, "rule"): 90})[0].drift.similarity_z)
+    assert 0.02 < np.mean(np.abs(found) > 2) < 0.09
+    assert np.mean(np.abs(found) > 3) < 0.02
+
+
 def test_drift_of_somebody_who_grows_generous() -> None:
     s = [0.2, 0.3, 0.2, 0.5, 0.5, 0.5, 0.8, 0.7, 0.9]
     rows = [row("ann", k, v, seconds=10.0 if k < 3 else 5.0) for k, v in enumerate(s)]

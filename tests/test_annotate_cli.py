@@ -143,6 +143,11 @@ def test_status(project: Path) -> None:
     assert ann["drift"]["strength_z"] is None  # never NaN, which is not JSON
     text = run("status", project).stdout
     assert "15/15" in text
+    table = text.splitlines()[1:]
+    assert max(map(len, table)) <= 80
+    names = ["annotator", "done", "say", "seconds", "fit", "|Δs|", "|Δc|", "side", "drift"]
+    assert table[1].split() == names
+    assert "within ±3" in " ".join(text.split())
     assert "is not a project" in refused("status", project.parent)
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -193,6 +194,21 @@ def test_stop_ends_waiting() -> None:
     pace.stop()
     thread.join(timeout=30)
     assert failures == [Stopped]
+
+
+@pytest.mark.parametrize("wrong", [lambda item: item["size"], lambda item: item.fields["size"]])
+def test_an_item_that_is_taken_for_a_dict_is_explained(wrong: Any) -> None:
+    item = ItemView("table", "a", rows=(("size", "3"),))
+    with pytest.raises(ModelError, match=r"ItemView.*A cell of a table is dict\(item.rows\)\[name"):
+        item_model(wrong)(item)
+    with pytest.raises(ModelError, match=r"dict\(item.rows\)\[name"):
+        pair_model(lambda left, right: (wrong(left), 0.0))(item, item)
+    assert item_model(lambda item: float(dict(item.rows)["size"]) / 10)(item).posterior == 0.3
+
+
+def test_other_errors_of_a_function_stay_what_they_are() -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        item_model(lambda item: 1 + "a")(text("so"))  # type: ignore[operator]
 
 
 def test_budget_counts_requests() -> None:

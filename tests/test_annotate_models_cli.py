@@ -25,6 +25,7 @@ from pairlearn.annotate.models import AnswerCache
 from pairlearn.annotate.project import Plan, Project
 from pairlearn.annotate.records import Answer, StoredAnswer
 from pairlearn.annotate.store import Store
+from pairlearn.cli.annotate import app as annotate
 from pairlearn.cli.annotate_ask import CACHE, ask
 
 app = typer.Typer()
@@ -124,6 +125,17 @@ def test_function_of_items_asks_each_once(project: Path) -> None:
     ends = {end for one in answers(project) for end in (one.left, one.right)}
     assert report["requests"] == len(ends) <= 12
     assert_judged(project, f"{module_of(project)}:items")
+
+
+def test_a_model_is_shown_as_one(project: Path) -> None:
+    told(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    with Store.open(Project.load(project)) as store:
+        (found,) = (one for one in store.annotators() if one.name == "fn")
+    assert (found.active, found.origin, found.note) == (False, "model", "model")
+    text = CliRunner().invoke(annotate, ["status", str(project)]).stdout
+    assert "fn (model)" in text
+    assert "retired" not in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
 
 
 def test_second_run_has_nothing_to_do(project: Path) -> None:

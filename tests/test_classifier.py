@@ -220,6 +220,16 @@ def test_a_prior_of_the_other_class_is_warned_about(risk):
             linear(risk=risk, majority="negative").fit(pairs, made.pairs)
 
 
+@pytest.mark.parametrize("prior", [0.05, 0.1, 0.9, 0.95])
+def test_the_majority_is_found_where_the_likelihood_is_reflected(prior):
+    """Far from ½ the linear likelihood may learn all posteriors reflected; its ranking tells."""
+    for seed in range(3):
+        made = simulate(pairs=300, prior=prior, seed=seed)
+        pairs = made.items.features[made.pairs.positions(made.items)]
+        classifier = linear(risk="confdiff", epochs=1).fit(pairs, made.pairs)
+        assert classifier.prior_ == pytest.approx(prior, abs=0.05)
+
+
 def test_two_moons_judged_with_another_population_in_mind():
     x, y = make_moons(8_000, noise=0.3, random_state=0)
     distance = x @ [0.9, -1.6] + 0.15  # rough, balanced and soft

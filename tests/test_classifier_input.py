@@ -1,5 +1,8 @@
 """Bad input never trains: each is refused with what is wrong and where."""
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +11,7 @@ from torch import nn
 
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier
+from pairlearn.simulation import simulate
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))
@@ -139,7 +143,7 @@ def test_predict_checks_instances_in_scikit_learns_words():
     classifier = fit()
     with pytest.raises(ValueError, match="X has 2 features, but PairClassifier is expecting 3"):
         classifier.predict(X[:, :2])
-    with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
+    with pytest.raises(ValueError, match=r"X has shape \(3,\).* Reshape your data"):
         classifier.predict(X[0])
     with pytest.raises(ValueError, match="Input X contains NaN"):
         classifier.predict(changed(X, NAN, 0, 0))
@@ -170,3 +174,36 @@ def test_nothing_is_changed_in_place():
     assert np.array_equal(pairs, PAIRS)
     assert np.array_equal(labels, LABELS)
     assert (weight == 2).all()
+
+
+def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
+    made = simulate(pairs=30)
+    classifier = PairClassifier(model="linear", epochs=2, preprocessor=made.items, random_state=0)
+    classifier.fit(made.pairs.ids(), made.pairs).save(tmp_path / "model")
+    loaded = PairClassifier.load(tmp_path / "model")
+    for ids in (made.items.ids, made.items.ids.tolist(), ["a", "b"]):
+        with pytest.raises(ValueError, match=r"ids, .* call set_params\(preprocessor=items\)"):
+            loaded.predict(ids)
+    wanted = classifier.predict(made.items.ids)
+    assert np.array_equal(loaded.predict(made.items), wanted)
+    loaded.set_params(preprocessor=made.items)
+    assert np.array_equal(loaded.predict(made.items.ids), wanted)
+
+
+def test_an_array_after_a_fit_with_names_is_told_how_to_have_them():
+    made = simulate(pairs=30)
+    options = {"model": "linear", "epochs": 2, "random_state": 0}
+    named = PairClassifier(**options, preprocessor=made.items).fit(made.pairs.ids(), made.pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wanted = named.predict(made.items)
+    with pytest.warns(UserWarning, match=r"valid feature names.* Pass the item table") as caught:
+        assert np.array_equal(named.predict(made.items.features), wanted)
+    assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
+    with pytest.raises(ValueError, match="X has 1 features, but PairClassifier is expecting 2"):
+        named.predict(made.items.features[:, :1])
+    ends = made.pairs.positions(made.items)
+    plain = PairClassifier(**options, preprocessor=made.items.features).fit(ends, made.pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain.predict(made.items.features)

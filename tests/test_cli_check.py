@@ -48,10 +48,22 @@ def test_a_bad_table_exits_with_1(tmp_path: Path) -> None:
     result = run(path)
     assert result.exit_code == 1
     text = plain(result)
-    assert "similarity-range" in text
+    assert "similarity-scale" in text
     assert "self-pair" in text
     assert "(rows 2; c)" in text
-    assert text.endswith("2 errors, 1 warning: not usable as it is")
+    assert text.endswith("2 errors, 0 warnings: not usable as it is")
+
+
+def test_percentages_are_told_and_no_crash(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [f"a{k},b{k},{40 + k % 50},{(k % 9 - 4) / 10}" for k in range(100)]
+    path.write_text("\n".join(["left,right,similarity,difference", *rows, ""]))
+    result = run(path)
+    assert (result.exit_code, result.stderr) == (1, "")
+    text = plain(result)
+    assert "error similarity-scale The similarities look like percentages, up to 89:" in text
+    assert "divide them by 100, so that they lie in [0, 1]" in text
+    assert text.endswith("1 error, 0 warnings: not usable as it is")
 
 
 def test_json(folder: Path) -> None:

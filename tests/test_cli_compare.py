@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer
@@ -121,3 +123,22 @@ def test_ids_that_are_not_among_the_items(files: tuple[Path, Path]) -> None:
     result = run(items, pairs, *QUICK)
     assert result.exit_code == 2
     assert "right 999999 is not among the items" in result.stderr
+
+
+def test_an_error_in_an_import_is_told_as_it_is(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pairlearn.comparison", ModuleType("broken"))
+    result = run(*files)
+    assert result.exit_code == 2
+    assert "cannot import name 'compare' from 'broken'" in result.stderr
+    assert "scikit-learn" not in result.stderr
+
+
+def test_a_missing_package_is_named(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pairlearn.cli.models.find_spec", lambda name: None)
+    result = run(*files)
+    assert result.exit_code == 2
+    assert 'scikit-learn is needed: pip install "pairlearn[estimators]"' in result.stderr

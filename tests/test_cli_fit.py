@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,9 @@ def test_what_is_printed(made: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0
     text = plain(result.stdout)
     assert text.startswith("learnt from 200 judgements of 400 items with 2 features: ")
-    assert " 10 epochs in " in text
+    lines = result.stdout.splitlines()
+    assert re.fullmatch(r"  10 epochs in \d+\.\d s", lines[1])
+    assert re.fullmatch(r"  loss 0\.\d{4}, share of positives 0\.\d{3}", lines[2])
     assert "as the annotators see it, on " in text
     assert text.endswith(f"model: {tmp_path / 'model'}")
     assert result.stderr == ""
@@ -165,12 +168,27 @@ def test_judgements_with_noise(made: Any, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
         f"pairlearn fit: {pairs} cannot be used as it is:",
-        "  similarity-range: The similarity leaves [0, 1]; row 1 is 1.2 (row 1)",
-        "  difference-range: The difference leaves [-1, 1]; row 1 is -1.1 (row 1)",
+        "  similarity-range: The similarity must lie in [0, 1], and row 1 is 1.2: bring answers on "
+        "another scale to this one (row 1)",
+        "  difference-range: The difference must lie in [-1, 1], and row 1 is -1.1: bring answers "
+        "on another scale to this one (row 1)",
         f"`pairlearn check {pairs} --items {folder / 'items.csv'}` says more",
     ]
     assert not (tmp_path / "model").exists()
     assert told(folder, tmp_path / "model", "--noisy", pairs=pairs)["judgements"] == 200
+
+
+@pytest.mark.parametrize("options", [(), ("--noisy",)])
+def test_percentages_are_refused(made: Any, tmp_path: Path, options: tuple[str, ...]) -> None:
+    folder, simulation = made
+    pairs, table = tmp_path / "pairs.csv", simulation.pairs
+    both = table[~np.isnan(table.similarity) & ~np.isnan(table.difference)]
+    percent = 100 * both.similarity
+    write_pairs(PairTable(both.left, both.right, percent, both.difference, noisy=True), pairs)
+    result = fit(folder, tmp_path / "model", *options, pairs=pairs)
+    assert result.exit_code == 2
+    assert "similarity-scale: The similarities look like percentages, up to" in result.stderr
+    assert "divide them by 100" in result.stderr
 
 
 def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
@@ -183,7 +201,8 @@ def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     lines = result.stderr.splitlines()
     assert lines[0].startswith("warning: duplicate: Rows repeat an answer to the same pair by ")
     assert lines[0].endswith("(row 201, 202)")
-    assert lines[1].startswith("warning: prior-disagrees: The stated prior 0.9 lies outside")
+    assert lines[1].startswith("warning: prior-disagrees: The stated prior 0.9 lies outside 0.")
+    assert lines[1].endswith(" that the similarities imply")
     assert lines[2].startswith("warning: the stated class prior is 0.9, and the similarities imply")
     assert lines[2].endswith("pass --target-prior 0.9")
     told_by = told(folder, tmp_path / "two", "--prior", 0.9, "--holdout", 0, pairs=pairs)

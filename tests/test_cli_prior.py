@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,18 @@ def test_both_sides_where_the_majority_is_not_known(pairs: Path) -> None:
     assert "share of positives: 0.200 (95% interval" in result.stdout
     assert "or: 0.800" in result.stdout
     assert "from 4 similarities with mean 0.680" in result.stdout
+
+
+def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [f"a{k},b{k},{0.3 + 0.38 * (k % 2):.2f}" for k in range(60)]
+    path.write_text("\n".join(["left,right,similarity", *rows, ""]))
+    first, second = run(path).stdout.splitlines()
+    found = re.fullmatch(r"share of positives: 0.500 \(95% interval (.+) to (.+)\)", first)
+    assert found is not None
+    assert float(found[1]) + float(found[2]) == pytest.approx(1)
+    assert second == "from 60 similarities with mean 0.490"
+    assert run(path, "--majority", "negative").stdout.startswith(first[:44])
 
 
 @pytest.mark.parametrize(("majority", "value"), [("positive", 0.8), ("negative", 0.2)])

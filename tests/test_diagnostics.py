@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pairlearn import PairLabels
+from pairlearn.annotators import add_noise
 from pairlearn.diagnostics import CheckReport, Finding, check, plot_plane
 from pairlearn.diagnostics.columns import Columns
 from pairlearn.diagnostics.graph import components
@@ -100,11 +102,57 @@ def test_self_pairs() -> None:
 
 
 def test_values_out_of_range() -> None:
-    told = table((1, 2, 0.5, -1.25), (1, 3, 70.0, 0.1), (2, 3, -0.1, 0.5), noisy=True)
+    told = table((1, 2, 0.5, -1.25), (1, 3, 1.4, 0.1), (2, 3, -0.1, 0.5), noisy=True)
     report = check(told)
     similarity, difference = (find(report, f"{x}-range") for x in ("similarity", "difference"))
     assert (similarity.severity, similarity.rows, difference.rows) == ("error", (2, 3), (1,))
-    assert "row 2 is 70" in similarity.message
+    assert "row 2 is 1.4" in similarity.message
+    assert "--noisy" in similarity.message
+
+
+def test_percentages() -> None:
+    """100 s and 100 c: nothing else is said of such values than what they are."""
+    made = simulate(pairs=60, seed=3, annotators=2, repeated=0.5).pairs
+    ends = {"left": made.left, "right": made.right, "annotator": made.annotator, "noisy": True}
+    s, c = made.similarity, made.difference
+    report = check(PairTable(**ends, similarity=100 * s, difference=100 * c), prior=0.3)
+    assert codes(report, "error", "warning") == ["similarity-scale", "difference-scale"]
+    first = find(report, "similarity-scale")
+    assert first.message.startswith("The similarities look like percentages, up to ")
+    assert first.message.endswith(": divide them by 100, so that they lie in [0, 1].")
+    assert "divide them by 100, so that they lie in [-1, 1]" in report.findings[1].message
+    assert (report.summary.prior, report.summary.infeasible) == (None, 0)
+    half = check(PairTable(**ends, similarity=100 * s, difference=c))
+    assert codes(half, "error") == ["similarity-scale"]
+    assert "implied-prior" not in codes(half)
+    assert "precision" not in codes(half)
+
+
+def test_one_percentage_among_shares() -> None:
+    rows = [(k, k + 100, 0.5, 0.1) for k in range(20)]
+    found = find(check(table(*rows, (0, 101, 85, 0.1), noisy=True)), "similarity-scale")
+    assert found.rows == (21,)
+    assert "row 21 is 85: give it on the scale of the others, or 0.85 if it is" in found.message
+
+
+def test_a_scale_from_1_to_5() -> None:
+    rows = [(k, k + 100, 1 + k % 5, 0.1) for k in range(20)]
+    found = find(check(table(*rows, noisy=True)), "similarity-scale")
+    assert "have another scale, 1 to 5: bring them to [0, 1]" in found.message
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5])
+def test_noise_is_no_other_scale(sigma: float) -> None:
+    """The heaviest noise of the published experiments, on rare positives: s is near 1."""
+    labels = simulate(pairs=2000, prior=0.05).pairs.labels()
+    noisy = add_noise(labels, sigma=sigma, seed=1)
+    n = len(noisy)
+    left, right = np.arange(n), np.arange(n, 2 * n)
+    told = PairTable(left, right, noisy.similarity, noisy.difference, noisy=True)
+    report = check(told, prior=0.05)
+    assert codes(report, "error") == ["similarity-range", "difference-range"]
+    assert "implied-prior" in codes(report)
+    assert "precision" not in codes(report)
 
 
 def test_infeasible_judgements_by_hand() -> None:
@@ -301,6 +349,26 @@ def test_the_implied_prior_and_a_stated_one() -> None:
     other = check(made.pairs, majority="positive").summary.prior
     assert other is not None
     assert other.value == pytest.approx(0.8, abs=0.03)
+
+
+def test_a_prior_that_disagrees_is_told_beside_the_interval() -> None:
+    report = check(simulate(pairs=400, prior=0.2).pairs, prior=0.5)
+    prior, (first, *_) = report.summary.prior, find(report, "prior-disagrees").message.split(". ")
+    assert prior is not None
+    interval = f"{prior.low:.3f} to {prior.high:.3f}"
+    assert first.startswith(f"The stated prior 0.5 lies outside {interval}, the 95% interval")
+
+
+def test_classes_of_equal_size_are_said_once() -> None:
+    """A mean similarity below ½ has no two answers, one for each side."""
+    rows = [(k, k + 100, 0.3 + 0.38 * (k % 2), 0.1) for k in range(60)]
+    message = find(check(table(*rows)), "implied-prior").message
+    assert "imply classes of equal size, a share of positives of 0.500 (95%: 0.3" in message
+    assert message.count("0.500") == 1
+    low, high = re.findall(r"0\.\d+", message)[-2:]
+    assert float(low) + float(high) == pytest.approx(1)
+    known = find(check(table(*rows), majority="negative"), "implied-prior").message
+    assert known.endswith(" to 0.500).")
 
 
 def test_annotators_of_another_population_are_noticed() -> None:

@@ -198,3 +198,13 @@ def test_a_kill_while_saving_keeps_one_that_is_whole(
     with pytest.raises(KeyboardInterrupt):
         checkpoint.save({"number": np.array(2)}, "work")
     assert checkpoint.load("work") == {"number": np.array(1)}
+
+
+def test_what_killed_writers_left_goes_with_the_rest(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "one")
+    checkpoint.save({"number": np.array(1)}, "work")
+    checkpoint.after().save({"number": np.array(2)}, "work")
+    for name in (".one.0123.part", ".one.after.4567.part", "other"):
+        (tmp_path / name).write_bytes(b"x")
+    checkpoint.remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]

@@ -121,8 +121,8 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
     Parameters
     ----------
     name : {"mlp", "mlp-bn", "linear", "resnet34"}
-        The paper's network, the same with batch norm on every layer, a linear model
-        (that starts near zero), or the paper's network for 32×32 colour images.
+        The paper's network, the same with batch norm on every layer, a linear model,
+        or the paper's network for 32×32 colour images.
     shape : sequence of int
         Shape of one instance.
     seed : int, optional
@@ -146,11 +146,5 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
         if name == "mlp-bn":
             return MLP(features, norm="all")
         if name == "linear":
-            model = MLP(features, hidden=())
-            # From near zero the differences turn it to the right side first. Similarities
-            # are the same with the classes exchanged, and a start can be far on that side.
-            with torch.no_grad():
-                for parameter in model.layers.parameters():
-                    parameter.mul_(0.01)
-            return model
+            return MLP(features, hidden=())
     raise ValueError(f"model {name!r} is unknown; choose one of mlp, mlp-bn, linear, resnet34")

@@ -321,10 +321,10 @@ class PairClassifier(PairPredictor):
     def _guiding_prior(
         self, features: NDArray[np.float32], rows: Rows, recipe: Recipe
     ) -> float | None:
-        """For the likelihood of a network, which could learn pairs by heart."""
-        if is_affine(self.risk) or self.model == "linear" or recipe.epochs < 2 / GUIDED:
+        """For the likelihood, of which a reflection is as likely."""
+        if is_affine(self.risk) or recipe.epochs < 2 / GUIDED:
             return None
-        return guiding_prior(features, rows, recipe.seed, recipe.device)
+        return guiding_prior(features, rows, recipe.seed)
 
     def _complete(
         self, features: NDArray[np.float32], table: Table, prior: float | None, seed: int

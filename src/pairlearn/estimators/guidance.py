@@ -1,97 +1,58 @@
 """Keeping the first epochs of the likelihood on the right side.
 
 Two judgements are the same with both posteriors reflected, (r, r') ↔ (1 − r', 1 − r). Pairs of
-one class, s near 1 and c near 0, are then as likely as pairs of the other. Where they are
-most of a table of few pairs, at a prior far from ½, a network can learn them all reflected,
-and each pair of different classes by heart: the loss hardly shows it, and nearly every
-prediction is wrong. On Optdigits at π₊ = .1, with 100 pairs, that happened to the network
-"mlp" in half of the trainings.
+one class, s near 1 and c near 0, are then as likely as pairs of the other. Where they are most
+of a table, at a prior far from ½, a model can begin on the wrong side and stay there. A network
+with few pairs can even learn all pairs of one class reflected, and those of different classes
+by heart: the loss hardly shows it, and nearly every prediction is wrong. On Optdigits at
+π₊ = .1, with 100 pairs, that happened to "mlp" in half of the trainings.
 
-A linear model cannot learn pairs by heart. Its decisions tell which class is the larger one,
-similarities tell how much larger, and in the first quarter of the epochs mean(p) is drawn to
-that prior, by KL(π ‖ mean p) with a weight that falls from one to zero. After that the
-likelihood is alone, and goes where it would have gone from a better start.
+Differences know the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). The
+two items of a pair of different classes are one of each, so that over all pairs
+
+    M = Σ(1 − s)(g + g')/2 / Σ(1 − s)     is half way between the classes' mean scores,
+    ḡ = mean of (g + g')/2                is π₊ of the way,
+
+and the positive class is the larger one where ḡ > M. How much larger similarities say. In the
+first quarter of the epochs mean(p) is drawn to that prior, by KL(π ‖ mean p) with a weight that
+falls from one to zero; then the likelihood is alone.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.estimators.rows import KINDS, Rows
-from pairlearn.estimators.trainer import Recipe, module_logits, train
 from pairlearn.prior import estimate_prior
-from pairlearn.risks import PairLikelihood
+from pairlearn.sampling import permutation, stream
 
-__all__ = ["Rates", "guiding_prior", "linear_rates"]
+__all__ = ["guiding_prior", "larger_class"]
+
+Floats = NDArray[np.float64]
 
 ROWS = 4096
 """More do not change which class is the larger one."""
+FOLDS = 10
 UNEVEN = 0.6
 """Classes nearer to each other than this have no wrong side to be on."""
-TOLD_APART = 0.25
-"""Least difference of the rates of a linear model whose decisions are believed."""
+CLEAR = 1.5
+"""Least distance from chance, in standard errors, that is believed."""
 
 
-class Rates(NamedTuple):
-    """How often a model says positive: of positives, of negatives, and of all items."""
-
-    hits: float
-    alarms: float
-    decided: float
-
-    @property
-    def prior(self) -> float:
-        """π₊ = (mean h − FPR)/(TPR − FPR), right for decisions better than chance."""
-        return (self.decided - self.alarms) / (self.hits - self.alarms)
-
-
-def linear_rates(features: Any, rows: Rows, seed: int, device: str) -> Rates | None:
-    """Rates of a linear model that the pair likelihood trains; None without pairs to tell.
-
-        TPR = Σ(a h + b h')/Σ(1 − s),  FPR = Σ(b h + a h')/Σ(1 − s)
-
-    over pairs with both judgements, of its decisions h.
-    """
-    both = rows[rows.kind == KINDS.index("both")]
-    different = float(both.weight @ (1 - both.u))
-    if not len(both) or different <= 0:
-        return None
-    recipe = Recipe(
-        epochs=max(5, -(-300 // -(-len(rows) // 256))),
-        batch_size=256,
-        learning_rate=1e-2,
-        weight_decay=1e-4,
-        patience=1,
-        device=device,
-        seed=seed,
-    )
-    flat = features.reshape(len(features), -1)
-    trained = train(flat, rows, PairLikelihood(correction="abs"), "linear", recipe)
-    z = trained.sign * module_logits(trained.module, flat[both.ends.ravel()]).reshape(-1, 2)
-    h, h_prime = (z > 0).T
-    a, b = (1 - both.u - both.v) / 2, (1 - both.u + both.v) / 2
-    return Rates(
-        float(both.weight @ (a * h + b * h_prime)) / different,
-        float(both.weight @ (b * h + a * h_prime)) / different,
-        float(both.weight @ (h + 0.0 + h_prime)) / (2 * float(both.weight.sum())),
-    )
-
-
-def guiding_prior(features: Any, rows: Rows, seed: int, device: str) -> float | None:
+def guiding_prior(features: Any, rows: Rows, seed: int) -> float | None:
     """The class prior to draw the first epochs to; None where none is needed or clear.
 
     Parameters
     ----------
     features : array of shape (N, ...)
-        Instances.
+        Instances, about standardised.
     rows : Rows
         What to learn from.
     seed : int
-        Of the linear model.
-    device : str
-        Where to train it.
+        Of the rows that are looked at, if there are many.
     """
     told = rows[np.isin(rows.kind, [KINDS.index("both"), KINDS.index("similarity")])]
     if len(told) < 2:
@@ -99,9 +60,60 @@ def guiding_prior(features: Any, rows: Rows, seed: int, device: str) -> float | 
     larger = estimate_prior(told.u, "positive", weight=told.weight).value
     if larger < UNEVEN:
         return None
-    rates = linear_rates(features, rows[:ROWS], seed, device)
-    if rates is None or abs(rates.hits - rates.alarms) < TOLD_APART:
+    side = larger_class(features, rows, seed)
+    return None if side is None else larger if side == "positive" else 1 - larger
+
+
+def larger_class(
+    features: Any, rows: Rows, seed: int = 0
+) -> Literal["positive", "negative"] | None:
+    """The larger class, as differences and similarities together tell it; None if unclear.
+
+    Scores are those of a ridge regression that was fitted to other rows.
+    """
+    both = rows[rows.kind == KINDS.index("both")]
+    both = both[permutation(stream(seed, "guidance"), len(both))[:ROWS]]
+    if len(both) < FOLDS:
         return None
-    if abs(rates.prior - 0.5) < UNEVEN - 0.5:
+    flat = features.reshape(len(features), -1)
+    left, right = (flat[end].astype(np.float64) for end in both.ends.T)
+    g, g_prime = np.empty((2, len(both)))
+    for fold in range(FOLDS):
+        held = np.arange(len(both)) % FOLDS == fold
+        kept = ~held
+        w = _ridge((right - left)[kept], both.v[kept], both.weight[kept])
+        g[held], g_prime[held] = left[held] @ w, right[held] @ w
+    weight, different = both.weight / both.weight.sum(), 1 - both.u
+    share = float(weight @ different)
+    if share <= 0:
         return None
-    return larger if rates.prior > 0.5 else 1 - larger
+    # μ₊ − μ₋, whether the score knows the classes at all, and ḡ − M; with what each row adds.
+    scored = both.v * (g_prime - g)
+    apart = float(weight @ scored) / share
+    middle = (g + g_prime) / 2
+    centred = middle - float(weight @ (different * middle)) / share
+    side = float(weight @ centred)
+    if _in_errors(apart, weight, (scored - apart * different) / share) < CLEAR:
+        return None
+    if _in_errors(abs(side), weight, centred * (1 - different / share) - side) < CLEAR:
+        return None
+    return "positive" if side > 0 else "negative"
+
+
+def _in_errors(value: float, weight: Floats, added: Floats) -> float:
+    """A weighted mean in standard errors, from what each row adds to it."""
+    error = float(np.sqrt(np.square(weight * added).sum()))
+    return value / error if error > 0 else 0.0
+
+
+def _ridge(d: Floats, c: Floats, weight: Floats) -> Floats:
+    """Weights of a linear score whose differences d predict c, by the smaller of two systems."""
+    root = np.sqrt(weight / weight.mean())[:, None]
+    d, c = d * root, c * root[:, 0]
+    n, size = d.shape
+    penalty = float(np.square(d).sum()) / size + 1e-12
+    if n < size:
+        solved: Floats = d.T @ np.linalg.solve(d @ d.T + penalty * np.eye(n), c)
+    else:
+        solved = np.linalg.solve(d.T @ d + penalty * np.eye(size), d.T @ c)
+    return solved

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from pairlearn.estimators.trainer import Recipe, module_logits, train
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.risks import PairLikelihood
+
+if TYPE_CHECKING:
+    from pairlearn.evaluation import Estimate
 
 __all__ = [
     "Majority",
@@ -37,6 +40,7 @@ __all__ = [
     "mean_posterior",
     "need_of",
     "prior_from_similarities",
+    "prior_of_ranking",
     "solve_shift",
     "wrong_side",
 ]
@@ -158,12 +162,9 @@ def prior_from_similarities(
 def find_majority(features: Any, rows: Rows, seed: int, device: str) -> Majority:
     """The larger class, as a linear model trained by the pair likelihood sees it.
 
-    Its decisions h on the pairs with both judgements give the prior by the rates
-
-        TPR = Σ(a h + b h')/Σ(1 − s),  FPR = Σ(b h + a h')/Σ(1 − s),
-        π₊ = (mean h − FPR)/(TPR − FPR),
-
-    right for any decisions that are better than chance; where no pair has both, mean(p).
+    Where rows have similarities and differences, it is read off the model's ranking by
+    `prior_of_ranking`, which is right also where the likelihood has learnt the posteriors
+    reflected; where they have not, off mean(p).
     """
     steps = -(-len(rows) // 256)
     recipe = Recipe(
@@ -178,19 +179,52 @@ def find_majority(features: Any, rows: Rows, seed: int, device: str) -> Majority
     flat = features.reshape(len(features), -1)
     risk = PairLikelihood(correction="abs")
     z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
-    both = rows[rows.kind == KINDS.index("both")]
-    if len(both):
-        h, h_prime = (z[both.ends] > 0).T
-        a, b = (1 - both.u - both.v) / 2, (1 - both.u + both.v) / 2
-        different = float(both.weight @ (1 - both.u))
-        hits = float(both.weight @ (a * h + b * h_prime)) / different
-        alarms = float(both.weight @ (b * h + a * h_prime)) / different
-        decided = float(both.weight @ (h + 0.0 + h_prime)) / (2 * float(both.weight.sum()))
-        if abs(hits - alarms) > 1e-6:
-            prior = (decided - alarms) / (hits - alarms)
-            return "positive" if prior > 0.5 else "negative"
+    found = prior_of_ranking(rows, z)
     mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
-    return "positive" if mean > 0.5 else "negative"
+    return "positive" if (mean if found is None else found.value) > 0.5 else "negative"
+
+
+def prior_of_ranking(rows: Rows, logits: Floats) -> Estimate | None:
+    """The class prior that differences and similarities imply, given what a model ranks higher.
+
+    Similarities are the same with the classes exchanged; differences are not, once a model
+    says which items are alike. Cut its outputs at their median, and the class rates of both
+    halves (`pairlearn.evaluation.levels`) give the class prior with an interval, right for
+    any outputs that have to do with the classes: also for those of a model that was trained
+    with a wrong prior, or with the classes exchanged. Where they have not, the interval holds
+    both sides of ½.
+
+    Parameters
+    ----------
+    rows : Rows
+        The judged rows.
+    logits : array of shape (m,)
+        What the model says of the instances that the rows are about.
+
+    Returns
+    -------
+    Estimate or None
+        None where there are no two rows to tell, or no similarities, or no differences.
+    """
+    from pairlearn.evaluation import evaluate
+
+    kinds = {"both", "similarity", "difference"} & set(rows.kinds())
+    known = np.isin(rows.kind, [KINDS.index(kind) for kind in kinds])
+    said = rows[known & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
+    s = np.where(said.kind == KINDS.index("difference"), np.nan, said.u)
+    c = np.where(said.kind == KINDS.index("similarity"), np.nan, said.v)
+    if len(said) < 2 or np.isnan(s).all() or np.isnan(c).all():
+        return None
+    z, z_prime = logits[said.ends].T
+    return evaluate(
+        z,
+        z_prime,
+        PairLabels(s, c, noisy=True),
+        weight=said.weight,
+        items=said.ends,
+        threshold=float(np.median(logits[said.ends])),
+        confidence=CONFIDENCE,
+    ).prior
 
 
 def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Floats) -> str | None:
@@ -233,14 +267,7 @@ def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Float
 
 
 def wrong_side(rows: Rows, prior: float, logits: Floats) -> str | None:
-    """Why the larger class is the other one than a prior says, if it is.
-
-    Similarities are the same with the classes exchanged; differences are not, once a model
-    says which items are alike. Cut its outputs at their median, and the class rates of both
-    halves (`pairlearn.evaluation.levels`) give the class prior with an interval, right for
-    any outputs that have to do with the classes: also for those of a model that was trained
-    with a wrong prior, or with the classes exchanged. Where they have not, the interval holds
-    both sides of ½.
+    """Why the larger class is the other one than a prior says, if it is; see `prior_of_ranking`.
 
     Parameters
     ----------
@@ -262,33 +289,16 @@ def wrong_side(rows: Rows, prior: float, logits: Floats) -> str | None:
     >>> wrong_side(rows, 0.2, z) is None, wrong_side(rows, 0.8, z) is None
     (True, False)
     """
-    from pairlearn.evaluation import evaluate
-
-    kinds = {"both", "similarity", "difference"} & set(rows.kinds())
-    tells = "both" in kinds or len(kinds) == 2
-    known = np.isin(rows.kind, [KINDS.index(kind) for kind in kinds])
-    said = rows[known & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
-    if prior == 0.5 or not tells or len(said) < LEAST_ROWS:
+    found = None
+    if prior != 0.5 and len(rows) >= LEAST_ROWS:
+        found = prior_of_ranking(rows, logits)
+    if found is None or not (found.high < 0.5 if prior > 0.5 else found.low > 0.5):
         return None
-    s = np.where(said.kind == KINDS.index("difference"), np.nan, said.u)
-    c = np.where(said.kind == KINDS.index("similarity"), np.nan, said.v)
-    z, z_prime = logits[said.ends].T
-    found = evaluate(
-        z,
-        z_prime,
-        PairLabels(s, c, noisy=True),
-        weight=said.weight,
-        items=said.ends,
-        threshold=float(np.median(logits[said.ends])),
-        confidence=CONFIDENCE,
-    ).prior
-    if (found.high < 0.5) if prior > 0.5 else (found.low > 0.5):
-        larger, smaller = ("positive", "negative") if prior > 0.5 else ("negative", "positive")
-        return (
-            f"the class prior {prior:.3g} makes the {larger} class the larger one, and the "
-            f"differences say that it is the {smaller} one: with the model they imply "
-            f"{found.value:.3f} ({CONFIDENCE:.0%} interval {found.low:.3f} to {found.high:.3f}). "
-            f"Pass prior={1 - prior:.3g}, or change the sign of the differences if they are how "
-            "much likelier the left one is positive"
-        )
-    return None
+    larger, smaller = ("positive", "negative") if prior > 0.5 else ("negative", "positive")
+    return (
+        f"the class prior {prior:.3g} makes the {larger} class the larger one, and the "
+        f"differences say that it is the {smaller} one: with the model they imply "
+        f"{found.value:.3f} ({CONFIDENCE:.0%} interval {found.low:.3f} to {found.high:.3f}). "
+        f"Pass prior={1 - prior:.3g}, or change the sign of the differences if they are how "
+        "much likelier the left one is positive"
+    )

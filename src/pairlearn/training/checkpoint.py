@@ -8,6 +8,7 @@ later) is passed over for the one before.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import time
 import warnings
@@ -127,10 +128,15 @@ class Checkpoint:
         return None
 
     def remove(self) -> None:
-        """Remove both files, the older first, and before them those of the work after."""
+        """Remove both files, the older first, and before them those of the work after.
+
+        Also what a process that was killed while it wrote one has left beside them.
+        """
         after = self.after()
         if after.path.exists() or after.before.exists():
             after.remove()
+        for part in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.part"):
+            part.unlink(missing_ok=True)
         self.before.unlink(missing_ok=True)
         self.path.unlink(missing_ok=True)
 
