@@ -14,7 +14,7 @@ demo: $(STAMP)
 
 test: lint types $(STAMP) browser
 	@echo "== test: unit tests, property tests and doctests"
-	@$(BIN)/python -m pytest -m "not long"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 	@echo "== test: all checks passed"
 
 test-long: $(STAMP) browser

@@ -37,9 +37,11 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
         precision: str,
         progress: Callable[[int, int, str], None] | None,
         cluster: Any,
+        checkpoints: Any,
     ) -> Iterator[tuple[Run, dict[str, float]]]:
         assert set(runs) <= set(among)
         seen.append({"runs": list(runs), "data": data, "device": device, "precision": precision})
+        seen[-1]["checkpoints"] = checkpoints.folder
         for run in reversed(runs):
             value = accuracy(run)
             yield run, {"paper": value, "stratified": value - 0.01, "annotator_paper": 0.99}
@@ -96,6 +98,7 @@ def test_run_passes_its_options_on(
         for seed in (3, 4)
         for method in ("sconf-none", "confdiff-abs")
     }
+    assert seen["checkpoints"] == store.with_suffix(".checkpoints")
     (record, *_) = RunStore(store)
     assert record.notes == {"device": "cpu", "precision": "bf16", "version": pairlearn.__version__}
     monkeypatch.setenv("PAIRLEARN_DATA", "elsewhere")

@@ -97,8 +97,9 @@ class ScriptParser(MystParser):
 
     def parse(self, inputstring: str, document: nodes.document) -> None:
         """Run the script and parse its page."""
-        path = Path(self.env.doc2path(self.env.docname))
-        text = page_of(run_script(path, drawings(self.env)), path)
+        env = document.settings.env
+        path = Path(env.doc2path(env.docname))
+        text = page_of(run_script(path, drawings(env)), path)
         super().parse(text, document)
 
 

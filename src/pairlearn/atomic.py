@@ -47,12 +47,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Have a file or a folder on the disk before going on.
+    """Have a file or a folder on the disk before going on, where the system can open folders.
 
     Examples
     --------
     >>> sync(Path("."))
     """
+    if os.name != "posix" and path.is_dir():
+        return
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

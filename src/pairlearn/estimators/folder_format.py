@@ -36,6 +36,7 @@ import torch
 from torch import Tensor
 
 import pairlearn
+from pairlearn.atomic import sync
 
 __all__ = ["ModelFolderError", "check_replaceable", "read_folder", "write_folder"]
 
@@ -101,7 +102,7 @@ def write_folder(path: str | Path, tensors: Mapping[str, Tensor], config: dict[s
         _write_synced(part / TENSORS, data)
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
         _write_synced(part / CONFIG, f"{text}\n".encode())
-        _sync(part)
+        sync(part)
         _take_place(part, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -345,7 +346,7 @@ def _take_place(part: Path, path: Path) -> None:
         shutil.rmtree(previous, ignore_errors=True)
         path.rename(previous)
     part.rename(path)
-    _sync(path.parent)
+    sync(path.parent)
     shutil.rmtree(previous, ignore_errors=True)
 
 
@@ -358,14 +359,3 @@ def _write_synced(file: Path, data: bytes) -> None:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can open folders."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pairlearn.atomic import sync
 from pairlearn.experiments.export import write_csv, write_parquet
 from pairlearn.experiments.records import Record, StoreError, checked_notes, checked_results
 from pairlearn.experiments.spec import Run
@@ -83,7 +84,7 @@ class RunStore:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _sync_folder(self.path.parent)
+            sync(self.path.parent)  # a line is safe only when the file's name is
             self._refresh()
             os.ftruncate(file, self._read)  # an unfinished line, if there is one
         except BlockingIOError:
@@ -213,15 +214,6 @@ class RunStore:
         if record.run.key() in self._records:
             raise StoreError(f"{where} repeats an earlier run; remove one of the two")
         self._records[record.run.key()] = record
-
-
-def _sync_folder(folder: Path) -> None:
-    # The line is safe only when the file's name is.
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 _writing: weakref.WeakSet[RunStore] = weakref.WeakSet()

@@ -139,12 +139,12 @@ class Fleet:
             objective=objective,
             ranks=self.ranks,
         )
-        self._step: Callable[[Tensor, Tensor], Tensor] = self._train_step
+        self._graphed: GraphedStep | None = None
         if on_cuda:
             # Convolutions differ in speed by algorithm; cuDNN may try them.
             torch.backends.cudnn.benchmark = True
             if lone:
-                self._step = GraphedStep(self._train_step)
+                self._graphed = GraphedStep(self._train_step)
 
     def fit(
         self,
@@ -216,8 +216,9 @@ class Fleet:
         """
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
         self.network.train()  # `module` may have handed out a lone one for use
+        step = self._graphed or self._train_step
         for chosen, weight in self.batches.epoch(self.epoch, self.steps_done):
-            self._risk += self._step(chosen, weight)
+            self._risk += step(chosen, weight)
             self.steps_done += 1
             if between is not None and self.steps_done < self.batches.steps:
                 between()
