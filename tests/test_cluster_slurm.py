@@ -1,6 +1,7 @@
 """Grids on Slurm, by way of jobs on this machine: same rows, lost jobs, files that go."""
 
 import os
+import signal
 import stat
 from pathlib import Path
 
@@ -112,7 +113,10 @@ def test_this_machine_runs_a_job_a_core_and_slurm_queues_them_all(tmp_path, monk
     assert there._take(waiting, running=50) == (waiting, [])
 
 
-def test_what_is_under_way_is_cancelled(tmp_path, inputs):
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.default_int_handler])
+def test_what_is_under_way_is_cancelled(tmp_path, inputs, handler, request):
+    before = signal.signal(signal.SIGINT, handler)  # ignored by what a shell has in the background
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     marks = [tmp_path / name for name in ("short", "long")]
     tasks = [(0.0, str(marks[0])), (600.0, str(marks[1]))]
     with Slurm(tmp_path / "jobs", "local") as cluster:

@@ -12,9 +12,11 @@ import logging
 import os
 import secrets
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -137,9 +139,10 @@ class Slurm:
             while waiting or running:
                 now, waiting = self._take(waiting, len(running))
                 if now:
-                    started = self._executor.map_array(
-                        _Job(work, saved), [bundle.tasks for bundle in now]
-                    )
+                    with _interruptible():
+                        started = self._executor.map_array(
+                            _Job(work, saved), [bundle.tasks for bundle in now]
+                        )
                     running += zip(started, now, strict=True)
                 ended = [one for one in running if one[0].done()]
                 running = [one for one in running if one not in ended]
@@ -272,3 +275,20 @@ class _Job:
         torch.set_num_threads(1)
         inputs = self.saved.read()
         return [attempt(self.work, inputs, task, (lost,)) for task in tasks]
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Start processes that an interrupt ends, which is how submitit cancels those of this machine.
+
+    A shell has what it runs in the background ignore interrupts, and processes inherit that.
+    """
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if not ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
