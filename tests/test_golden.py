@@ -1,0 +1,62 @@
+"""What version 0.1 computed and wrote: computed again and read again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn import PairClassifier
+
+GOLDEN = Path(__file__).parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+import make as golden  # noqa: E402
+
+FITS = json.loads((GOLDEN / "fit.json").read_text())
+
+
+def assert_close(found: Any, kept: Any, where: str = "", rtol: float = 1e-6) -> None:
+    """Everything that was kept, numbers to 1e-6; more may have been added."""
+    if isinstance(kept, dict):
+        for key, value in kept.items():
+            assert key in found, f"{where}.{key} is gone"
+            assert_close(found[key], value, f"{where}.{key}", rtol)
+    elif isinstance(kept, list):
+        assert len(found) == len(kept), where
+        for index, value in enumerate(kept):
+            assert_close(found[index], value, f"{where}[{index}]", rtol)
+    elif isinstance(kept, float):
+        assert found == pytest.approx(kept, rel=rtol, abs=1e-6), where
+    else:
+        assert found == kept, where
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", golden.CASES)
+def test_fit(name: str) -> None:
+    assert_close(golden.fit_case(name), FITS[name], name)
+
+
+@pytest.mark.parametrize("name", golden.WHOLE)
+def test_command(name: str, tmp_path: Path) -> None:
+    kept = json.loads((GOLDEN / f"{name}.json").read_text())
+    assert_close(golden.WHOLE[name](tmp_path), kept, name)
+
+
+@pytest.mark.parametrize("name", ["linear", "labelled", "target", "similarity", "network"])
+def test_model_folders_still_load(name: str) -> None:
+    kept = json.loads((GOLDEN / "models" / "log_odds.json").read_text())
+    x = np.asarray(kept["x"], dtype=np.float32)
+    found = PairClassifier.load(GOLDEN / "models" / name).decision_function(x)
+    assert found == pytest.approx(np.asarray(kept[name]), abs=1e-5)
+
+
+def test_a_project_still_exports(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "project", tmp_path / "project")
+    golden.output("annotate", "export", tmp_path / "project", tmp_path / "export.csv")
+    assert (tmp_path / "export.csv").read_text() == (GOLDEN / "export.csv").read_text()
