@@ -18,8 +18,8 @@ import numpy as np
 
 from pairlearn import PairLabels
 from pairlearn.annotate.choosing import choose_pairs
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.simulation import simulate
 
 
 def fitted(features, posterior, ends, weight, seed, model):

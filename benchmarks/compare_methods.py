@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
 from pairlearn.comparison import Decide, compare
-from pairlearn.datasets import as_features, load, split_indices
-from pairlearn.sampling import sample_pairs
+from pairlearn.data import as_features, load, split_indices
+from pairlearn.data.sampling import sample_pairs
 
 PRIOR = 0.2
 

@@ -28,11 +28,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from pairlearn import PairLabels, make_risk
-from pairlearn.datasets import as_features, get_spec, load
+from pairlearn.data import as_features, get_spec, load
+from pairlearn.data.sampling import sample_pairs
 from pairlearn.experiments.execute import MEMBERS_ON_CPU, plan_fleets
 from pairlearn.experiments.spec import Run
 from pairlearn.models import make_model
-from pairlearn.sampling import sample_pairs
 from pairlearn.training import Fleet, Group, Member, choose_device
 
 METHODS = [

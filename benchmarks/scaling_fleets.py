@@ -28,7 +28,7 @@ import numpy as np
 from scaling import add_row, line
 
 from pairlearn import PairLabels, make_risk
-from pairlearn.sampling import sample_pairs
+from pairlearn.data.sampling import sample_pairs
 from pairlearn.training import Fleet, Group, Member, choose_device
 
 METHODS = [

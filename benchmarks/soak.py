@@ -66,10 +66,10 @@ def work(folder: Path, seconds: float) -> int:
     """Rounds of everything that a user does, in this process; how many there were."""
     import numpy as np
 
+    from pairlearn.data.simulation import simulate
     from pairlearn.estimators import PairClassifier, fit_file, predict_file
     from pairlearn.experiments import GRIDS, RunStore
     from pairlearn.experiments.execute import execute
-    from pairlearn.simulation import simulate
     from pairlearn.tables import read_pairs, write_items, write_pairs
     from pairlearn.training import Checkpoint
 

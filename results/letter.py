@@ -20,9 +20,9 @@ import numpy as np
 
 from pairlearn import make_risk
 from pairlearn.annotators import Annotator, judge, train_annotators
-from pairlearn.datasets import Dataset, as_features, load, split_indices
+from pairlearn.data import Dataset, as_features, load, split_indices
+from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.models import MLP, make_model
-from pairlearn.sampling import sample_pairs, subset_at_prior
 from pairlearn.training import Fleet, Group, Member, TestSet, fleet
 
 METHODS = (

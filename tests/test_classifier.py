@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from pairlearn import PairLabels
+from pairlearn.data.sampling import subset_at_prior
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.models import MLP
-from pairlearn.sampling import subset_at_prior
-from pairlearn.simulation import simulate
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan

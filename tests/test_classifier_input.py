@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from pairlearn import PairLabels
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.simulation import simulate
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))

@@ -11,9 +11,9 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from torch import nn
 
 from pairlearn import PairLabels
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators.checks import pair_checks
-from pairlearn.simulation import simulate
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 

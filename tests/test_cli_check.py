@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from pairlearn.cli.check import check
-from pairlearn.simulation import simulate
+from pairlearn.data.simulation import simulate
 
 app = typer.Typer()
 app.command()(check)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from pairlearn.cli.compare import compare
 from pairlearn.comparison import compare as compare_methods
-from pairlearn.simulation import simulate
+from pairlearn.data.simulation import simulate
 
 app = typer.Typer()
 app.command()(compare)

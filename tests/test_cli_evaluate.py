@@ -11,9 +11,9 @@ import pytest
 
 from model_folders import fitted, plain, probability, run, simulated
 from pairlearn import evaluate as evaluate_arrays
+from pairlearn.data.simulation import Simulation
 from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import choose_threshold, sensitivity
-from pairlearn.simulation import Simulation
 from pairlearn.tables import PairTable, write_pairs
 
 

@@ -12,8 +12,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from model_folders import fitted, plain, probability, run, simulated
+from pairlearn.data.simulation import Simulation
 from pairlearn.estimators import PairClassifier
-from pairlearn.simulation import Simulation
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")

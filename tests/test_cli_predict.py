@@ -16,8 +16,8 @@ import pytest
 from model_folders import fitted, plain, probability, run, simulated
 from pairlearn.cli import bars
 from pairlearn.cli.predict import rows_in
+from pairlearn.data.simulation import Simulation
 from pairlearn.estimators import PairClassifier, predict_file, streaming
-from pairlearn.simulation import Simulation
 from pairlearn.tables import ItemTable, write_items
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import cluster_work
 import pairlearn
 from pairlearn.cli import bench
-from pairlearn.datasets import load
+from pairlearn.data import load
 from pairlearn.experiments import GRIDS, RunStore
 from pairlearn.experiments.clusters import ClusterError
 from pairlearn.experiments.clusters.benchmark import Benchmark, Inputs

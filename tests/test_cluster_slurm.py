@@ -10,7 +10,7 @@ import torch
 
 import cluster_work
 import pairlearn
-from pairlearn.datasets import load
+from pairlearn.data import load
 from pairlearn.experiments import GRIDS, RunStore
 from pairlearn.experiments.clusters import ClusterError, open_cluster
 from pairlearn.experiments.clusters.benchmark import Benchmark, Inputs, train_fleet

@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from pairlearn.cli import bench
-from pairlearn.datasets import load
+from pairlearn.data import load
 from pairlearn.experiments import GRIDS, Run
 from pairlearn.experiments.clusters import Cluster, ClusterError, open_cluster, planning
 from pairlearn.experiments.clusters.benchmark import Benchmark, Inputs

@@ -17,12 +17,12 @@ from pairlearn.annotators import add_noise
 from pairlearn.comparison import Decide, compare, default_methods
 from pairlearn.comparison import study as study_module
 from pairlearn.comparison.training import train_apart, train_together
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PriorMismatchWarning
 from pairlearn.estimators.rows import judged_rows
 from pairlearn.estimators.scaling import feature_scale, standardised
 from pairlearn.estimators.table import Judgements, read_table
 from pairlearn.estimators.trainer import Recipe, module_logits, train
-from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable
 
 QUICK: dict[str, Any] = {

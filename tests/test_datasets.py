@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pairlearn.datasets
-from pairlearn.datasets import (
+import pairlearn.data
+from pairlearn.data import (
     SPECS,
     Dataset,
     as_features,
@@ -250,13 +250,13 @@ def test_bundled_digits_need_no_file_and_no_net(tmp_path, monkeypatch):
 
 def test_importing_the_room_loads_nothing_heavy():
     # A bare parent package: what pairlearn/__init__.py imports is another matter.
-    source = Path(pairlearn.datasets.__file__).parents[1]
+    source = Path(pairlearn.data.__file__).parents[1]
     code = f"""
 import sys, types
 parent = types.ModuleType("pairlearn")
 parent.__path__ = [{str(source)!r}]
 sys.modules["pairlearn"] = parent
-import pairlearn.datasets
+import pairlearn.data
 heavy = {{"torch", "sklearn", "scipy", "PIL", "rich", "pandas", "matplotlib"}}
 print(sorted(heavy & sys.modules.keys()))
 """

@@ -11,7 +11,7 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from pairlearn.datasets import (
+from pairlearn.data import (
     DatasetCorruptError,
     DatasetNotFoundError,
     DatasetSpec,
@@ -19,9 +19,9 @@ from pairlearn.datasets import (
     get_spec,
     load,
 )
-from pairlearn.datasets import download as download_module
-from pairlearn.datasets.progress import reporting
-from pairlearn.datasets.registry import ImageArchive
+from pairlearn.data import download as download_module
+from pairlearn.data.progress import reporting
+from pairlearn.data.registry import ImageArchive
 
 sklearn_datasets = pytest.importorskip("sklearn.datasets")
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairlearn.datasets import (
+from pairlearn.data import (
     Dataset,
     DatasetCorruptError,
     DatasetNotFoundError,
@@ -24,7 +24,7 @@ from pairlearn.datasets import (
     load,
     write_npz_atomically,
 )
-from pairlearn.datasets.storage import checksum_path, read_npz, replacing
+from pairlearn.data.storage import checksum_path, read_npz, replacing
 
 MNIST = replace(get_spec("mnist"), n_train=12, n_test=5, digest=None)
 LETTER = replace(get_spec("letter"), n_train=24, n_test=6, digest=None)

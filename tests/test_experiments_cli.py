@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import pairlearn
 from pairlearn.cli import bench, bench_run
-from pairlearn.datasets import DatasetNotFoundError
+from pairlearn.data import DatasetNotFoundError
 from pairlearn.experiments import GRIDS, Method, Run, RunStore, published_accuracy
 
 PUBLISHED = {(c.dataset, c.prior, c.method): c.mean for c in published_accuracy()}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pairlearn.datasets import SPECS
+from pairlearn.data import SPECS
 from pairlearn.experiments import (
     PAPER_DATASETS,
     Record,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pairlearn.datasets import SPECS
+from pairlearn.data import SPECS
 from pairlearn.experiments import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
 from pairlearn.experiments.methods import PAPER_METHODS, convex_method
 

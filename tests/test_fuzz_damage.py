@@ -23,7 +23,7 @@ from pyarrow import parquet
 
 from fuzz import fuzz_dataset_zip, fuzz_model_folder, table_property
 from fuzz.sandbox import MARK, limits
-from pairlearn.datasets import archive
+from pairlearn.data import archive
 
 CORPUS = Path(__file__).parent / "fuzz" / "corpus"
 VALID = {

@@ -8,13 +8,13 @@ import torch
 from sklearn.datasets import load_digits
 
 from pairlearn import PairLabels
+from pairlearn.data.sampling import sample_pairs
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier, classifier
 from pairlearn.estimators.guidance import guiding_prior, larger_class
 from pairlearn.estimators.objective import PairObjective
 from pairlearn.estimators.rows import Rows, judged_rows
 from pairlearn.risks import PairLikelihood
-from pairlearn.sampling import sample_pairs
-from pairlearn.simulation import simulate
 from pairlearn.training.ranks import ALONE
 
 

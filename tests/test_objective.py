@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pairlearn import make_risk
+from pairlearn.data.sampling import permutation, stream
 from pairlearn.estimators.objective import PairObjective, log_different, log_not_reversed
 from pairlearn.estimators.rows import (
     KINDS,
@@ -17,7 +18,6 @@ from pairlearn.estimators.rows import (
     labelled_rows,
 )
 from pairlearn.models import make_model
-from pairlearn.sampling import permutation, stream
 from pairlearn.training import Fleet, Group, Member
 from pairlearn.training.ranks import ALONE
 

@@ -11,13 +11,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from browser import PHONE, chromium, complaints, snapshot
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.experiments import GRIDS
 from pairlearn.experiments.report import Source, build_report
 from pairlearn.pages import write_page
 from pairlearn.reporting import build_report as build_model_report
 from pairlearn.reporting import measure
-from pairlearn.simulation import simulate
 from test_bench_report import fake_records
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}

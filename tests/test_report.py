@@ -16,11 +16,11 @@ pytest.importorskip("sklearn")
 
 from pairlearn import PairLabels
 from pairlearn.cli.report import report as command
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.reporting import build_report, compare_annotators, measure
 from pairlearn.reporting.annotators import model_labels
 from pairlearn.reporting.charts import histogram_figure, plane_figure
-from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_pages import HOSTILE, Reader
 

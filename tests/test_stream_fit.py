@@ -18,9 +18,9 @@ from safetensors.numpy import load_file
 from model_folders import run
 from pair_files import made, write_groups
 from pairlearn.cli import streaming
+from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators.stream_fit import fit_file
-from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
 from pairlearn.training import Checkpoint
 from test_training_ranks import on_ranks

@@ -16,8 +16,8 @@ import torch
 
 from pairlearn import make_risk
 from pairlearn.annotators import add_noise
+from pairlearn.data.simulation import simulate
 from pairlearn.models import MLP
-from pairlearn.simulation import simulate
 from pairlearn.style import STYLE, label_axes, method_style
 
 plt.rcParams.update(STYLE)

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from pairlearn import PairClassifier
-from pairlearn.simulation import simulate
+from pairlearn.data.simulation import simulate
 
 
 def main(seeds: int) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pairlearn.data.sampling import normal, permutation, sample_pairs, stream
 from pairlearn.labels import PairLabels
 from pairlearn.risks import Supervised
-from pairlearn.sampling import normal, permutation, sample_pairs, stream
 from pairlearn.training import Fleet, Group, Member, Precision
 
 __all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from fuzz.sandbox import Broken, attempt, folder, same
-from pairlearn.datasets import get_spec
-from pairlearn.datasets.dataset import Dataset
-from pairlearn.datasets.errors import DatasetCorruptError
-from pairlearn.datasets.layout import read_folder, to_arrays
-from pairlearn.datasets.registry import DatasetSpec
-from pairlearn.datasets.storage import write_npz_atomically
+from pairlearn.data import get_spec
+from pairlearn.data.dataset import Dataset
+from pairlearn.data.errors import DatasetCorruptError
+from pairlearn.data.layout import read_folder, to_arrays
+from pairlearn.data.registry import DatasetSpec
+from pairlearn.data.storage import write_npz_atomically
 
 GREY = replace(
     get_spec("pmu-ud"), name="small", shape=(4, 4), class_names=("0", "1"), positive=(1,),

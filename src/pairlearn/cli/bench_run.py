@@ -29,7 +29,7 @@ from pairlearn.cli.bench_options import (
     runs_of,
     store_of,
 )
-from pairlearn.datasets.errors import DatasetCorruptError, DatasetNotFoundError, DownloadFailedError
+from pairlearn.data.errors import DatasetCorruptError, DatasetNotFoundError, DownloadFailedError
 from pairlearn.experiments.grids import GRIDS
 from pairlearn.experiments.records import StoreError
 from pairlearn.experiments.selection import Selection

@@ -75,7 +75,7 @@ def simulate(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.simulation import simulate as make
+    from pairlearn.data.simulation import simulate as make
 
     with refusing("simulate"):
         names = [f"items.{format.value}", f"pairs.{format.value}", "truth.csv"]

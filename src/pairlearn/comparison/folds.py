@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.data.sampling import permutation, stream
 from pairlearn.diagnostics.graph import components
-from pairlearn.sampling import permutation, stream
 
 __all__ = ["Folds", "split_items"]
 

@@ -17,6 +17,7 @@ from pairlearn.comparison.training import (
     train_apart,
     train_together,
 )
+from pairlearn.data.sampling import stream
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.objective import kind_tables
 from pairlearn.estimators.parameters import is_affine, recipe_of
@@ -25,7 +26,6 @@ from pairlearn.estimators.scaling import feature_scale, standardised
 from pairlearn.estimators.table import Judgements, Table
 from pairlearn.prior import estimate_prior
 from pairlearn.risks import make_risk
-from pairlearn.sampling import stream
 
 __all__ = ["AfterFold", "Progress", "Study", "kinds_of", "make_splits", "rows_that_test"]
 

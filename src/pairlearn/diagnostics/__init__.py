@@ -1,7 +1,7 @@
 """Look judgements over before anything is learnt from them: `check` and `plot_plane`.
 
 >>> from pairlearn.diagnostics import check
->>> from pairlearn.simulation import simulate
+>>> from pairlearn.data.simulation import simulate
 >>> check(simulate(pairs=200).pairs).ok
 True
 """

@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.data.sampling import permutation, stream
 from pairlearn.estimators.completion_targets import TINY, Judgements
-from pairlearn.sampling import permutation, stream
 
 __all__ = ["CompletionRound", "complete_and_fit"]
 

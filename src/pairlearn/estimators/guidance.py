@@ -25,9 +25,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.data.sampling import permutation, stream
 from pairlearn.estimators.rows import KINDS, Rows
 from pairlearn.prior import estimate_prior
-from pairlearn.sampling import permutation, stream
 
 __all__ = ["guiding_prior", "larger_class"]
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from pairlearn.data.sampling import permutation, stream
 from pairlearn.estimators.rows import KINDS, Rows, judged_rows
 from pairlearn.estimators.stream_items import StreamItems
 from pairlearn.estimators.table import Judgements
-from pairlearn.sampling import permutation, stream
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.errors import RowError, placed, shown
 from pairlearn.tables.layout import open_source, pair_kinds
@@ -278,7 +278,7 @@ class ParquetPairStream:
 def shuffled(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
     """The numbers 0 to n − 1 in random order, the same in every version of numpy.
 
-    `pairlearn.sampling.permutation` sorts by 64 random bits; here it is 32, in two halves,
+    `pairlearn.data.sampling.permutation` sorts by 64 random bits; here it is 32, in two halves,
     which numpy sorts by their digits: a million numbers in two fifths of the time. Some 250 of
     these draw the same bits as another, and keep their order.
 

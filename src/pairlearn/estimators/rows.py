@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.sampling import permutation, stream
+from pairlearn.data.sampling import permutation, stream
 
 __all__ = ["KINDS", "Rows", "held_out_rows", "judged_rows", "labelled_rows"]
 

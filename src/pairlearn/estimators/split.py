@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.data.sampling import stream
 from pairlearn.estimators.table import Judgements
-from pairlearn.sampling import stream
 
 __all__ = ["Split", "chosen", "held_items"]
 

@@ -65,7 +65,7 @@ def predict_file(
     --------
     >>> import tempfile
     >>> from pairlearn.estimators import PairClassifier
-    >>> from pairlearn.simulation import simulate
+    >>> from pairlearn.data.simulation import simulate
     >>> from pairlearn.tables import write_items
     >>> told = simulate(pairs=50)
     >>> classifier = PairClassifier(model="linear", epochs=1, random_state=0)

@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.data.sampling import stream
 from pairlearn.estimators.pair_stream import PairFile
 from pairlearn.estimators.rows import KINDS, Rows, judged_rows
 from pairlearn.estimators.split import Split, chosen
 from pairlearn.estimators.table import Judgements
 from pairlearn.prior import estimate_prior
-from pairlearn.sampling import stream
 from pairlearn.tables import PairTable, TableError
 
 __all__ = ["SAMPLE_PAIRS", "NothingLeftError", "Survey", "joined", "survey_pairs", "table_of"]

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators import Annotator, judge, train_annotators
-from pairlearn.datasets import as_features, load, split_indices
+from pairlearn.data import as_features, load, split_indices
+from pairlearn.data.sampling import sample_pairs
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.risks import make_risk
-from pairlearn.sampling import sample_pairs
 from pairlearn.style import BLUE, GREEN, ORANGE
 from pairlearn.training import Fleet, Group, Member, TestSet
 

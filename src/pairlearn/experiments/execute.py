@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pairlearn.datasets import load
+from pairlearn.data import load
 from pairlearn.experiments.clusters.benchmark import (
     Benchmark,
     Checkpoints,

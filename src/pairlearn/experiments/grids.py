@@ -9,7 +9,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from pairlearn.datasets.registry import SPECS, DatasetSpec, get_spec
+from pairlearn.data.registry import SPECS, DatasetSpec, get_spec
 from pairlearn.experiments.methods import (
     CORRECTIONS,
     METHOD_GROUPS,

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pairlearn.datasets.registry import get_spec
+from pairlearn.data.registry import get_spec
 from pairlearn.experiments.grids import Grid
 from pairlearn.experiments.methods import canonical_name
 from pairlearn.experiments.records import Record

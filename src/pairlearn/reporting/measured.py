@@ -164,7 +164,7 @@ def measure(
     Examples
     --------
     >>> from pairlearn.estimators import PairClassifier
-    >>> from pairlearn.simulation import simulate
+    >>> from pairlearn.data.simulation import simulate
     >>> told = simulate(pairs=120)
     >>> ends = told.items.features[told.pairs.ids()]
     >>> model = PairClassifier(model="linear", epochs=5, random_state=0)

@@ -47,7 +47,7 @@ def build_report(measured: Measured) -> str:
     --------
     >>> from pairlearn.estimators import PairClassifier
     >>> from pairlearn.reporting import measure
-    >>> from pairlearn.simulation import simulate
+    >>> from pairlearn.data.simulation import simulate
     >>> data = simulate(pairs=120)
     >>> ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
     >>> model = PairClassifier(model="linear", epochs=5, random_state=0).fit(ends, labels)

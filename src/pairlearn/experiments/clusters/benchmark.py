@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
-from pairlearn.datasets import Dataset, as_features, as_images, split_indices
+from pairlearn.data import Dataset, as_features, as_images, split_indices
+from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.experiments.spec import Run
 from pairlearn.risks import make_risk
-from pairlearn.sampling import sample_pairs, subset_at_prior
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 
 __all__ = ["Benchmark", "Checkpoints", "Inputs", "train_annotator_batch", "train_fleet"]
@@ -46,7 +46,7 @@ class Benchmark:
 
     Examples
     --------
-    >>> from pairlearn.datasets import load
+    >>> from pairlearn.data import load
     >>> benchmark = Benchmark(load("digits"), "mlp", "cpu", "float32")
     >>> run = Run(dataset="digits", prior=0.2, seed=0, method="likelihood-abs",
     ...           pairs=300, epochs=10, batch_size=32)

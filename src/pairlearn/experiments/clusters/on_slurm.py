@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from pairlearn.atomic import replacing
-from pairlearn.datasets import Dataset, DatasetSpec
+from pairlearn.data import Dataset, DatasetSpec
 from pairlearn.experiments.clusters.benchmark import AnnotatorKey, Benchmark, Inputs
 from pairlearn.experiments.clusters.interface import (
     LOSSES,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from pairlearn.data.sampling import stream
 from pairlearn.experiments.theory.numbers import Row, rounded
 from pairlearn.experiments.theory.panels import row_of_panels
 from pairlearn.experiments.theory.two_gaussians import DELTA, ESTIMATORS, TwoGaussians
 from pairlearn.risks import make_risk
-from pairlearn.sampling import stream
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from pairlearn.data.sampling import stream
 from pairlearn.experiments.theory.numbers import Floats, Row, logit, normal_shape, rounded, sigmoid
 from pairlearn.experiments.theory.panels import row_of_panels
 from pairlearn.labels import PairLabels
 from pairlearn.prior import estimate_prior
-from pairlearn.sampling import stream
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 
 if TYPE_CHECKING:

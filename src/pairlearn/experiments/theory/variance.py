@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from pairlearn.data.sampling import stream
 from pairlearn.experiments.theory.numbers import Floats, Row, rounded
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
@@ -21,7 +22,6 @@ from pairlearn.risks import (
     contract,
     pair_moments,
 )
-from pairlearn.sampling import stream
 
 __all__ = ["SmallWorld", "beta_rows", "lambda_rows", "member_rows", "plane_rows"]
 

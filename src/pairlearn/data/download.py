@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.datasets.errors import DatasetCorruptError, DownloadFailedError, missing_extra
-from pairlearn.datasets.progress import Progress
-from pairlearn.datasets.registry import DatasetSpec, OpenML, ScikitLearn
+from pairlearn.data.errors import DatasetCorruptError, DownloadFailedError, missing_extra
+from pairlearn.data.progress import Progress
+from pairlearn.data.registry import DatasetSpec, OpenML, ScikitLearn
 
 _TIMEOUT_SECONDS = 60
 _CHUNK_BYTES = 1 << 18
@@ -79,7 +79,7 @@ def fetch_openml_arrays(spec: DatasetSpec, source: OpenML) -> dict[str, NDArray[
     Returns
     -------
     dict of str to ndarray
-        As described by :func:`pairlearn.datasets.layout.from_arrays`.
+        As described by :func:`pairlearn.data.layout.from_arrays`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def fetch_openml_arrays(spec: DatasetSpec, source: OpenML) -> dict[str, NDArray[
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> spec = get_spec("letter")
     >>> fetch_openml_arrays(spec, spec.source)["x"].shape  # doctest: +SKIP
     (20000, 16)

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.datasets.errors import DatasetCorruptError, missing_extra
-from pairlearn.datasets.registry import DatasetSpec
-from pairlearn.datasets.storage import read_npz
+from pairlearn.data.errors import DatasetCorruptError, missing_extra
+from pairlearn.data.registry import DatasetSpec
+from pairlearn.data.storage import read_npz
 
 _SIDE = 10
 _KEYS = ("sheets", "offsets", "y")
@@ -40,7 +40,7 @@ def sheet_paths(spec: DatasetSpec, folder: Path) -> tuple[Path, Path, Path]:
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> [path.name for path in sheet_paths(get_spec("cifar10"), Path("."))]
     ['cifar10-train-1.webp.npz', 'cifar10-train-2.webp.npz', 'cifar10-test.webp.npz']
     """
@@ -72,7 +72,7 @@ def read_sheets(spec: DatasetSpec, folder: Path) -> dict[str, NDArray[np.generic
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> read_sheets(get_spec("cifar10"), Path("no such folder"))
     Traceback (most recent call last):
     FileNotFoundError: ...

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.datasets.digests import canonical_order
-from pairlearn.datasets.registry import DatasetSpec
+from pairlearn.data.digests import canonical_order
+from pairlearn.data.registry import DatasetSpec
 
 # Keeps this stream of random numbers apart from others started from the same seed.
 _SPLIT_STREAM = int.from_bytes(b"split", "big")
@@ -32,7 +32,7 @@ class Dataset:
 
     Examples
     --------
-    >>> from pairlearn.datasets import load
+    >>> from pairlearn.data import load
     >>> load("digits")
     <Dataset digits: 1797 instances of shape (64,), 10 classes>
     """
@@ -82,7 +82,7 @@ class Split:
 
     Examples
     --------
-    >>> from pairlearn.datasets import load
+    >>> from pairlearn.data import load
     >>> part = split(load("digits"), seed=0)
     >>> part.x_train.shape, part.x_test.shape
     ((1436, 64), (361, 64))
@@ -121,7 +121,7 @@ def split(dataset: Dataset, seed: int) -> Split:
 
     Examples
     --------
-    >>> from pairlearn.datasets import load
+    >>> from pairlearn.data import load
     >>> digits = load("digits")
     >>> first, again, other = (split(digits, seed) for seed in (0, 0, 1))
     >>> bool((first.x_test == again.x_test).all()), bool((first.x_test == other.x_test).all())
@@ -151,7 +151,7 @@ def split_indices(
 
     Examples
     --------
-    >>> from pairlearn.datasets import load
+    >>> from pairlearn.data import load
     >>> train, test = split_indices(load("digits"), seed=0)
     >>> len(train), len(test), len(set(train) & set(test))
     (1436, 361, 0)
@@ -195,7 +195,7 @@ def as_features(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     Examples
     --------
     >>> import numpy as np
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> features = as_features(np.full((2, 28, 28), 255, np.uint8), get_spec("mnist"))
     >>> features.shape, features.dtype.name, float(features.max())
     ((2, 784), 'float32', 1.0)
@@ -223,7 +223,7 @@ def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     Examples
     --------
     >>> import numpy as np
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> as_images(np.zeros((2, 32, 32, 3), np.uint8), get_spec("cifar10")).shape
     (2, 3, 32, 32)
     """

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.datasets.digests import file_digest
-from pairlearn.datasets.errors import DatasetCorruptError
+from pairlearn.data.digests import file_digest
+from pairlearn.data.errors import DatasetCorruptError
 
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 

@@ -6,15 +6,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pairlearn.datasets.archive import read_archive
-from pairlearn.datasets.dataset import Dataset
-from pairlearn.datasets.download import bundled_arrays, fetch_file, fetch_openml_arrays
-from pairlearn.datasets.errors import DatasetNotFoundError, DownloadFailedError
-from pairlearn.datasets.folders import cache_folder, data_folder
-from pairlearn.datasets.layout import describe_layout, from_arrays, read_folder, to_arrays
-from pairlearn.datasets.progress import Progress, reporting
-from pairlearn.datasets.registry import DatasetSpec, ImageArchive, OpenML, ScikitLearn, get_spec
-from pairlearn.datasets.storage import write_npz_atomically
+from pairlearn.data.archive import read_archive
+from pairlearn.data.dataset import Dataset
+from pairlearn.data.download import bundled_arrays, fetch_file, fetch_openml_arrays
+from pairlearn.data.errors import DatasetNotFoundError, DownloadFailedError
+from pairlearn.data.folders import cache_folder, data_folder
+from pairlearn.data.layout import describe_layout, from_arrays, read_folder, to_arrays
+from pairlearn.data.progress import Progress, reporting
+from pairlearn.data.registry import DatasetSpec, ImageArchive, OpenML, ScikitLearn, get_spec
+from pairlearn.data.storage import write_npz_atomically
 
 
 def load(

@@ -17,8 +17,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.datasets.errors import DatasetCorruptError, missing_extra
-from pairlearn.datasets.registry import DatasetSpec
+from pairlearn.data.errors import DatasetCorruptError, missing_extra
+from pairlearn.data.registry import DatasetSpec
 
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif"})
 _LARGEST_IMAGE = 1 << 26
@@ -52,7 +52,7 @@ def read_archive(spec: DatasetSpec, path: Path) -> dict[str, NDArray[np.generic]
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> read_archive(get_spec("pmu-ud"), Path("no such file.zip"))
     Traceback (most recent call last):
     FileNotFoundError: ...

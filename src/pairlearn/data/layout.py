@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.datasets.archive import read_archive
-from pairlearn.datasets.dataset import Dataset
-from pairlearn.datasets.digests import content_digest
-from pairlearn.datasets.errors import DatasetCorruptError, DatasetNotFoundError
-from pairlearn.datasets.registry import DatasetSpec, ImageArchive
-from pairlearn.datasets.sheets import read_sheets, sheet_paths
-from pairlearn.datasets.storage import read_npz
+from pairlearn.data.archive import read_archive
+from pairlearn.data.dataset import Dataset
+from pairlearn.data.digests import content_digest
+from pairlearn.data.errors import DatasetCorruptError, DatasetNotFoundError
+from pairlearn.data.registry import DatasetSpec, ImageArchive
+from pairlearn.data.sheets import read_sheets, sheet_paths
+from pairlearn.data.storage import read_npz
 
 _PARTS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -33,7 +33,7 @@ def describe_layout(spec: DatasetSpec) -> str:
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> print(describe_layout(get_spec("letter")))
     letter.npz with the uint8 arrays x (20000, 16), y (20000,)
     """
@@ -61,7 +61,7 @@ def to_arrays(dataset: Dataset) -> dict[str, NDArray[np.uint8]]:
 
     Examples
     --------
-    >>> from pairlearn.datasets import load
+    >>> from pairlearn.data import load
     >>> list(to_arrays(load("digits")))
     ['x', 'y']
     """
@@ -97,7 +97,7 @@ def from_arrays(
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec, load
+    >>> from pairlearn.data import get_spec, load
     >>> arrays = to_arrays(load("digits"))
     >>> from_arrays(get_spec("digits"), arrays, origin="memory").x.shape
     (1797, 64)
@@ -123,7 +123,7 @@ def from_arrays(
 def read_folder(spec: DatasetSpec, folder: Path) -> Dataset | None:
     """Read a data set from a folder, in whichever form it lies there.
 
-    The forms are ``NAME.npz``; WebP sheets (see :mod:`pairlearn.datasets.sheets`); and,
+    The forms are ``NAME.npz``; WebP sheets (see :mod:`pairlearn.data.sheets`); and,
     where the data are published as an archive of images, that archive as ``NAME.zip``.
 
     Parameters
@@ -140,7 +140,7 @@ def read_folder(spec: DatasetSpec, folder: Path) -> Dataset | None:
 
     Examples
     --------
-    >>> from pairlearn.datasets import get_spec
+    >>> from pairlearn.data import get_spec
     >>> read_folder(get_spec("mnist"), Path("no such folder")) is None
     True
     """

@@ -1,0 +1,25 @@
+"""The benchmarks: their descriptions, their data, and their binary tasks.
+
+>>> from pairlearn.data import as_features, load, split
+>>> digits = load("digits")
+>>> part = split(digits, seed=0)
+>>> as_features(part.x_train, digits.spec).shape
+(1436, 64)
+"""
+
+from pairlearn.data.dataset import Dataset as Dataset
+from pairlearn.data.dataset import Split as Split
+from pairlearn.data.dataset import as_features as as_features
+from pairlearn.data.dataset import as_images as as_images
+from pairlearn.data.dataset import split as split
+from pairlearn.data.dataset import split_indices as split_indices
+from pairlearn.data.digests import content_digest as content_digest
+from pairlearn.data.errors import DatasetCorruptError as DatasetCorruptError
+from pairlearn.data.errors import DatasetNotFoundError as DatasetNotFoundError
+from pairlearn.data.folders import cache_folder as cache_folder
+from pairlearn.data.folders import data_folder as data_folder
+from pairlearn.data.loading import load as load
+from pairlearn.data.registry import SPECS as SPECS
+from pairlearn.data.registry import DatasetSpec as DatasetSpec
+from pairlearn.data.registry import get_spec as get_spec
+from pairlearn.data.storage import write_npz_atomically as write_npz_atomically

@@ -1,0 +1,385 @@
+"""Tables of judged pairs whose truth is known, to try things out on.
+
+Instances come from two Gaussians or two moons, whose posteriors are exact, or from data
+that come with scikit-learn (digits, even against odd; breast cancer, malignant against
+benign), whose posteriors are those of a cross-fitted logistic regression. Pairs are
+judged by annotators who know the posteriors and write them down with noise. What follows
+from a seed is the same on every machine up to rounding, except for the regressions.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.atomic import replacing
+from pairlearn.data.sampling import normal, permutation, stream
+from pairlearn.labels import PairLabels
+from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+
+__all__ = ["Distribution", "Simulation", "simulate"]
+
+Distribution = Literal["gaussians", "moons", "digits", "breast-cancer"]
+OVERLAP = 0.05
+"""Error of the best classifier at a balanced prior, where nothing else is said."""
+LARGEST_OVERLAP = {"gaussians": 0.45, "moons": 0.3}
+_INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
+"""Of the regressions, by the least cross-validated log loss: those are calibrated best."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Items, judged pairs and the truth about the items.
+
+    Attributes
+    ----------
+    items : ItemTable
+        Instances with ids 0, 1, ….
+    pairs : PairTable
+        Judgements.
+    positive : array of bool
+        True classes of the items: for checking, not for learning.
+    posterior : array of float
+        P(y = +1 | x) of the items at the prior of the simulation.
+    """
+
+    items: ItemTable
+    pairs: PairTable
+    positive: NDArray[np.bool_]
+    posterior: Floats
+
+    def write(
+        self, folder: str | os.PathLike[str], format: Literal["csv", "parquet"] = "csv"
+    ) -> list[Path]:
+        """Write items, pairs and truth.csv (id, class of +1 or −1, posterior) to a folder.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in simulate(pairs=5).write(folder)]
+        ['items.csv', 'pairs.csv', 'truth.csv']
+        """
+        if format not in ("csv", "parquet"):
+            raise ValueError(f"format must be 'csv' or 'parquet'; got {format!r}")
+        items, pairs = (Path(folder, f"{name}.{format}") for name in ("items", "pairs"))
+        truth = Path(folder, "truth.csv")
+        truth.parent.mkdir(parents=True, exist_ok=True)
+        write_items(self.items, items)
+        write_pairs(self.pairs, pairs)
+        with replacing(truth) as part, part.open("w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file)
+            rows.writerow(["id", "class", "posterior"])
+            classes = np.where(self.positive, 1, -1).tolist()
+            rows.writerows(
+                zip(self.items.ids.tolist(), classes, self.posterior.tolist(), strict=True)
+            )
+        return [items, pairs, truth]
+
+
+def simulate(
+    distribution: Distribution = "gaussians",
+    *,
+    pairs: int = 1000,
+    prior: float = 0.3,
+    items: int | None = None,
+    annotators: int = 1,
+    noise: float = 0.0,
+    missing: float = 0.0,
+    preference: float = 0.0,
+    repeated: float = 0.0,
+    annotator_prior: float | None = None,
+    overlap: float | None = None,
+    seed: int = 0,
+) -> Simulation:
+    """Simulate items and judged pairs.
+
+    Parameters
+    ----------
+    distribution : {"gaussians", "moons", "digits", "breast-cancer"}
+        Where the items come from.
+    pairs : int
+        Pairs to judge.
+    prior : float
+        Share π₊ of positive items.
+    items : int, optional
+        Number of items, 2 · `pairs` if not given (or all that a data set has at the
+        prior, if those are fewer). With more some are in no pair; with fewer they recur.
+    annotators : int
+        Each judgement is by one of them, at random.
+    noise : float
+        σ: every judgement is multiplied by a draw from N(1, σ²) and clipped to its range.
+    missing : float
+        Share of judgements that lack the similarity or the difference.
+    preference : float
+        Share of judgements that only say which of the two is the more positive.
+    repeated : float
+        Share of pairs that a second annotator judges too.
+    annotator_prior : float, optional
+        The annotators judge by a population with this prior; by `prior` if not given.
+    overlap : float, optional
+        Error of the best classifier at a balanced prior (gaussians and moons), 0.05 if
+        not given.
+    seed : int
+        Everything random follows from it.
+
+    Examples
+    --------
+    >>> made = simulate("moons", pairs=100, prior=0.2, missing=0.5)
+    >>> len(made.items), len(made.pairs), int(made.positive.sum())
+    (200, 100, 40)
+    >>> int(np.isnan(made.pairs.similarity).sum()), int(np.isnan(made.pairs.difference).sum())
+    (25, 25)
+    """
+    _check(distribution, pairs, items, annotators, seed)
+    for name, share in (("prior", prior), ("annotator_prior", annotator_prior)):
+        if share is not None and not 0 < share < 1:
+            raise ValueError(f"{name} must lie in (0, 1); got {share:g}")
+    for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
+        if not 0 <= share <= 1:
+            raise ValueError(f"{name} must lie in [0, 1]; got {share:g}")
+    if missing + preference > 1:
+        raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
+    if not 0 <= noise < math.inf:
+        raise ValueError(f"noise must be a finite number of at least 0; got {noise:g}")
+    if repeated and annotators < 2:
+        raise ValueError(f"repeated is {repeated:g}: a second judgement needs two annotators")
+    drawn = _draw_items(distribution, pairs, prior, items, overlap, seed)
+    judged = prior if annotator_prior is None else annotator_prior
+    told = _sigmoid(drawn.evidence + math.log(judged / (1 - judged)))
+    table = _judge(
+        told, pairs, seed, annotators=annotators, noise=noise, missing=missing,
+        preference=preference, repeated=repeated,
+    )  # fmt: skip
+    ids = np.arange(len(drawn.positive))
+    posterior = _sigmoid(drawn.evidence + math.log(prior / (1 - prior)))
+    found = ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names))
+    return Simulation(found, table, drawn.positive, posterior)
+
+
+class _Items(NamedTuple):
+    """Instances with their classes and log P(x | +) − log P(x | −)."""
+
+    features: NDArray[Any]
+    names: list[str]
+    positive: NDArray[np.bool_]
+    evidence: Floats
+
+
+def _check(distribution: str, pairs: int, items: int | None, annotators: int, seed: int) -> None:
+    if distribution not in get_args(Distribution):
+        known = ", ".join(get_args(Distribution))
+        raise ValueError(f"distribution must be one of {known}; got {distribution!r}")
+    for name, number, least in (
+        ("pairs", pairs, 1),
+        ("annotators", annotators, 1),
+        ("seed", seed, 0),
+    ):
+        if number < least:
+            raise ValueError(f"{name} must be at least {least}; got {number}")
+    if items is not None and items < 2:
+        raise ValueError(f"items must be at least 2; got {items}")
+
+
+# ---- items ------------------------------------------------------------------------------------
+
+
+def _draw_items(
+    distribution: Distribution,
+    pairs: int,
+    prior: float,
+    items: int | None,
+    overlap: float | None,
+    seed: int,
+) -> _Items:
+    if distribution in ("digits", "breast-cancer"):
+        if overlap is not None:
+            raise ValueError(f"overlap is what it is in {distribution}: leave it out")
+        return _from_data_set(distribution, pairs, prior, items, seed)
+    count = 2 * pairs if items is None else items
+    positive = np.arange(count) < int(count * prior + 1e-9)
+    positive = positive[permutation(stream(seed, "classes"), count)]
+    error = OVERLAP if overlap is None else overlap
+    if not 0 < error <= LARGEST_OVERLAP[distribution]:
+        raise ValueError(
+            f"overlap must lie in (0, {LARGEST_OVERLAP[distribution]:g}] for {distribution}; "
+            f"got {error:g}"
+        )
+    draws = normal(stream(seed, "features"), 2 * count).reshape(count, 2)
+    if distribution == "gaussians":
+        # The best classifier errs in Φ(−d/2) of cases at distance d.
+        distance = -2 * NormalDist().inv_cdf(error)
+        draws[:, 0] += distance * (positive - 0.5)
+        return _Items(draws, ["x1", "x2"], positive, distance * draws[:, 0])
+    sigma = _moon_noise(error)
+    angle = math.pi * _uniform(stream(seed, "angles"), count)
+    points = np.where(positive[:, None], _arc(angle, 1), _arc(angle, 0)) + sigma * draws
+    return _Items(points, ["x1", "x2"], positive, _moon_evidence(points, sigma))
+
+
+def _arc(angle: Floats, moon: int) -> Floats:
+    """Points of the upper (0) or of the lower (1) moon."""
+    turn = 1 - 2 * moon
+    return np.stack([moon + turn * np.cos(angle), 0.5 * moon + turn * np.sin(angle)], axis=-1)
+
+
+def _moon_evidence(points: Floats, sigma: float) -> Floats:
+    """Log P(x | lower moon) − log P(x | upper moon), by the midpoint rule along the arcs."""
+    angles = (np.arange(120) + 0.5) * math.pi / 120
+    result = np.empty(len(points))
+    for start in range(0, len(points), 8192):
+        part = points[start : start + 8192]
+        logs = []
+        for moon in (1, 0):
+            squares = ((part[:, None] - _arc(angles, moon)) ** 2).sum(-1) / (2 * sigma**2)
+            least = squares.min(axis=1)
+            logs.append(np.log(np.exp(least[:, None] - squares).sum(axis=1)) - least)
+        result[start : start + 8192] = logs[0] - logs[1]
+    return result
+
+
+@cache
+def _moon_noise(overlap: float) -> float:
+    """The σ at which the best classifier errs in this share of cases, at a balanced prior."""
+    probabilities = (np.arange(10) + 0.5) / 10
+    steps = np.array([NormalDist().inv_cdf(p) for p in probabilities])
+    cross = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    arc = _arc((np.arange(24) + 0.5) * math.pi / 24, 0)
+    low, high = 0.05, 1.5
+    for _ in range(14):
+        middle = (low + high) / 2
+        # By symmetry both moons err alike: one of them will do.
+        points = (arc[:, None] + middle * cross).reshape(-1, 2)
+        error = float((_moon_evidence(points, middle) > 0).mean())
+        low, high = (middle, high) if error < overlap else (low, middle)
+    return high
+
+
+def _from_data_set(name: str, pairs: int, prior: float, items: int | None, seed: int) -> _Items:
+    features, names, positive = _load(name)
+    available = int(min(positive.sum() / prior, (~positive).sum() / (1 - prior)) + 1e-9)
+    count = min(2 * pairs, available) if items is None else items
+    n_positive = int(count * prior + 1e-9)
+    rows = []
+    rng = stream(seed, "items")
+    for members, wanted, side in (
+        (np.flatnonzero(positive), n_positive, "positive"),
+        (np.flatnonzero(~positive), count - n_positive, "negative"),
+    ):
+        if wanted > len(members):
+            raise ValueError(
+                f"{count} items at prior {prior:g} need {wanted} {side} ones, and {name} has "
+                f"{len(members)}: ask for at most {available} items"
+            )
+        rows.append(members[permutation(rng, len(members))[:wanted]])
+    chosen = np.concatenate(rows)[permutation(rng, count)]
+    evidence = _cross_fitted_evidence(features, positive, _INVERSE_PENALTY[name])
+    return _Items(features[chosen], names, positive[chosen], evidence[chosen])
+
+
+def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:
+    try:
+        from sklearn.datasets import load_breast_cancer, load_digits
+    except ImportError:
+        raise ImportError(f'{name} needs scikit-learn: pip install "pairlearn[data]"') from None
+    if name == "digits":
+        digits = load_digits()
+        return digits.data, [f"pixel_{i}" for i in range(64)], digits.target % 2 == 0
+    cancer = load_breast_cancer()
+    return cancer.data, [str(n).replace(" ", "_") for n in cancer.feature_names], cancer.target == 0
+
+
+def _cross_fitted_evidence(features: Floats, positive: NDArray[np.bool_], c: float) -> Floats:
+    """Log-odds by models that did not see the instance, less those of the whole set."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=2000))
+    log_odds = cross_val_predict(model, features, positive, cv=5, method="decision_function")
+    share = float(positive.mean())
+    return np.asarray(log_odds, dtype=np.float64) - math.log(share / (1 - share))
+
+
+# ---- judgements -------------------------------------------------------------------------------
+
+
+def _judge(
+    posterior: Floats,
+    pairs: int,
+    seed: int,
+    *,
+    annotators: int,
+    noise: float,
+    missing: float,
+    preference: float,
+    repeated: float,
+) -> PairTable:
+    ends = _pair_up(len(posterior), pairs, seed)
+    who = permutation(stream(seed, "annotators"), pairs) % annotators
+    again = permutation(stream(seed, "repeated"), pairs)[: round(repeated * pairs)]
+    others = 1 + permutation(stream(seed, "second annotators"), len(again)) % max(annotators - 1, 1)
+    ends = np.concatenate([ends, ends[again]])
+    who = np.concatenate([who, (who[again] + others) % annotators])
+    n = len(ends)
+    labels = PairLabels.from_posteriors(posterior[ends[:, 0]], posterior[ends[:, 1]])
+    factors = 1 + noise * normal(stream(seed, "label noise"), 2 * n).reshape(2, n)
+    similarity = np.clip(labels.similarity * factors[0], 0, 1)
+    difference = np.clip(labels.difference * factors[1], -1, 1)
+    order = permutation(stream(seed, "kinds"), n)
+    ranked, partial = np.split(order[: round(preference * n) + round(missing * n)],
+                               [round(preference * n)])  # fmt: skip
+    choice = np.zeros(n, np.int8)
+    choice[ranked] = np.where(difference[ranked] < 0, -1, 1)
+    similarity[ranked] = difference[ranked] = np.nan
+    similarity[partial[::2]] = np.nan
+    difference[partial[1::2]] = np.nan
+    return PairTable(
+        ends[:, 0],
+        ends[:, 1],
+        similarity,
+        difference,
+        preference=choice if preference else None,
+        annotator=np.array([f"annotator-{k + 1}" for k in who]) if annotators > 1 else None,
+    )
+
+
+def _pair_up(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
+    """Distinct pairs of distinct items, in rounds in which every item is used about once."""
+    possible = items * (items - 1) // 2
+    if pairs > possible:
+        raise ValueError(f"{items} items make {possible} pairs: ask for no more, or more items")
+    rng = stream(seed, "pairs")
+    if 2 * pairs > possible:  # rounds would mostly meet pairs that were drawn before
+        every = np.stack(np.triu_indices(items, 1), axis=1)[permutation(rng, possible)[:pairs]]
+        turned = permutation(rng, pairs) % 2 == 0
+        return np.where(turned[:, None], every[:, ::-1], every)
+    made = np.empty((0, 2), np.int64)
+    while len(made) < pairs:
+        rounds = -(-(pairs - len(made)) // (items // 2))
+        more = [permutation(rng, items)[: items // 2 * 2].reshape(-1, 2) for _ in range(rounds)]
+        made = np.concatenate([made, *more])
+        key = made.min(axis=1) * items + made.max(axis=1)
+        made = made[np.sort(np.unique(key, return_index=True)[1])]
+    return made[:pairs]
+
+
+def _uniform(rng: np.random.Generator, n: int) -> Floats:
+    bits = rng.bit_generator.random_raw(n) >> np.uint64(11)
+    draws: Floats = bits.astype(np.float64) * 2.0**-53
+    return draws
+
+
+def _sigmoid(z: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(z, -700, 700)))
