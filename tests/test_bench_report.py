@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pairlearn.cli.bench_report import report as command
+from pairlearn.cli.bench import report as command
 from pairlearn.experiments import GRIDS, Record, Run, RunStore, Selection, StoreError
 from pairlearn.experiments.export import write_parquet
 from pairlearn.experiments.published import published_accuracy, published_robustness

@@ -138,7 +138,7 @@ def test_an_error_in_an_import_is_told_as_it_is(
 def test_a_missing_package_is_named(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pairlearn.cli.models.find_spec", lambda name: None)
+    monkeypatch.setattr("pairlearn.cli.refusals.find_spec", lambda name: None)
     result = run(*files)
     assert result.exit_code == 2
     assert 'scikit-learn is needed: pip install "pairlearn[estimators]"' in result.stderr

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from model_folders import fitted, plain, probability, run, simulated
-from pairlearn.cli import bars
+from pairlearn import progress as bars
 from pairlearn.cli.predict import rows_in
 from pairlearn.data.simulation import Simulation
 from pairlearn.estimators import PairClassifier, predict_file, streaming

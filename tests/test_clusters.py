@@ -85,12 +85,12 @@ def test_the_command_refuses_in_one_line(tmp_path, monkeypatch):
     base = ["run", "accuracy", "--datasets", "digits", "--seeds", "1"]
     done = CliRunner().invoke(bench.app, [*base, "--cluster", "mesos"])
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: cluster 'mesos' is unknown; choose local")
+    assert done.stderr.startswith("pairlearn bench run: cluster 'mesos' is unknown; choose local")
     done = CliRunner().invoke(bench.app, [*base, "--cluster-option", "x=1"])
     assert "cluster option 'x' is unknown to local" in done.stderr
     done = CliRunner().invoke(bench.app, [*base, "--cluster", "ray:127.0.0.1:1"])
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: no Ray cluster answers at '127.0.0.1:1'")
+    assert done.stderr.startswith("pairlearn bench run: no Ray cluster answers at '127.0.0.1:1'")
     assert not list(tmp_path.rglob("*.jobs"))
 
 

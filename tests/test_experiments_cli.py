@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pairlearn
+from pairlearn import progress as bars
 from pairlearn.cli import bench, bench_run
 from pairlearn.data import DatasetNotFoundError
 from pairlearn.experiments import GRIDS, Method, Run, RunStore, published_accuracy
@@ -116,7 +117,7 @@ def test_run_keeps_what_was_finished_before_a_failure(
     monkeypatch.setattr("pairlearn.experiments.execute.execute", execute)
     done = call("run", *MNIST)
     assert done.exit_code == 2
-    assert "error: put letter.npz into the data folder" in done.stderr
+    assert "bench run: put letter.npz into the data folder" in done.stderr
     assert len(RunStore("runs/accuracy.jsonl")) == 1
 
 
@@ -258,14 +259,14 @@ def test_bad_requests_have_a_clear_message_and_exit_code_two(
 def test_progress_bar_only_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with bench_run._progress_bar() as progress:
+    with bars.bar("training") as progress:
         assert progress is None
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with bench_run._progress_bar() as progress:
+    with bars.bar("training") as progress:
         assert progress is not None
         progress(1, 2, "mnist")
     assert capsys.readouterr().out == ""
 
 
 def test_names_are_those_of_the_grids() -> None:
-    assert [name.value for name in bench.GridName] == list(GRIDS)
+    assert [name.value for name in bench_run.GridName] == list(GRIDS)

@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from pairlearn import make_risk
-from pairlearn.cli.theory import theory
+from pairlearn.cli.bench import theory
 from pairlearn.experiments.theory import (
     FULL,
     QUICK,
@@ -330,11 +330,11 @@ def test_command_explains_what_it_cannot_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("pairlearn.cli.theory.compute_theory", lambda *_, **__: quick)
+    monkeypatch.setattr("pairlearn.experiments.theory.compute_theory", lambda *_, **__: quick)
     (tmp_path / "file").write_text("in the way")
     done = call("--out", str(tmp_path / "file"), "--quick")
     assert done.exit_code == 2
-    assert "error: " in done.output and "Traceback" not in done.output
+    assert "bench theory: " in done.output and "Traceback" not in done.output
     assert call("--seed", "-1").exit_code == 2
     done = call("--out", str(tmp_path / "fine"))
     assert done.exit_code == 0

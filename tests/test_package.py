@@ -21,11 +21,65 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path(pairlearn.__file__).parent
 
 
+def loaded_after(code: str, *names: str) -> list[str]:
+    """Which of these modules a fresh interpreter has after some code."""
+    code = f"import sys\n{code}\nprint('loaded', *[m for m in {names!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return out.stdout.splitlines()[-1].split()[1:]
+
+
 def test_import_is_light() -> None:
     heavy = ("sklearn", "matplotlib", "pyarrow", "typer", "rich", "PIL", "pandas")
-    code = f"import sys, pairlearn; print([m for m in {heavy!r} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    every = "from pairlearn import PairLabels, estimate_prior, evaluate, make_risk"
+    assert loaded_after("import pairlearn", "torch", "numpy", *heavy) == []
+    assert loaded_after(every, "torch", *heavy) == ["torch"]
+
+
+def test_public_names_are_found() -> None:
+    assert set(pairlearn.__all__) <= set(dir(pairlearn))
+    for name in pairlearn.__all__:
+        assert getattr(pairlearn, name).__name__ == name
+    assert pairlearn.risks.make_risk is pairlearn.make_risk
+    with pytest.raises(AttributeError, match="no attribute 'make_rsik'"):
+        _ = pairlearn.make_rsik
+    with pytest.raises(ImportError, match="make_rsik"):
+        exec("from pairlearn import make_rsik")
+
+
+@pytest.mark.parametrize(
+    "command", ["", "check", "fit", "evaluate", "annotate", "bench", "bench run"]
+)
+def test_help_imports_nothing_heavy(command: str) -> None:
+    code = f"""
+from pairlearn.cli import app
+try:
+    app([*{command.split()!r}, "--help"])
+except SystemExit as done:
+    assert not done.code"""
+    heavy = ("torch", "numpy", "sklearn", "pyarrow", "matplotlib", "starlette", "PIL", "pandas")
+    assert loaded_after(code, *heavy) == []
+
+
+def test_annotating_and_checking_need_no_torch(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("left,right,similarity,difference\n1,2,0.9,0.05\n2,3,0.2,-0.7\n")
+    items = tmp_path / "items.csv"
+    items.write_text("id,x\n1,0.1\n2,0.2\n3,0.9\n")
+    project = tmp_path / "project"
+    for arguments in (
+        ["annotate", "init", str(project), str(items), "--pairs", "2", "--annotators", "ann"],
+        ["annotate", "import", str(project), str(pairs), "--annotator", "bob"],
+        ["annotate", "status", str(project)],
+        ["annotate", "export", str(project), str(tmp_path / "out.csv")],
+        ["check", str(pairs), "--quiet"],
+    ):
+        code = f"""
+from pairlearn.cli import app
+try:
+    app({arguments!r})
+except SystemExit as done:
+    assert done.code in (0, 1), done.code"""
+        assert loaded_after(code, "torch", "sklearn", "matplotlib") == [], arguments
 
 
 def test_readme_example_learns() -> None:

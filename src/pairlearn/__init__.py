@@ -4,25 +4,25 @@ An annotator says two soft things about a pair (x, x'): how likely both are of t
 same class (similarity), and how much more likely x' is positive (difference).
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
-from pairlearn.labels import PairLabels
-from pairlearn.prior import PriorEstimate, estimate_prior
-from pairlearn.risks import (
-    ConfDiff,
-    Convex,
-    Mixed,
-    NonNegative,
-    PairLikelihood,
-    Sconf,
-    SconfConfDiff,
-    Supervised,
-    make_risk,
-)
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
+    from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
+    from pairlearn.labels import PairLabels
+    from pairlearn.prior import PriorEstimate, estimate_prior
+    from pairlearn.risks import (
+        ConfDiff,
+        Convex,
+        Mixed,
+        NonNegative,
+        PairLikelihood,
+        Sconf,
+        SconfConfDiff,
+        Supervised,
+        make_risk,
+    )
 
 __version__ = "0.1.0"
 
@@ -45,11 +45,21 @@ __all__ = [
     "make_risk",
 ]
 
+_HOMES = ("labels", "prior", "risks", "evaluation", "estimators")
+"""Modules that the names above come from; the first ones take the least time to import."""
+
 
 def __getattr__(name: str) -> Any:
-    """`PairClassifier` needs scikit-learn, which is loaded when it is first asked for."""
-    if name == "PairClassifier":
-        from pairlearn.estimators import PairClassifier
-
-        return PairClassifier
+    """Import a public name, or one of its modules, when it is first asked for."""
+    if name in _HOMES:
+        return import_module(f"{__name__}.{name}")
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f"{__name__}.{home}")
+            if name in module.__all__:
+                return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_HOMES})

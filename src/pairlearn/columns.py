@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-__all__ = ["columns_of", "numbers", "weights_of"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["columns_of", "is_tensor", "numbers", "weights_of"]
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +45,11 @@ def weights_of(weight: Any, n: int) -> Floats:
 
 def numbers(values: Any) -> Floats:
     """Values as an array of float64, wherever they are."""
-    if isinstance(values, torch.Tensor):
+    if is_tensor(values):
         values = values.detach().double().cpu().numpy()
     return np.asarray(values, dtype=np.float64)
+
+
+def is_tensor(values: Any) -> TypeGuard[Tensor]:
+    """Whether values are a torch tensor, found out without importing torch."""
+    return isinstance(values, getattr(sys.modules.get("torch"), "Tensor", ()))

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+from pairlearn.columns import is_tensor
 
 __all__ = ["Dependence"]
 
@@ -48,7 +49,7 @@ class Dependence:
         """From the ids (n, 2) of both ends of each pair; None: all are distinct."""
         if items is None:
             return cls(n, None, None)
-        ids = items.detach().cpu().numpy() if isinstance(items, torch.Tensor) else np.asarray(items)
+        ids = items.detach().cpu().numpy() if is_tensor(items) else np.asarray(items)
         if ids.shape != (n, 2):
             raise ValueError(
                 f"items must have shape ({n}, 2), the ids of both ends; got {ids.shape}"

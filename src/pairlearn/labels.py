@@ -22,7 +22,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import torch
+
+from pairlearn.columns import is_tensor
 
 __all__ = ["PairLabels"]
 
@@ -98,7 +99,7 @@ class PairLabels:
     @classmethod
     def from_array(cls, array: Any, *, noisy: bool = False) -> PairLabels:
         """Read an (n, 2) array whose columns are similarity and difference."""
-        if not isinstance(array, torch.Tensor):
+        if not is_tensor(array):
             array = np.asarray(array)
         if array.ndim != 2 or array.shape[1] != 2:
             raise ValueError(
@@ -121,7 +122,9 @@ class PairLabels:
             raise ValueError("parts is empty: give at least one PairLabels")
         similarities = [part.similarity for part in parts]
         differences = [part.difference for part in parts]
-        if any(isinstance(column, torch.Tensor) for column in similarities):
+        if any(map(is_tensor, similarities)):
+            import torch
+
             similarities, differences = (
                 [torch.as_tensor(column) for column in columns]
                 for columns in (similarities, differences)
@@ -226,7 +229,7 @@ class PairLabels:
 
     def __repr__(self) -> str:
         def show(values: Any) -> str:
-            if isinstance(values, torch.Tensor):
+            if is_tensor(values):
                 values = values.detach().cpu().numpy()
             return np.array2string(values, threshold=6, precision=4)
 
@@ -238,20 +241,26 @@ class PairLabels:
 
 def _namespace(array: Any) -> ModuleType:
     """Either numpy or torch: the two share the function names used in this module."""
-    return torch if isinstance(array, torch.Tensor) else np
+    if not is_tensor(array):
+        return np
+    import torch
+
+    return torch
 
 
 def _columns(**given: Any) -> tuple[Any, Any]:
     """Two columns of one kind, float type and length; None becomes a column of NaN."""
-    tensors = [values for values in given.values() if isinstance(values, torch.Tensor)]
+    tensors = [values for values in given.values() if is_tensor(values)]
     columns = {name: _floats(name, values) for name, values in given.items() if values is not None}
     for name, values in columns.items():
         if values.ndim != 1:
             raise ValueError(f"{name} must have shape (n,); got {tuple(values.shape)}")
     if tensors:
+        import torch
+
         device = tensors[0].device
         columns = {n: torch.as_tensor(v, device=device) for n, v in columns.items()}
-    xp: ModuleType = torch if tensors else np
+    xp = _namespace(tensors[0] if tensors else None)
     sizes = {name: len(values) for name, values in columns.items()}
     if len(set(sizes.values())) > 1:
         (one, n), (two, m) = sizes.items()
@@ -269,8 +278,8 @@ def _columns(**given: Any) -> tuple[Any, Any]:
 
 def _floats(name: str, values: Any) -> Any:
     """Values as a float array: float32 or float64, in place where they already are."""
-    if isinstance(values, torch.Tensor):
-        half = values.dtype in (torch.float16, torch.bfloat16)
+    if is_tensor(values):
+        half = values.is_floating_point() and values.itemsize == 2
         return values.float() if half else values if values.is_floating_point() else values.double()
     try:
         array = np.asarray(values)

@@ -18,10 +18,9 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from pairlearn.columns import weights_of
+from pairlearn.columns import is_tensor, weights_of
 from pairlearn.dependence import Dependence
 
 __all__ = ["PriorEstimate", "estimate_prior"]
@@ -118,7 +117,7 @@ def _given_similarities(
     similarity: Any, weight: Any, items: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Dependence]:
     """The similarities that are given, their shares of the weight, and which share items."""
-    if isinstance(similarity, torch.Tensor):
+    if is_tensor(similarity):
         similarity = similarity.detach().double().cpu().numpy()
     try:
         s = np.asarray(similarity, dtype=np.float64)

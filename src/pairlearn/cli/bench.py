@@ -6,43 +6,20 @@ Exit codes: 0 all is well, 1 the comparison with the paper failed, 2 the request
 from __future__ import annotations
 
 import json
+import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairlearn.atomic import replacing
-from pairlearn.cli.bench_options import (
-    AnnotatorOption,
-    DatasetsOption,
-    EpochsOption,
-    GridArgument,
-    GridName,
-    JsonOption,
-    MethodsOption,
-    ModelOption,
-    PriorsOption,
-    SeedsOption,
-    StoreOption,
-    plain_errors,
-    runs_of,
-    store_of,
-)
-from pairlearn.cli.bench_report import report
-from pairlearn.cli.bench_run import run
-from pairlearn.cli.theory import theory
-from pairlearn.experiments.better import improvements
-from pairlearn.experiments.compare import compare_with_published
-from pairlearn.experiments.figure_files import save_figures
-from pairlearn.experiments.grids import GRIDS
-from pairlearn.experiments.published import PUBLISHED
-from pairlearn.experiments.render import aligned, to_csv, to_latex, to_markdown
-from pairlearn.experiments.reports import passes, report_data, report_text
-from pairlearn.experiments.results import result_rows
-from pairlearn.experiments.selection import Selection
-from pairlearn.experiments.summary import TEST_SUBSETS, Cell, dataset_title, summarize
-from pairlearn.experiments.tables import TABLES
+from pairlearn.cli.bench_run import Chosen, run
+from pairlearn.cli.options import ForceOption, JsonOption, SeedOption, with_options
+from pairlearn.cli.refusals import check_new_file, refusing
+from pairlearn.progress import bar
+
+if TYPE_CHECKING:
+    from pairlearn.experiments.summary import Cell
 
 __all__ = ["app"]
 
@@ -72,25 +49,15 @@ app.command()(run)
 
 
 @app.command()
-def status(
-    grid: GridArgument,
-    store: StoreOption = None,
-    datasets: DatasetsOption = None,
-    priors: PriorsOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    methods: MethodsOption = None,
-    model: ModelOption = None,
-    annotator: AnnotatorOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_options(Chosen)
+def status(chosen: Chosen, as_json: JsonOption = False) -> None:
     """How much of an experiment is finished."""
-    with plain_errors(ValueError):
-        selection = Selection.parse(
-            datasets, priors, seeds, methods, epochs=epochs, model=model, annotator=annotator
-        )
-        wanted = runs_of(selection.of(GRIDS[grid.value]))
-        finished = store_of(store, grid).finished()
+    from pairlearn.experiments.render import aligned
+    from pairlearn.experiments.summary import dataset_title
+
+    with refusing("bench status"):
+        wanted = chosen.runs()
+        finished = chosen.open_store().finished()
     counts = {
         name: {
             "finished": sum(run.dataset == name and run.key() in finished for run in wanted),
@@ -98,108 +65,83 @@ def status(
         }
         for name in dict.fromkeys(run.dataset for run in wanted)
     }
-    if as_json:
-        typer.echo(json.dumps(counts))
-    else:
-        rows = [
-            [dataset_title(name), str(count["finished"]), str(count["wanted"])]
-            for name, count in counts.items()
-        ]
-        typer.echo(aligned(["data set", "finished", "wanted"], rows))
+    rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
+    table = aligned(["data set", "finished", "wanted"], rows)
+    typer.echo(json.dumps(counts) if as_json else table)
 
 
 @app.command()
+@with_options(Chosen)
 def table(
-    grid: GridArgument,
-    store: StoreOption = None,
-    datasets: DatasetsOption = None,
-    priors: PriorsOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    methods: MethodsOption = None,
-    model: ModelOption = None,
-    annotator: AnnotatorOption = None,
+    chosen: Chosen,
     test_subset: SubsetOption = Subset.stratified,
     format: Annotated[TableFormat, typer.Option(help="How to write it.")] = TableFormat.markdown,
     out: Annotated[Path | None, typer.Option(help="File in place of the terminal.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Mean and standard deviation over seeds, laid out as in the paper."""
-    with plain_errors(ValueError):
-        selection = Selection.parse(
-            datasets, priors, seeds, methods, epochs=epochs, model=model, annotator=annotator
-        )
-        summaries = _summaries(selection, grid, store, test_subset)
-        rows = result_rows(grid.value, [cell for cells in summaries for cell in cells])
-        tables = [TABLES[grid.value](cells) for cells in summaries]
-    if as_json:
-        text = json.dumps(rows)
-    elif format is TableFormat.csv:
-        text = to_csv(rows).rstrip("\n")
-    else:
-        write = to_latex if format is TableFormat.latex else to_markdown
-        text = "\n\n".join(map(write, tables))
-    if out is None:
-        typer.echo(text)
-    else:
-        with plain_errors(OSError), replacing(out) as part:
-            part.write_text(f"{text}\n", encoding="utf-8")
+    from pairlearn.atomic import replacing
+    from pairlearn.experiments.render import to_csv, to_latex, to_markdown
+    from pairlearn.experiments.results import result_rows
+    from pairlearn.experiments.tables import TABLES
+
+    with refusing("bench table"):
+        summaries = _summaries(chosen, test_subset)
+        rows = result_rows(chosen.grid.value, [cell for cells in summaries for cell in cells])
+        if as_json:
+            text = json.dumps(rows)
+        elif format is TableFormat.csv:
+            text = to_csv(rows).rstrip("\n")
+        else:
+            write = to_latex if format is TableFormat.latex else to_markdown
+            text = "\n\n".join(write(TABLES[chosen.grid.value](cells)) for cells in summaries)
+        if out is None:
+            typer.echo(text)
+        else:
+            with replacing(out) as part:
+                part.write_text(f"{text}\n", encoding="utf-8")
 
 
 @app.command()
+@with_options(Chosen)
 def figure(
-    grid: GridArgument,
-    store: StoreOption = None,
-    datasets: DatasetsOption = None,
-    priors: PriorsOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    methods: MethodsOption = None,
-    model: ModelOption = None,
-    annotator: AnnotatorOption = None,
+    chosen: Chosen,
     test_subset: SubsetOption = Subset.stratified,
     out: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("figures"),
     formats: Annotated[str, typer.Option(help="Endings, separated by commas.")] = "png,svg",
     as_json: JsonOption = False,
 ) -> None:
     """Draw the figures of an experiment."""
-    if test_subset is Subset.both:
-        raise typer.BadParameter("a figure shows one test subset: paper or stratified")
-    with plain_errors(ValueError, OSError, ImportError):
-        selection = Selection.parse(
-            datasets, priors, seeds, methods, epochs=epochs, model=model, annotator=annotator
-        )
-        (cells,) = _summaries(selection, grid, store, test_subset)
-        files = save_figures(grid.value, cells, out, [kind.strip() for kind in formats.split(",")])
-    names = [str(file) for file in files]
+    from pairlearn.experiments.figure_files import save_figures
+
+    _one(test_subset, "a figure shows")
+    with refusing("bench figure"):
+        (cells,) = _summaries(chosen, test_subset)
+        kinds = [kind.strip() for kind in formats.split(",")]
+        names = list(map(str, save_figures(chosen.grid.value, cells, out, kinds)))
     typer.echo(json.dumps(names) if as_json else "\n".join(names))
 
 
 @app.command()
+@with_options(Chosen)
 def compare(
-    grid: GridArgument,
-    store: StoreOption = None,
-    datasets: DatasetsOption = None,
-    priors: PriorsOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    methods: MethodsOption = None,
-    model: ModelOption = None,
-    annotator: AnnotatorOption = None,
+    chosen: Chosen,
     test_subset: SubsetOption = Subset.paper,
     as_json: JsonOption = False,
 ) -> None:
     """Compare with the published tables cell by cell; exit code 1 if they disagree."""
-    if test_subset is Subset.both:
-        raise typer.BadParameter("a comparison is on one test subset: paper or stratified")
-    if grid.value not in PUBLISHED:
-        raise typer.BadParameter(f"published are {' and '.join(PUBLISHED)}, not {grid.value}")
-    published = PUBLISHED[grid.value]()
-    with plain_errors(ValueError):
-        selection = Selection.parse(
-            datasets, priors, seeds, methods, epochs=epochs, model=model, annotator=annotator
-        )
-        (cells,) = _summaries(selection, grid, store, test_subset)
+    from pairlearn.experiments.better import improvements
+    from pairlearn.experiments.compare import compare_with_published
+    from pairlearn.experiments.published import PUBLISHED
+    from pairlearn.experiments.reports import passes, report_data, report_text
+
+    _one(test_subset, "a comparison is on")
+    name = chosen.grid.value
+    if name not in PUBLISHED:
+        raise typer.BadParameter(f"published are {' and '.join(PUBLISHED)}, not {name}")
+    published = PUBLISHED[name]()
+    with refusing("bench compare"):
+        (cells,) = _summaries(chosen, test_subset)
         comparison = compare_with_published(cells, published)
         improved = improvements(cells, published)
         if not comparison.cells and not improved:
@@ -212,19 +154,88 @@ def compare(
         raise typer.Exit(1)
 
 
-app.command()(theory)
-app.command()(report)
+@app.command()
+def theory(
+    out: Annotated[Path, typer.Option(help="Folder of the tables and figures.")] = Path("theory"),
+    seed: SeedOption = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Few repetitions, in seconds.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Geometry of the labels, class prior, variances, and bounds beside measured errors."""
+    from pairlearn.experiments import theory as tables
+    from pairlearn.experiments.render import aligned
+
+    start = time.monotonic()
+    with refusing("bench theory", ImportError, OSError):
+        with bar("theory") as progress:
+            plan = tables.QUICK if quick else tables.FULL
+            made = tables.compute_theory(plan, seed=seed, progress=progress)
+        files = tables.save_theory(made, out)
+    summary = tables.summarize_theory(made)
+    if as_json:
+        seconds = round(time.monotonic() - start, 3)
+        report = {"files": list(map(str, files)), "seconds": seconds, "summary": summary}
+        typer.echo(json.dumps(report))
+    else:
+        rows = [[k, f"{v:,.0f}" if v >= 100 else f"{v:.3f}"] for k, v in summary.items()]
+        typer.echo(aligned(["what", "value"], rows))
+        typer.echo(f"\n{len(files)} files in {out}")
 
 
-def _summaries(
-    selection: Selection, grid: GridName, path: Path | None, test_subset: Subset
-) -> list[list[Cell]]:
+@app.command()
+def report(
+    out: Annotated[Path, typer.Argument(help="The page to write: .html.")],
+    store: Annotated[
+        list[Path] | None,
+        typer.Option(help="File of finished runs, .jsonl or .parquet, or a folder; repeatable."),
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of published results, with runs/*.parquet.")
+    ] = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one page with the paper's numbers and ours: tables, figures, what ran.
+
+    The page needs no network and nothing beside itself. Without --store and --results it is
+    made from the stores in the folder runs.
+
+    \b
+    Examples:
+      pairlearn bench report bench.html
+      pairlearn bench report bench.html --store runs/accuracy.jsonl --store runs/gamma.jsonl
+      pairlearn bench report bench.html --results results/
+
+    Exit codes: 0 written, 2 wrong request or unusable file.
+    """  # noqa: D301
+    with refusing("bench report"):
+        from pairlearn.experiments.report import build_report, read_sources
+        from pairlearn.pages import write_page
+
+        paths = [*(store or []), *([results] if results is not None else [])] or [Path("runs")]
+        check_new_file(out, "reports", (".html",), inputs=paths, force=force)
+        made = build_report(read_sources(paths))
+        size = write_page(out, made.page)
+    told: dict[str, Any] = {"path": str(out), "bytes": size, **made.to_dict()}
+    text = f"{out}: {made.runs:,} runs, {made.figures} figures, {size / 1e6:.1f} MB"
+    typer.echo(json.dumps(told) if as_json else text)
+
+
+def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
     """The cells on each test subset asked for; an error if there are none."""
-    store = store_of(path, grid)
-    records = selection.records(GRIDS[grid.value], store)
+    from pairlearn.experiments.grids import GRIDS
+    from pairlearn.experiments.summary import TEST_SUBSETS, summarize
+
+    store = chosen.open_store()
+    records = chosen.selection().records(GRIDS[chosen.grid.value], store)
     if not records:
         raise ValueError(
-            f"{store.path} has no such runs; `pairlearn bench run {grid.value}` makes them"
+            f"{store.path} has no such runs; `pairlearn bench run {chosen.grid.value}` makes them"
         )
-    both = test_subset is Subset.both
-    return [summarize(records, name) for name in TEST_SUBSETS if both or name == test_subset.value]
+    wanted = TEST_SUBSETS if test_subset is Subset.both else (test_subset.value,)
+    return [summarize(records, name) for name in TEST_SUBSETS if name in wanted]
+
+
+def _one(test_subset: Subset, what: str) -> None:
+    if test_subset is Subset.both:
+        raise typer.BadParameter(f"{what} one test subset: paper or stratified")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -14,36 +13,27 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.bench_options import (
-    AnnotatorOption,
-    DatasetsOption,
-    EpochsOption,
-    GridArgument,
-    JsonOption,
-    MethodsOption,
-    ModelOption,
-    PriorsOption,
-    SeedsOption,
-    StoreOption,
-    plain_errors,
-    runs_of,
-    store_of,
-)
-from pairlearn.data.errors import DatasetCorruptError, DatasetNotFoundError, DownloadFailedError
-from pairlearn.experiments.grids import GRIDS
-from pairlearn.experiments.records import StoreError
-from pairlearn.experiments.selection import Selection
-from pairlearn.experiments.spec import Run
-from pairlearn.experiments.store import RunStore
-from pairlearn.training import CheckpointError
+from pairlearn.cli.options import JsonOption, with_options
+from pairlearn.cli.refusals import refusing
+from pairlearn.progress import bar
 
 if TYPE_CHECKING:
     from pairlearn.experiments.clusters import Cluster
+    from pairlearn.experiments.selection import Selection
+    from pairlearn.experiments.spec import Run
+    from pairlearn.experiments.store import RunStore
     from pairlearn.training import Precision
 
-__all__ = ["run"]
+__all__ = ["Chosen", "GridName", "run"]
 
-Progress = Callable[[int, int, str], None]
+
+class GridName(StrEnum):
+    """The experiments."""
+
+    accuracy = "accuracy"
+    gamma = "gamma"
+    limited = "limited"
+    robustness = "robustness"
 
 
 class Device(StrEnum):
@@ -62,19 +52,63 @@ class PrecisionName(StrEnum):
     bf16 = "bf16"
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Runs of one experiment, and where they are kept: options of most commands."""
+
+    grid: Annotated[GridName, typer.Argument(help="The experiment.")]
+    store: Annotated[
+        Path | None, typer.Option(help="File of finished runs; runs/GRID.jsonl if not given.")
+    ] = None
+    datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas.")] = None
+    priors: Annotated[str | None, typer.Option(help="Class priors, separated by commas.")] = None
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2."),
+    ] = None
+    epochs: Annotated[int | None, typer.Option(help="Epochs of every training.")] = None
+    methods: Annotated[
+        str | None, typer.Option(help="Methods such as likelihood-abs, separated by commas.")
+    ] = None
+    model: Annotated[str | None, typer.Option(help="One of mlp, mlp-bn, linear, resnet34.")] = None
+    annotator: Annotated[str | None, typer.Option(help="One of paper, calibrated.")] = None
+
+    def selection(self) -> Selection:
+        """Which runs of the experiment."""
+        from pairlearn.experiments.selection import Selection
+
+        return Selection.parse(
+            self.datasets,
+            self.priors,
+            self.seeds,
+            self.methods,
+            epochs=self.epochs,
+            model=self.model,
+            annotator=self.annotator,
+        )
+
+    def runs(self) -> list[Run]:
+        """The runs themselves; an error if there are none."""
+        from pairlearn.experiments.grids import GRIDS
+
+        runs = self.selection().of(GRIDS[self.grid.value]).runs()
+        if not runs:
+            raise ValueError("nothing is chosen, or no method that is defined at a prior chosen")
+        return runs
+
+    def open_store(self) -> RunStore:
+        """Where finished runs are kept."""
+        from pairlearn.experiments.store import RunStore
+
+        return RunStore(self.store or Path("runs", f"{self.grid.value}.jsonl"))
+
+
+@with_options(Chosen)
 def run(
-    grid: GridArgument,
-    store: StoreOption = None,
+    chosen: Chosen,
     data: Annotated[
         Path | None, typer.Option(envvar="PAIRLEARN_DATA", help="Folder of data sets.")
     ] = None,
-    datasets: DatasetsOption = None,
-    priors: PriorsOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    methods: MethodsOption = None,
-    model: ModelOption = None,
-    annotator: AnnotatorOption = None,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.auto,
     precision: Annotated[
         PrecisionName, typer.Option(help="Of the matrix products.")
@@ -95,28 +129,17 @@ def run(
     """Train what is not in the store yet; stop it at any time and start it again."""
     from pairlearn.experiments.clusters import open_cluster
 
-    with plain_errors(ValueError):
-        selection = Selection.parse(
-            datasets, priors, seeds, methods, epochs=epochs, model=model, annotator=annotator
-        )
-        wanted = runs_of(selection.of(GRIDS[grid.value]))
-        kept = store_of(store, grid)
+    with refusing("bench run", ValueError):
+        wanted = chosen.runs()
+        kept = chosen.open_store()
         missing = kept.missing(wanted)
         trainer = open_cluster(cluster, cluster_option or (), kept.path.with_suffix(".jobs"))
     start = time.monotonic()
-    with plain_errors(*_TRAINING_ERRORS):
-        finished = _train(
-            missing,
-            wanted,
-            kept,
-            trainer,
-            data,
-            device.value,
-            precision.value,
-            checkpoint_seconds,
-        )
+    options = (data, device.value, precision.value, checkpoint_seconds)
+    with refusing("bench run", ImportError):
+        finished = _train(missing, wanted, kept, trainer, *options) if missing else 0
     report = {
-        "grid": grid.value,
+        "grid": chosen.grid.value,
         "store": str(kept.path),
         "wanted": len(wanted),
         "found": len(wanted) - len(missing),
@@ -125,17 +148,6 @@ def run(
     }
     text = "{finished} runs finished, {found} of {wanted} were there before: {store}"
     typer.echo(json.dumps(report) if as_json else text.format(**report))
-
-
-_TRAINING_ERRORS = (
-    StoreError,
-    CheckpointError,
-    DatasetNotFoundError,
-    DatasetCorruptError,
-    DownloadFailedError,
-    NotADirectoryError,
-    ImportError,
-)
 
 
 def _train(
@@ -149,14 +161,23 @@ def _train(
     checkpoint_seconds: float,
 ) -> int:
     """Run and keep the runs, and say how many were kept."""
-    if not runs:
-        return 0
+    from pairlearn.data.errors import (
+        DatasetCorruptError,
+        DatasetNotFoundError,
+        DownloadFailedError,
+    )
     from pairlearn.experiments.clusters import ClusterError
     from pairlearn.experiments.execute import Checkpoints, execute
+    from pairlearn.experiments.records import StoreError
+    from pairlearn.training import CheckpointError
 
+    expected = (
+        *(ClusterError, CheckpointError, StoreError, NotADirectoryError),
+        *(DatasetNotFoundError, DatasetCorruptError, DownloadFailedError),
+    )
     finished = 0
     folder = store.path.absolute().with_suffix(".checkpoints")
-    with plain_errors(ClusterError), store, _progress_bar() as progress, cluster:
+    with refusing("bench run", *expected), store, bar("starting") as progress, cluster:
         notes = {
             "device": cluster.device(device).partition(":")[0],
             "precision": precision,
@@ -180,28 +201,3 @@ def _train(
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     return finished
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Progress | None]:
-    """One bar with the time that is left; None where there is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("starting", total=None)
-
-        def update(done: int, total: int, text: str) -> None:
-            bars.update(task, completed=done, total=total, description=text)
-
-        yield update

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from pairlearn.cli.options import Majority
+from pairlearn.cli.options import JsonOption, MajorityOption, PairsArgument
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
@@ -29,18 +29,18 @@ _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def check(
-    pairs: Annotated[Path, typer.Argument(help="Table of judgements: .csv or .parquet.")],
+    pairs: PairsArgument,
     items: Annotated[
         Path | None, typer.Option(help="Table of items, where every id should be found.")
     ] = None,
     prior: Annotated[
         float | None, typer.Option(help="Share of positives as you know it, to compare.")
     ] = None,
-    majority: Annotated[Majority | None, typer.Option(help="The larger class, if known.")] = None,
+    majority: MajorityOption = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw the judgements: .png, .svg or .pdf.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing: see exit code.")] = False,
 ) -> None:
     """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.

@@ -7,37 +7,33 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairlearn.atomic import replacing
-from pairlearn.cli.options import Majority
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.options import (
+    ConfidenceOption,
+    ItemsArgument,
+    JsonOption,
+    MajorityOption,
+    Model,
+    PairsArgument,
+    SeedOption,
+)
+from pairlearn.cli.refusals import refusing, require_estimators
+from pairlearn.progress import bar
 
 if TYPE_CHECKING:
     from pairlearn.comparison import Comparison
-    from pairlearn.comparison.study import Progress
 
 __all__ = ["compare"]
 
 
-class Model(StrEnum):
-    """The network."""
-
-    mlp_bn = "mlp-bn"
-    mlp = "mlp"
-    linear = "linear"
-
-
 def compare(
-    items: Annotated[Path, typer.Argument(help="Table of items: .csv, .parquet or .npy.")],
-    pairs: Annotated[Path, typer.Argument(help="Table of judgements: .csv or .parquet.")],
+    items: ItemsArgument,
+    pairs: PairsArgument,
     methods: Annotated[
         str | None,
         typer.Option(help="Names, with commas between; 'sconf' is all corrections. [default: all]"),
@@ -54,13 +50,13 @@ def compare(
     prior: Annotated[
         float | None, typer.Option(help="Share of positives. [default: estimated]")
     ] = None,
-    majority: Annotated[Majority | None, typer.Option(help="The larger class, if known.")] = None,
-    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    majority: MajorityOption = None,
+    confidence: ConfidenceOption = 0.95,
     noisy: Annotated[bool, typer.Option("--noisy", help="Admit values out of range.")] = False,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
+    seed: SeedOption = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Write the ranking: .csv.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the best method alone.")] = False,
 ) -> None:
     """Which method? Rank all of them on your own pairs by cross-validation, without labels.
@@ -76,7 +72,6 @@ def compare(
 
     Exit codes: 0 done, 2 wrong request or unreadable file.
     """  # noqa: D301
-    from pairlearn.cli.models import require_estimators
     from pairlearn.tables import read_items, read_pairs
 
     with refusing("compare"):
@@ -87,7 +82,7 @@ def compare(
 
         known, table = read_items(items), read_pairs(pairs, noisy=noisy)
         ends = table.positions(known)
-        with _bar(hidden=as_json or quiet) as progress:
+        with bar("training", shown=not (as_json or quiet)) as progress:
             found = run(
                 known.features,
                 ends,
@@ -120,20 +115,6 @@ def compare(
 def _labels(table: Any) -> Any:
     """Labels with their noise; an array where some rows have a preference alone."""
     return table.labels() if bool(table.judged.all()) else table.to_array()
-
-
-@contextmanager
-def _bar(*, hidden: bool) -> Iterator[Progress | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("training", total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def _write(found: Comparison, path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.options import (
+    ConfidenceOption,
     IdsOption,
     ItemsArgument,
     JsonOption,
@@ -21,8 +22,11 @@ from pairlearn.cli.options import (
     NoisyOption,
     PairsArgument,
     PositiveOption,
+    PriorOption,
+    StreamOption,
+    ThresholdOption,
 )
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.refusals import load_model, refusing
 
 if TYPE_CHECKING:
     from pairlearn.cli.measuring import Report
@@ -37,9 +41,7 @@ def evaluate(
     items: ItemsArgument,
     pairs: PairsArgument,
     ids: IdsOption = None,
-    threshold: Annotated[
-        float, typer.Option(help="Probability above which an item is called positive.")
-    ] = 0.5,
+    threshold: ThresholdOption = 0.5,
     cost: Annotated[
         str | None, typer.Option(help="Of a false positive and of a false negative, as 1,5.")
     ] = None,
@@ -57,18 +59,14 @@ def evaluate(
         typer.Option(help="Items of known class, id and class: mends the judgements' confidence."),
     ] = None,
     positive: PositiveOption = None,
-    prior: Annotated[
-        float | None, typer.Option(help="Share of positive items in the pairs, if known.")
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    prior: PriorOption = None,
+    confidence: ConfidenceOption = 0.95,
     at_least: Annotated[
         float | None,
         typer.Option(help="Exit with 1 unless the accuracy's interval lies above this."),
     ] = None,
     noisy: NoisyOption = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Leave the pairs in their file: .parquet, any size.")
-    ] = False,
+    stream: StreamOption = False,
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the accuracy alone.")] = False,
 ) -> None:
@@ -93,7 +91,6 @@ def evaluate(
     """  # noqa: D301
     with refusing("evaluate"):
         from pairlearn.cli.measuring import Request, measure_model
-        from pairlearn.cli.models import load_model
 
         if not 0 < threshold < 1:
             raise ValueError(f"--threshold must lie in (0, 1); got {threshold:g}")

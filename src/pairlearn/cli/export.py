@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from pairlearn.cli.options import ForceOption, JsonOption, ModelArgument, QuietOption
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.refusals import check_new_file, load_model, refusing
 
 __all__ = ["export"]
 
@@ -40,9 +40,6 @@ def export(
     Exit codes: 0 done, 1 the answers differ, 2 wrong request.
     """  # noqa: D301
     with refusing("export"):
-        from pairlearn.cli.models import load_model
-        from pairlearn.cli.outputs import check_new_file
-
         check_new_file(out, "exported models", (".onnx",), inputs=[], force=force)
         if out.resolve().parent == model.resolve():
             raise ValueError(f"{model} holds nothing but its model: choose another folder")

@@ -6,7 +6,6 @@ Exit codes: 0 all is well, 1 training diverged, 2 the request or a file was wron
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -17,13 +16,18 @@ from pairlearn.cli.options import (
     IdsOption,
     ItemsArgument,
     JsonOption,
-    Majority,
+    MajorityOption,
+    Model,
     NoisyOption,
     PairsArgument,
     PositiveOption,
+    PriorOption,
     QuietOption,
+    SeedOption,
+    StreamOption,
 )
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.refusals import check_new_model, refusing, require_estimators
+from pairlearn.progress import training_bar
 
 if TYPE_CHECKING:
     from pairlearn.cli.streaming import StreamInputs
@@ -33,14 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 FAILED = 1
-
-
-class Model(StrEnum):
-    """What is trained."""
-
-    mlp_bn = "mlp-bn"
-    mlp = "mlp"
-    linear = "linear"
 
 
 def fit(
@@ -59,10 +55,8 @@ def fit(
         str, typer.Option(help="likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …")
     ] = "likelihood",
     correction: Annotated[str, typer.Option(help="abs, relu, none, or a slope.")] = "abs",
-    prior: Annotated[
-        float | None, typer.Option(help="Share of positive items in the pairs, if known.")
-    ] = None,
-    majority: Annotated[Majority | None, typer.Option(help="The larger class, if known.")] = None,
+    prior: PriorOption = None,
+    majority: MajorityOption = None,
     target_prior: Annotated[
         float | None, typer.Option(help="Share of positive items where it will be used.")
     ] = None,
@@ -83,14 +77,12 @@ def fit(
         bool, typer.Option("--early-stopping", help="Stop when held-out pairs say so.")
     ] = False,
     noisy: NoisyOption = False,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
+    seed: SeedOption = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     checkpoint_seconds: Annotated[
         float, typer.Option(help="How often the state of training is kept.", min=0)
     ] = 60.0,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Leave the pairs in their file: .parquet, any size.")
-    ] = False,
+    stream: StreamOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -125,9 +117,6 @@ def fit(
     Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("fit"):
-        from pairlearn.cli.bars import shows_bars
-        from pairlearn.cli.models import require_estimators
-        from pairlearn.cli.outputs import check_new_model
         from pairlearn.cli.ranks import first_goes_first, joined_ranks, local_device
         from pairlearn.cli.training import DivergedError, FitCheckpoints
 
@@ -170,7 +159,7 @@ def fit(
                     majority=side,
                     noisy=noisy,
                     out=out,
-                    shown=shows_bars() and not silent,
+                    shown=not silent,
                 )
             kept = FitCheckpoints(out, checkpoint_seconds)
             try:
@@ -273,20 +262,18 @@ def _train(
     """Measure if that was asked for, then fit to everything; also what was warned of."""
     from sklearn.base import clone
 
-    from pairlearn.cli.bars import shows_bars, training_bar
     from pairlearn.cli.streaming import StreamInputs, fit_streamed, measure_streamed
     from pairlearn.cli.training import fit_pairs, measure
 
-    shown = shows_bars() and not silent
     measured = None
     if holdout:
-        with training_bar("1/2 to measure", shown=shown) as progress:
+        with training_bar("1/2 to measure", shown=not silent) as progress:
             first, options = clone(classifier), (holdout, seed, prior, progress, kept.measure)
             if isinstance(inputs, StreamInputs):
                 measured = measure_streamed(first, inputs, *options)
             else:
                 measured = measure(first, inputs, *options)
-    with training_bar("2/2 to save" if holdout else "to save", shown=shown) as progress:
+    with training_bar("2/2 to save" if holdout else "to save", shown=not silent) as progress:
         if isinstance(inputs, StreamInputs):
             return measured, fit_streamed(classifier, inputs, progress, checkpoint=kept.fit)
         return measured, fit_pairs(classifier, inputs, progress, checkpoint=kept.fit)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairlearn.cli.options import JsonOption
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def plan(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Coverage of the interval.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Of the simulated tables.", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the number alone.")] = False,
 ) -> None:
     """How many pairs, held out from training, tell an accuracy within ±WITHIN.

@@ -19,8 +19,10 @@ from pairlearn.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    ThresholdOption,
 )
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.refusals import check_new_file, load_model, refusing
+from pairlearn.progress import bar, shows_bars
 
 __all__ = ["predict", "rows_in"]
 
@@ -32,9 +34,7 @@ def predict(
     items: ItemsArgument,
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
     ids: IdsOption = None,
-    threshold: Annotated[
-        float, typer.Option(help="Probability above which an item is called positive.")
-    ] = 0.5,
+    threshold: ThresholdOption = 0.5,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -53,19 +53,15 @@ def predict(
     Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("predict"):
-        from pairlearn.cli.bars import counting_bar, shows_bars
-        from pairlearn.cli.models import load_model
-        from pairlearn.cli.outputs import check_new_file
-
         read = [items] if ids is None else [items, ids]
         check_new_file(out, "predictions", (".csv", ".parquet"), inputs=read, force=force)
         classifier = load_model(model)
         from pairlearn.estimators import predict_file
 
-        shown = shows_bars() and not (as_json or quiet)
-        total = rows_in(items) if shown else None
+        shown = not (as_json or quiet)
+        total = rows_in(items) if shown and shows_bars() else None
         start = time.perf_counter()
-        with counting_bar("predict", total, shown=shown) as progress:
+        with bar("predict", total, unit="rows", shown=shown) as progress:
             done = predict_file(
                 classifier, items, out, ids=ids, threshold=threshold, progress=progress
             )

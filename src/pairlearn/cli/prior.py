@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pairlearn.cli.options import Majority
+from pairlearn.cli.options import JsonOption, Majority, PairsArgument
 from pairlearn.cli.refusals import refusing
 
 __all__ = ["prior"]
 
 
 def prior(
-    pairs: Annotated[Path, typer.Argument(help="Table of judgements: .csv or .parquet.")],
+    pairs: PairsArgument,
     majority: Annotated[
         Majority | None, typer.Option(help="The larger class; similarities cannot tell.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Coverage of the interval.")] = 0.95,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the number alone.")] = False,
 ) -> None:
     """Estimate the share of positive items from similarities.

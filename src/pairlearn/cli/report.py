@@ -11,9 +11,17 @@ from typing import Annotated
 
 import typer
 
-from pairlearn.cli.options import ForceOption, IdsOption, JsonOption, ModelArgument, NoisyOption
-from pairlearn.cli.outputs import check_new_file
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.options import (
+    ConfidenceOption,
+    ForceOption,
+    IdsOption,
+    JsonOption,
+    ModelArgument,
+    NoisyOption,
+    PriorOption,
+    ThresholdOption,
+)
+from pairlearn.cli.refusals import check_new_file, load_model, refusing
 
 __all__ = ["report"]
 
@@ -26,13 +34,9 @@ def report(
     ],
     pairs: Annotated[Path, typer.Option(help="Judged pairs that were held out: .csv or .parquet.")],
     ids: IdsOption = None,
-    threshold: Annotated[
-        float, typer.Option(help="Probability above which an item is called positive.")
-    ] = 0.5,
-    prior: Annotated[
-        float | None, typer.Option(help="Share of positive items in the pairs, if known.")
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    threshold: ThresholdOption = 0.5,
+    prior: PriorOption = None,
+    confidence: ConfidenceOption = 0.95,
     noisy: NoisyOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -52,7 +56,6 @@ def report(
     """  # noqa: D301
     with refusing("report"):
         from pairlearn.cli.measuring import Request, measure_model
-        from pairlearn.cli.models import load_model
         from pairlearn.pages import write_page
         from pairlearn.reporting import build_report, measure
         from pairlearn.tables import read_items, read_pairs

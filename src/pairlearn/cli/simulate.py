@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from pairlearn.cli.options import JsonOption, QuietOption, SeedOption
 from pairlearn.cli.refusals import refusing
 
 __all__ = ["simulate"]
@@ -58,10 +59,10 @@ def simulate(
     preference: Annotated[float, typer.Option(help="Share with a preference alone.")] = 0.0,
     repeated: Annotated[float, typer.Option(help="Share judged by a second annotator.")] = 0.0,
     format: Annotated[FileFormat, typer.Option(help="Of the tables.")] = FileFormat.csv,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
+    seed: SeedOption = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make items, judged pairs and, for checking, the truth.
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pairlearn.cli.bars import counting_bar
 from pairlearn.cli.training import (
     TOO_FEW,
     Measured,
@@ -24,6 +23,7 @@ from pairlearn.estimators.split import held_items
 from pairlearn.estimators.stream_fit import fit_survey, survey_for
 from pairlearn.estimators.stream_items import open_items
 from pairlearn.estimators.survey import NothingLeftError, Survey, joined, survey_pairs, table_of
+from pairlearn.progress import bar
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.training import Checkpoint
 
@@ -95,7 +95,7 @@ def open_streamed(
     """
     items, ids, pairs = files
     file = PairFile(pairs, open_items(items, ids), noisy=noisy)
-    with counting_bar("looking through", file.rows, shown=shown) as progress:
+    with bar("looking through", file.rows, unit="rows", shown=shown) as progress:
         survey = survey_for(classifier, file, progress=progress)
     if selves := survey.counts["self_pairs"]:
         raise ValueError(
@@ -143,7 +143,7 @@ def measure_streamed(
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
     file, whole = inputs.survey.file, inputs.survey
     held = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
-    with counting_bar("looking through", file.rows, shown=inputs.shown) as tick:
+    with bar("looking through", file.rows, unit="rows", shown=inputs.shown) as tick:
         try:
             survey = survey_for(classifier, file, held, tick)
         except NothingLeftError:

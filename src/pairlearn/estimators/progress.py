@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from pairlearn.progress import training_bar
 
 __all__ = ["Progress", "showing"]
 
@@ -22,19 +23,5 @@ def showing(progress: Progress | None, verbose: int) -> Iterator[Progress | None
     ...     report is None
     True
     """
-    if progress is not None or not verbose or not sys.stderr.isatty():
-        yield progress
-        return
-    # Here, because importing rich takes longer than many a training.
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("training", total=None)
-
-        def report(epochs: int, row: dict[str, float]) -> None:
-            risk = row.get("validation_risk", row["risk"])
-            text = f"epoch {row['epoch']:.0f} of {epochs}, risk {risk:.4f}"
-            bars.update(task, completed=row["epoch"], total=epochs, description=text)
-
-        yield report
+    with training_bar("training", shown=progress is None and bool(verbose)) as report:
+        yield progress or report

@@ -1,0 +1,110 @@
+"""Bars for long work: on a terminal only, and gone when the work is done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.progress import Progress
+
+__all__ = ["Update", "bar", "shows_bars", "training_bar"]
+
+
+Update = Callable[..., None]
+"""Called with what is done, and perhaps how much there is and what to show beside the bar."""
+
+
+def shows_bars() -> bool:
+    """Whether standard error is a terminal.
+
+    Examples
+    --------
+    >>> shows_bars() in (True, False)
+    True
+    """
+    return sys.stderr.isatty()
+
+
+@contextmanager
+def bar(
+    title: str, total: int | None = None, *, unit: str = "", shown: bool = True
+) -> Iterator[Update | None]:
+    """One bar with the time that is left.
+
+    Parameters
+    ----------
+    title : str
+        Shown beside the bar until an update says something else.
+    total : int, optional
+        How much there is to do, if that is known.
+    unit : str
+        What is counted, shown with the count.
+    shown : bool
+        Otherwise, and where there is no terminal, there is no bar.
+
+    Yields
+    ------
+    Update or None
+        What to report to.
+
+    Examples
+    --------
+    >>> with bar("predict", 100, shown=False) as update:
+    ...     update is None
+    True
+    """
+    if not (shown and shows_bars()):
+        yield None
+        return
+    # Here, because importing rich takes longer than many a training.
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title, total=total)
+
+        def update(done: int, total: int | None = total, text: str | None = None) -> None:
+            counted = f"{title}: {done:,} {unit}" if unit else None
+            bars.update(task, completed=done, total=total, description=text or counted)
+
+        yield update
+
+
+@contextmanager
+def training_bar(title: str, *, shown: bool = True) -> Iterator[Progress | None]:
+    """A bar over epochs with the loss and the time that is left.
+
+    Parameters
+    ----------
+    title : str
+        What is trained.
+    shown : bool
+        As in `bar`.
+
+    Yields
+    ------
+    callable or None
+        The `progress` that `PairClassifier.fit` takes.
+
+    Examples
+    --------
+    >>> with training_bar("fit", shown=False) as report:
+    ...     report is None
+    True
+    """
+    with bar(title, shown=shown) as update:
+        if update is None:
+            yield None
+            return
+
+        def report(epochs: int, row: dict[str, float]) -> None:
+            epoch, loss = int(row["epoch"]), row.get("validation_risk", row["risk"])
+            # A second round of training, with the classes exchanged, counts on.
+            update(
+                epoch, max(epochs, epoch), f"{title}: epoch {epoch} of {epochs}, loss {loss:.4f}"
+            )
+
+        yield report
