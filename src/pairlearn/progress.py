@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pairlearn.estimators.progress import Progress
-
-__all__ = ["Update", "bar", "shows_bars", "training_bar"]
+__all__ = ["Progress", "Update", "bar", "shows_bars", "training_bar"]
 
 
+Progress = Callable[[int, dict[str, float]], None]
+"""Called after each epoch with the number of epochs planned and the epoch's history."""
 Update = Callable[..., None]
 """Called with what is done, and perhaps how much there is and what to show beside the bar."""
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pairlearn.progress import training_bar
+from pairlearn.progress import Progress, training_bar
 
 __all__ = ["Progress", "showing"]
-
-Progress = Callable[[int, dict[str, float]], None]
-"""Called after each epoch with the number of epochs planned and the epoch's history."""
 
 
 @contextmanager
