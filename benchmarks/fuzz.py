@@ -2,7 +2,7 @@
 
     python benchmarks/fuzz.py --seconds 240 [READER ...]
 
-Needs ``pip install "pairlearn[fuzz]"`` (Linux). A reader is a file ``tests/fuzz/fuzz_*.py``.
+Needs ``pip install ".[fuzz]"`` in a clone (Linux). A reader is a file ``tests/fuzz/fuzz_*.py``.
 Each runs in a process of its own, with bounds on memory and on the time of an input, from
 the inputs kept in ``tests/fuzz/corpus``; what it finds is left in ``--work``. An input
 that fails is printed with its file: mend the reader, and add the file to the corpus, where

@@ -124,7 +124,7 @@ def test_counts_are_those_of_the_comparison() -> None:
     assert counts["not_run"] == 360 - 2 * mnist
     letters = [c for c in published_accuracy() if c.dataset == "letter"]
     wide = sum(0.006 + 2 * c.std / 5**0.5 >= 0.1 for c in letters)
-    assert counts["within_tolerance"] == mnist + wide
+    assert counts["tallies"]["reproduced"]["holds"] == mnist + wide
 
 
 def test_likelihood_beside_the_best_published() -> None:
@@ -136,7 +136,8 @@ def test_likelihood_beside_the_best_published() -> None:
     run = Run(dataset="letter", prior=0.2, seed=0, method="likelihood-abs", pairs=9, epochs=1)
     for value, beats in ((best, 1), (best - 0.001, 0)):
         counts = summarize_grid("accuracy", [Record(run, {"paper": value})]).to_dict()
-        assert (counts["likelihood"], counts["at_or_above_best"]) == (1, beats)
+        told = counts["tallies"]["published"]
+        assert (told["cells"], told["holds"], len(told["losses"])) == (1, beats, 1 - beats)
 
 
 def test_copies_are_shown_and_not_counted() -> None:

@@ -141,4 +141,6 @@ def test_a_missing_package_is_named(
     monkeypatch.setattr("pairlearn.cli.refusals.find_spec", lambda name: None)
     result = run(*files)
     assert result.exit_code == 2
-    assert 'scikit-learn is needed: pip install "pairlearn[estimators]"' in result.stderr
+    assert (
+        'needs scikit-learn: in a clone of pairlearn, pip install ".[estimators]"' in result.stderr
+    )

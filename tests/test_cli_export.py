@@ -133,7 +133,9 @@ def test_refusals(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "onnx", None)
     result = run("export", model, tmp_path / "m.onnx")
     assert result.exit_code == 2
-    assert result.stderr == "pairlearn export: onnx is needed: pip install 'pairlearn[onnx]'\n"
+    assert result.stderr == (
+        'pairlearn export: ONNX needs onnx: in a clone of pairlearn, pip install ".[onnx]"\n'
+    )
 
 
 def test_help_shows_examples_and_exit_codes() -> None:

@@ -175,7 +175,9 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError) as caught:
         read_pairs(tmp_path / "pairs.parquet")
-    assert str(caught.value) == 'Parquet needs pyarrow: pip install "pairlearn[files]"'
+    assert str(caught.value) == (
+        'Parquet needs pyarrow: in a clone of pairlearn, pip install ".[files]"'
+    )
 
 
 # ---- NPY --------------------------------------------------------------------------------------

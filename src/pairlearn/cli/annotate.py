@@ -18,6 +18,7 @@ import typer
 from pairlearn.cli.annotate_ask import ask
 from pairlearn.cli.annotate_exchange import export, import_, label_studio
 from pairlearn.cli.refusals import refusing
+from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
     from pairlearn.annotate import Store
@@ -170,9 +171,7 @@ def serve(
             from pairlearn.annotate.server import serve as run
             from pairlearn.annotate.server.security import is_loopback
         except ImportError as error:
-            raise ImportError(
-                f'{error.name} is missing: pip install "pairlearn[annotate]"'
-            ) from None
+            raise missing_extra("annotate", str(error.name), "the studio") from None
         if not public and not is_loopback(host):
             raise ValueError(f"--host {host} can be reached from other machines: add --public")
         description = Project.load(project)

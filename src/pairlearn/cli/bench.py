@@ -42,6 +42,13 @@ class TableFormat(StrEnum):
     csv = "csv"
 
 
+RunsOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="File of finished runs, .jsonl or .parquet, or a folder; repeatable."),
+]
+ResultsOption = Annotated[
+    Path | None, typer.Option(help="Folder of published results, with runs/*.parquet.")
+]
 SubsetOption = Annotated[Subset, typer.Option(help="Test subset.")]
 
 
@@ -185,13 +192,8 @@ def theory(
 @app.command()
 def report(
     out: Annotated[Path, typer.Argument(help="The page to write: .html.")],
-    store: Annotated[
-        list[Path] | None,
-        typer.Option(help="File of finished runs, .jsonl or .parquet, or a folder; repeatable."),
-    ] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of published results, with runs/*.parquet.")
-    ] = None,
+    store: RunsOption = None,
+    results: ResultsOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -212,13 +214,52 @@ def report(
         from pairlearn.experiments.report import build_report, read_sources
         from pairlearn.pages import write_page
 
-        paths = [*(store or []), *([results] if results is not None else [])] or [Path("runs")]
+        paths = _paths(store, results)
         check_new_file(out, "reports", (".html",), inputs=paths, force=force)
         made = build_report(read_sources(paths))
         size = write_page(out, made.page)
     told: dict[str, Any] = {"path": str(out), "bytes": size, **made.to_dict()}
     text = f"{out}: {made.runs:,} runs, {made.figures} figures, {size / 1e6:.1f} MB"
     typer.echo(json.dumps(told) if as_json else text)
+
+
+@app.command()
+def headline(
+    store: RunsOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count where the paper's numbers are reproduced and the likelihood is ahead, and where not.
+
+    \b
+    Example: pairlearn bench headline --results results/
+
+    Exit codes: 0 counted, 2 wrong request or unusable file.
+    """  # noqa: D301
+    with refusing("bench headline"):
+        from pairlearn.experiments.grids import GRIDS
+        from pairlearn.experiments.headline import headline_counts
+        from pairlearn.experiments.report import read_sources
+
+        sources = read_sources(_paths(store, results))
+        counts = {
+            grid: headline_counts(grid, [r for s in sources if s.grid == grid for r in s.records])
+            for grid in GRIDS
+        }
+    if as_json:
+        plain = {
+            grid: {name: tally.to_dict() for name, tally in tallies.items()}
+            for grid, tallies in counts.items()
+        }
+        typer.echo(json.dumps(plain))
+        return
+    for grid, tallies in counts.items():
+        for name, tally in tallies.items():
+            typer.echo(f"{grid}, {name}: {tally}")
+
+
+def _paths(store: list[Path] | None, results: Path | None) -> list[Path]:
+    return [*(store or []), *([results] if results is not None else [])] or [Path("runs")]
 
 
 def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:

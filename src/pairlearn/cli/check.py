@@ -14,6 +14,7 @@ import typer
 
 from pairlearn.cli.options import JsonOption, MajorityOption, PairsArgument
 from pairlearn.cli.refusals import refusing
+from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +81,7 @@ def _draw(table: PairTable, path: Path) -> None:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError('--figure needs matplotlib: pip install "pairlearn[plot]"') from None
+        raise missing_extra("plot", "matplotlib", "--figure") from None
     from pairlearn.diagnostics import plot_plane
     from pairlearn.experiments.figure_files import STYLE, save_figure
 

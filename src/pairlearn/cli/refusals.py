@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pairlearn.extras import missing_extra
+
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
 
@@ -62,7 +64,7 @@ def require_estimators() -> None:
     """
     for package, name in (("sklearn", "scikit-learn"), ("safetensors", "safetensors")):
         if find_spec(package) is None:
-            raise ImportError(f'{name} is needed: pip install "pairlearn[estimators]"')
+            raise missing_extra("estimators", name, "PairClassifier")
 
 
 def load_model(path: Path) -> PairClassifier:

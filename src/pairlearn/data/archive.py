@@ -17,8 +17,9 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.errors import DatasetCorruptError, missing_extra
+from pairlearn.data.errors import DatasetCorruptError
 from pairlearn.data.registry import DatasetSpec
+from pairlearn.extras import missing_extra
 
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif"})
 _LARGEST_IMAGE = 1 << 26
@@ -131,7 +132,7 @@ def _grey(content: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     try:
         from PIL import Image
     except ImportError as error:
-        raise missing_extra("Pillow", "reading images") from error
+        raise missing_extra("data", "Pillow", "reading images") from error
     height, width = shape
     with Image.open(io.BytesIO(content)) as picture:
         small = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)

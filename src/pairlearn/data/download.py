@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.data.errors import DatasetCorruptError, DownloadFailedError, missing_extra
+from pairlearn.data.errors import DatasetCorruptError, DownloadFailedError
 from pairlearn.data.progress import Progress
 from pairlearn.data.registry import DatasetSpec, OpenML, ScikitLearn
+from pairlearn.extras import missing_extra
 
 _TIMEOUT_SECONDS = 60
 _CHUNK_BYTES = 1 << 18
@@ -158,5 +159,5 @@ def _sklearn_datasets(purpose: str) -> Any:
     try:
         import sklearn.datasets
     except ImportError as error:
-        raise missing_extra("scikit-learn", purpose) from error
+        raise missing_extra("data", "scikit-learn", purpose) from error
     return sklearn.datasets

@@ -31,26 +31,3 @@ class DownloadFailedError(OSError):
     >>> issubclass(DownloadFailedError, OSError)
     True
     """
-
-
-def missing_extra(package: str, purpose: str) -> ImportError:
-    """The error for a package that only the ``data`` extra installs.
-
-    Parameters
-    ----------
-    package : str
-        What could not be imported.
-    purpose : str
-        What needs it.
-
-    Returns
-    -------
-    ImportError
-        To raise.
-
-    Examples
-    --------
-    >>> print(missing_extra("Pillow", "reading images"))
-    reading images needs Pillow: pip install "pairlearn[data]"
-    """
-    return ImportError(f'{purpose} needs {package}: pip install "pairlearn[data]"')

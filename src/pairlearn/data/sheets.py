@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.errors import DatasetCorruptError, missing_extra
+from pairlearn.data.errors import DatasetCorruptError
 from pairlearn.data.registry import DatasetSpec
 from pairlearn.data.storage import read_npz
+from pairlearn.extras import missing_extra
 
 _SIDE = 10
 _KEYS = ("sheets", "offsets", "y")
@@ -129,7 +130,7 @@ def _decode_sheet(piece: memoryview, shape: tuple[int, ...], path: Path) -> NDAr
     try:
         from PIL import Image
     except ImportError as error:
-        raise missing_extra("Pillow", f"unpacking {path.name}") from error
+        raise missing_extra("data", "Pillow", f"unpacking {path.name}") from error
     height, width, channels = shape
     try:
         with Image.open(io.BytesIO(piece), formats=["WEBP"]) as picture:

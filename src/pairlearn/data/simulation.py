@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
 from pairlearn.data.sampling import normal, permutation, stream
+from pairlearn.extras import missing_extra
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
@@ -291,7 +292,7 @@ def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:
     try:
         from sklearn.datasets import load_breast_cancer, load_digits
     except ImportError:
-        raise ImportError(f'{name} needs scikit-learn: pip install "pairlearn[data]"') from None
+        raise missing_extra("data", "scikit-learn", name) from None
     if name == "digits":
         digits = load_digits()
         return digits.data, [f"pixel_{i}" for i in range(64)], digits.target % 2 == 0

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.atomic import replacing
+from pairlearn.extras import missing_extra
 
 __all__ = ["export_onnx"]
 
@@ -102,7 +103,7 @@ def export_onnx(
         import onnx
         import onnxruntime  # noqa: F401  (the check below needs it: better told before the work)
     except ImportError as error:
-        raise ImportError(f"{error.name} is needed: pip install 'pairlearn[onnx]'") from None
+        raise missing_extra("onnx", str(error.name), "ONNX") from None
     shape = _checked_shape(example_shape)
     scored = _scored(module, shape, standardisation, shift, sign)
     with replacing(Path(path)) as part:

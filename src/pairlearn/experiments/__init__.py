@@ -21,6 +21,8 @@ from pairlearn.experiments.grids import GRIDS as GRIDS
 from pairlearn.experiments.grids import PAPER_DATASETS as PAPER_DATASETS
 from pairlearn.experiments.grids import Grid as Grid
 from pairlearn.experiments.grids import get_grid as get_grid
+from pairlearn.experiments.headline import Tally as Tally
+from pairlearn.experiments.headline import headline_counts as headline_counts
 from pairlearn.experiments.methods import Method as Method
 from pairlearn.experiments.published import PublishedCell as PublishedCell
 from pairlearn.experiments.published import published_accuracy as published_accuracy

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pairlearn.experiments.compare import Condition, condition
-from pairlearn.experiments.layout import index_cells
+from pairlearn.experiments.compare import NOT_COMPARABLE
 from pairlearn.experiments.published import PublishedCell
 from pairlearn.experiments.summary import Cell
 
@@ -28,12 +27,12 @@ class Improvement:
     ----------
     dataset : str
         Name of the benchmark.
-    prior, prior_factor, label_noise : float
-        Class prior, ε and σ.
+    prior, label_noise : float
+        Class prior and σ.
     ours : float
         Mean accuracy of the pair likelihood with ABS.
     best : float
-        The best published mean of a weakly supervised method.
+        The best published mean of a weakly supervised method, with whatever ε.
     best_method : str
         Its title.
     supervised, annotator : float or None
@@ -41,14 +40,13 @@ class Improvement:
 
     Examples
     --------
-    >>> it = Improvement("mnist", 0.2, 1.0, 0.0, 0.985, 0.978, "Sconf-ABS", 0.99, 0.986)
+    >>> it = Improvement("mnist", 0.2, 0.0, 0.985, 0.978, "Sconf-ABS", 0.99, 0.986)
     >>> it.beats_best, it.ceiling, it.reaches_ceiling
     (True, 0.986, True)
     """
 
     dataset: str
     prior: float
-    prior_factor: float
     label_noise: float
     ours: float
     best: float
@@ -82,7 +80,11 @@ class Improvement:
 
 
 def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> list[Improvement]:
-    """The likelihood under every condition of published tables that ours has runs for.
+    """The likelihood wherever ours has runs of it and the published tables have numbers.
+
+    The likelihood takes no prior, so its cells at one σ and five ε are one and the same; it is
+    counted once and has to beat the best of the five. Published copies of a smaller noise, and
+    data sets that cannot be compared, are left out.
 
     Parameters
     ----------
@@ -101,8 +103,8 @@ def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> l
     >>> improvements([], published_accuracy())
     []
     """
-    ours = index_cells((c for c in cells if c.config.method == CHALLENGER), condition)
-    supervised = index_cells((c for c in cells if not c.method.is_weak), condition)
+    ours = {_place(c): c for c in cells if c.config.method == CHALLENGER}
+    supervised = {_place(c): c for c in cells if not c.method.is_weak}
     return [
         Improvement(
             *place,
@@ -117,10 +119,18 @@ def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> l
     ]
 
 
-def _best(published: Sequence[PublishedCell]) -> dict[Condition, PublishedCell]:
-    best: dict[Condition, PublishedCell] = {}
+def _place(cell: Cell | PublishedCell) -> tuple[str, float, float]:
+    """What the likelihood depends on: data set, prior and σ."""
+    source = cell.config if isinstance(cell, Cell) else cell
+    return source.dataset, source.prior, source.label_noise
+
+
+def _best(published: Sequence[PublishedCell]) -> dict[tuple[str, float, float], PublishedCell]:
+    best: dict[tuple[str, float, float], PublishedCell] = {}
     for cell in published:
-        place = condition(cell)
-        if cell.method.is_weak and (place not in best or cell.mean > best[place].mean):
+        if not cell.method.is_weak or cell.copy_of is not None or cell.dataset in NOT_COMPARABLE:
+            continue
+        place = _place(cell)
+        if place not in best or cell.mean > best[place].mean:
             best[place] = cell
     return best

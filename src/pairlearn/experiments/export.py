@@ -10,6 +10,7 @@ from typing import Any
 
 from pairlearn.atomic import replacing
 from pairlearn.experiments.records import Record
+from pairlearn.extras import missing_extra
 
 __all__ = ["flat_rows", "write_csv", "write_parquet"]
 
@@ -99,7 +100,7 @@ def write_parquet(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ImportError('Parquet needs pyarrow: pip install "pairlearn[files]"') from None
+        raise missing_extra("files", "pyarrow", "Parquet") from None
     table = pyarrow.Table.from_pylist(flat_rows(records))
     with replacing(Path(path)) as part:
         parquet.write_table(table, part)

@@ -18,6 +18,7 @@ from pairlearn.experiments.figures import (
 )
 from pairlearn.experiments.methods import Method
 from pairlearn.experiments.summary import Cell, dataset_title
+from pairlearn.extras import missing_extra
 from pairlearn.style import SPREAD, STYLE
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
     try:
         import matplotlib
     except ImportError:
-        raise ImportError('figures need matplotlib: pip install "pairlearn[plot]"') from None
+        raise missing_extra("plot", "matplotlib", "a figure") from None
     with matplotlib.rc_context(STYLE):
         return list(FIGURES[grid](cells))
 

@@ -35,7 +35,7 @@ def passes(comparison: Comparison, improved: Sequence[Improvement]) -> bool:
     >>> passes(Comparison((), absent=360), [])
     True
     """
-    return (comparison.ok or not comparison.cells) and all(item.ok for item in improved)
+    return (comparison.ok or not comparison.evidence) and all(item.ok for item in improved)
 
 
 def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
@@ -116,7 +116,7 @@ def _cell_table(cells: Sequence[ComparedCell]) -> str:
             f"{cell.ours:.4f}",
             f"{cell.difference:+.4f}",
             f"{cell.tolerance:.4f}",
-            "copy" if cell.is_copy else _OK[cell.ok],
+            "copy" if cell.is_copy else _OK[cell.ok if cell.counts else None],
         ]
         for cell in cells
     ]
@@ -124,14 +124,15 @@ def _cell_table(cells: Sequence[ComparedCell]) -> str:
 
 
 def _improvement_table(improved: Sequence[Improvement]) -> str:
-    noisy = _is_noisy(improved)
+    noisy = any(item.label_noise for item in improved)
     header = [
-        *_condition_header(noisy),
+        *("data set", "π₊", *(["σ"] if noisy else [])),
         *("likelihood-abs", "best published", "at or above", "ceiling", "reached"),
     ]
     rows = [
         [
-            *_condition_texts(item, noisy),
+            *(dataset_title(item.dataset), f"{item.prior:g}"),
+            *([f"{item.label_noise:g}"] if noisy else []),
             f"{item.ours:.4f}",
             f"{item.best:.3f} {item.best_method}",
             _OK[item.beats_best],
@@ -151,8 +152,10 @@ def _summary(comparison: Comparison, improved: Sequence[Improvement]) -> list[st
             f"Within tolerance: {agreeing} of {len(comparison.evidence)} cells, "
             f"{comparison.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
         )
-    if copies := len(comparison.cells) - len(comparison.evidence):
+    if copies := sum(cell.is_copy for cell in comparison.cells):
         lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
+    if others := sum(not (cell.is_copy or cell.counts) for cell in comparison.cells):
+        lines.append(f"Left out, published with another network: {others} cells")
     if worst := comparison.worst:
         lines.append(
             f"Furthest supervised or ABS cell: {worst.difference:+.4f}, "
@@ -173,7 +176,7 @@ def _summary(comparison: Comparison, improved: Sequence[Improvement]) -> list[st
     return lines
 
 
-def _is_noisy(items: Sequence[ComparedCell | Improvement]) -> bool:
+def _is_noisy(items: Sequence[ComparedCell]) -> bool:
     return any((item.prior_factor, item.label_noise) != (1.0, 0.0) for item in items)
 
 
@@ -181,6 +184,6 @@ def _condition_header(noisy: bool) -> list[str]:
     return ["data set", "π₊", *(["ε", "σ"] if noisy else [])]
 
 
-def _condition_texts(item: ComparedCell | Improvement, noisy: bool) -> list[str]:
+def _condition_texts(item: ComparedCell, noisy: bool) -> list[str]:
     noise = [f"{item.prior_factor:g}", f"{item.label_noise:g}"] if noisy else []
     return [dataset_title(item.dataset), f"{item.prior:g}", *noise]

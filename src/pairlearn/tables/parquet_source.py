@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.extras import missing_extra
 from pairlearn.tables.cells import Kind
 from pairlearn.tables.errors import RowError, TableError, placed
 from pairlearn.tables.ids import as_ids, as_text
@@ -42,7 +43,7 @@ def import_parquet() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ImportError('Parquet needs pyarrow: pip install "pairlearn[files]"') from None
+        raise missing_extra("files", "pyarrow", "Parquet") from None
     return pyarrow, parquet
 
 

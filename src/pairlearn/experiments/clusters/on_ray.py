@@ -30,6 +30,7 @@ from pairlearn.experiments.clusters.interface import (
     checked,
     describe,
 )
+from pairlearn.extras import missing_extra
 
 __all__ = ["Ray"]
 
@@ -246,7 +247,7 @@ def _imported() -> Any:
     try:
         import ray
     except ImportError:
-        raise ImportError('a Ray cluster needs ray: pip install "pairlearn[ray]"') from None
+        raise missing_extra("ray", "ray", "a Ray cluster") from None
     return ray
 
 

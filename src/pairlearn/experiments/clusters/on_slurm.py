@@ -36,6 +36,7 @@ from pairlearn.experiments.clusters.interface import (
     checked,
     describe,
 )
+from pairlearn.extras import missing_extra
 from pairlearn.training import Precision
 
 __all__ = ["Slurm"]
@@ -217,7 +218,7 @@ def _imported() -> Any:
     try:
         import submitit
     except ImportError:
-        raise ImportError('Slurm needs submitit: pip install "pairlearn[slurm]"') from None
+        raise missing_extra("slurm", "submitit", "Slurm") from None
     logger = logging.getLogger("submitit")
     for handler in list(logger.handlers):
         # It writes to the standard output, where our results go.

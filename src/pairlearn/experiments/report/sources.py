@@ -13,6 +13,7 @@ from pairlearn.experiments.records import NOTES, Record, StoreError, checked_res
 from pairlearn.experiments.selection import Selection
 from pairlearn.experiments.spec import Run
 from pairlearn.experiments.store import RunStore
+from pairlearn.extras import missing_extra
 
 __all__ = ["Source", "read_records", "read_sources"]
 
@@ -150,7 +151,7 @@ def _read_parquet(path: Path) -> list[Record]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ImportError('Parquet needs pyarrow: pip install "pairlearn[files]"') from None
+        raise missing_extra("files", "pyarrow", "Parquet") from None
     try:
         rows = parquet.read_table(path).to_pylist()
     except pyarrow.ArrowException as error:

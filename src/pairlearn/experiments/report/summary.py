@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pairlearn.experiments.better import Improvement, improvements
 from pairlearn.experiments.compare import ComparedCell, Comparison, compare_with_published
+from pairlearn.experiments.headline import Tally, headline_counts
 from pairlearn.experiments.layout import index_cells
 from pairlearn.experiments.published import PUBLISHED, PublishedCell, published_accuracy
 from pairlearn.experiments.records import Record
@@ -64,8 +64,8 @@ class GridSummary:
         Its configurations, in the order of the paper's tables.
     comparison : Comparison
         Ours against the published, on the paper's test subset.
-    improved : tuple of Improvement
-        The pair likelihood against the best published method.
+    tallies : dict of str to Tally
+        What it shows in counts, see :func:`~pairlearn.experiments.headline.headline_counts`.
 
     Examples
     --------
@@ -76,22 +76,17 @@ class GridSummary:
     grid: str
     lines: tuple[Line, ...]
     comparison: Comparison
-    improved: tuple[Improvement, ...]
+    tallies: dict[str, Tally]
 
     def to_dict(self) -> dict[str, Any]:
         """Counts for JSON."""
         cells = self.comparison.evidence
-        judged = [one for one in self.improved if one.reaches_ceiling is not None]
         return {
             "cells": len(self.lines),
             "compared": len(cells),
-            "within_tolerance": sum(cell.ok for cell in cells),
-            "copies": len(self.comparison.cells) - len(cells),
+            "copies": sum(cell.is_copy for cell in self.comparison.cells),
             "not_run": self.comparison.absent,
-            "likelihood": len(self.improved),
-            "at_or_above_best": sum(one.beats_best for one in self.improved),
-            "with_ceiling": len(judged),
-            "near_ceiling": sum(bool(one.reaches_ceiling) for one in judged),
+            "tallies": {name: tally.to_dict() for name, tally in self.tallies.items()},
         }
 
 
@@ -136,8 +131,7 @@ def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
         _line(cells, printed, compared)
         for cells in sorted(placed.values(), key=lambda cells: _order(by_subset, cells))
     )
-    rivals = PUBLISHED[grid]() if grid in PUBLISHED else ()
-    return GridSummary(grid, lines, comparison, tuple(improvements(whole, rivals)))
+    return GridSummary(grid, lines, comparison, headline_counts(grid, records))
 
 
 def _published(grid: str) -> Sequence[PublishedCell]:

@@ -90,6 +90,8 @@ def _verdict(line: Line) -> str:
         return "–"
     if line.compared.is_copy:
         return f"copy of σ = {line.published.copy_of:g}, not counted"
+    if not line.compared.counts:
+        return "another network, not counted"
     return f"{'yes' if line.compared.ok else 'no'}, ±{line.compared.tolerance:.3f}"
 
 

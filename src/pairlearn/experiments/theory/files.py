@@ -15,6 +15,7 @@ from pairlearn.experiments.theory.figures_variance import draw_variance
 from pairlearn.experiments.theory.geometry import draw_geometry
 from pairlearn.experiments.theory.numbers import Row
 from pairlearn.experiments.theory.prior_error import draw_prior
+from pairlearn.extras import missing_extra
 from pairlearn.style import STYLE
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]
     try:
         import matplotlib
     except ImportError:
-        raise ImportError('figures need matplotlib: pip install "pairlearn[plot]"') from None
+        raise missing_extra("plot", "matplotlib", "a figure") from None
     with matplotlib.rc_context(STYLE):
         return [
             ("geometry", draw_geometry(tables["geometry"])),
