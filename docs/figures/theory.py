@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 IMAGES = Path(__file__).parents[1] / "images"
 EXAMPLE = (0.85, 0.65)
 """Posteriors (r, r') of the pair that several pictures follow."""
-OUTCOMES = {"left positive\na = P(+, −)": BLUE, "right positive\nb = P(−, +)": ORANGE,
-            "same class\ns": GREEN}  # fmt: skip
+OUTCOMES = {"only the left\nis positive, a": BLUE, "only the right\nis positive, b": ORANGE,
+            "both alike\ns": GREEN}  # fmt: skip
 
 
 # --- the idea -------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""One family of estimators, one best member.
+"""One family of estimators, and the member that varies least.
 
-Every unbiased estimator that is linear in the judgements adds β times a term T whose mean is
-zero. For a given classifier the variance of the estimated risk is a parabola in β, so the data
-say which member is best.
+A weight that is affine in the judgements and unbiased for its loss term is ConfDiff's plus β times
+a term T whose mean is zero. For a given classifier the variance of the estimated risk is a parabola
+in β, so the data say which member varies least.
 
 Line and star: the closed form, from one table of 2,000 judged pairs. Points: what happens, the
 spread over 400 other tables of 200 pairs. β is the same on the positive and on the negative

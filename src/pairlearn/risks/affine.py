@@ -1,4 +1,4 @@
-"""The affine family: every unbiased estimator that is linear in the judgements.
+"""The affine family: weights affine in the judgements, each unbiased for its own loss term.
 
 Write π₊, π₋ for the class priors, δ = π₊ − π₋ and
 
@@ -20,6 +20,10 @@ together):
     Convex(γ)       β₊ = γ/δ             β₋ = −γ/δ
     SconfConfDiff   β₊ = −1              β₋ = −1
     NonNegative     β₊ = −1/(2π₋)        β₋ = −1/(2π₊)
+
+No member varies least everywhere: that depends on the classifier and the data. The λ-form of
+`SconfConfDiff` gives the two halves of the sum unequal shares, is unbiased in the sum and not term
+by term, and for λ ≠ ½ is no member.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ __all__ = [
 
 
 def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
-    """Coefficients (4, 5, 3) of the member (β₊, β₋), one partial risk for each weight.
+    """Coefficients (4, 5, 3) of (β₊, β₋), one partial risk for each weight.
 
     Parameters
     ----------
@@ -50,8 +54,8 @@ def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float =
     beta_plus, beta_minus : float
         Multiples of T on the + and on the − terms.
     lam : float
-        Share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images; λ = ½
-        has the least variance (paper, theorem on minimum variance).
+        Share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images. λ = ½ is the
+        member, and of all λ has the least variance (paper, theorem on minimum variance).
 
     Examples
     --------
@@ -194,7 +198,7 @@ class SconfConfDiff(AffineRisk):
     """Similarities and differences in every weight (paper, theorem on SconfConfDiff).
 
     The weight of ℓ(g(x), +1) is 2π₊(π₊ − c) + π₋ − s. With `lam` = λ the two halves
-    of the estimator count λ and 1 − λ; ½ has the least variance.
+    of the estimator count λ and 1 − λ; of all λ ½ has the least variance.
 
     Examples
     --------
