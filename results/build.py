@@ -55,6 +55,9 @@ def main() -> None:
         (RESULTS / "runs").mkdir(exist_ok=True)
         write_parquet(RunStore(store), RESULTS / "runs" / f"{grid}.parquet")
     cifar10(stores / "cifar10.jsonl")
+    line = [sys.executable, "-m", "pairlearn", "bench", "headline", f"--results={RESULTS}"]
+    counts = subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
 
 
 def cifar10(store: Path) -> None:

@@ -6,8 +6,8 @@ correction they fall without bound, and the network learns the noise.
 
 Accuracy on digits (even or odd) of no pair after training on 300 pairs. Small points are single
 seeds, lines their means. In this small example the likelihood is ahead on clean judgements and
-SconfConfDiff on noisy ones; with thousands of pairs the likelihood was ahead at every level of
-noise ([robustness](../results/robustness.md)).
+SconfConfDiff on noisy ones; with 1,200 to 15,000 pairs at prior 0.2 the likelihood was ahead at
+all five levels of noise on six data sets ([robustness](../results/robustness.md)).
 """
 
 import matplotlib.pyplot as plt

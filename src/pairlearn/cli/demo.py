@@ -32,7 +32,7 @@ def demo(
             raise ValueError(f"--out {out.name} must end in .png, .svg or .pdf")
         with bar(f"training {len(METHODS)} models") as progress:
             found = run_demo(seed, progress)
-        save_figure(draw_demo(found), out)
+        save_figure(draw_demo(found), out, json.dumps(found.to_dict()))
     if as_json:
         typer.echo(json.dumps(found.to_dict() | {"figure": str(out)}))
         return

@@ -57,7 +57,9 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
         return list(FIGURES[grid](cells))
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
+def save_figure(
+    figure: Figure, path: str | os.PathLike[str], description: str | None = None
+) -> Path:
     """Write a figure to a file that is whole or is not there.
 
     Parameters
@@ -66,6 +68,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
         What to write.
     path : path-like
         Its ending is the format: .png, .svg or .pdf.
+    description : str, optional
+        What it shows, such as its numbers as JSON; kept in the file beside the picture.
 
     Returns
     -------
@@ -84,10 +88,14 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
 
     path = Path(path)
     kind = path.suffix.removeprefix(".")
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    metadata: dict[str, str | None] = {}
+    if kind != "png":
+        metadata["CreationDate" if kind == "pdf" else "Date"] = None
+    if description is not None:
+        metadata["Subject" if kind == "pdf" else "Description"] = description
     content = io.BytesIO()
     with matplotlib.rc_context(STYLE):
-        figure.savefig(content, format=kind, dpi=150, metadata=undated)
+        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
     with replacing(path) as part:
         part.write_bytes(content.getvalue())
     return path

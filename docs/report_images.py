@@ -1,0 +1,86 @@
+"""Take the two screenshots of reports that `guides/reports.md` shows.
+
+    python docs/report_images.py
+
+Needs Chromium and the tools of the tests. The page about a model is what the commands of that guide
+write, the one about the benchmark is made from `results/`. Each picture carries the numbers that it
+was made from, which the tests compare with what the commands give today.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+LIMITED = ROOT / "results" / "runs" / "limited.parquet"
+
+
+def guide_commands() -> list[str]:
+    """The commands of the guide that write a page about a model."""
+    guide = (ROOT / "docs" / "guides" / "reports.md").read_text(encoding="utf-8")
+    found = re.search(r"```sh\n(.*?)```", guide, re.DOTALL)
+    assert found is not None
+    return found[1].strip().splitlines()
+
+
+def write_model_report(folder: Path) -> dict[str, Any]:
+    """Run the guide's commands in a folder; the numbers on the page, which is report.html."""
+    *first, last = guide_commands()
+    for command in (*first, f"{last} --json"):
+        line = [sys.executable, "-m", *command.split()]
+        done = subprocess.run(line, cwd=folder, stdout=subprocess.PIPE, check=True)
+    told = json.loads(done.stdout)
+    return {name: told[name] for name in ("pairs", "items", "accuracy", "warnings")}
+
+
+def bench_source() -> dict[str, str]:
+    """The runs that the picture of the benchmark's page shows."""
+    return {"limited.parquet": hashlib.sha256(LIMITED.read_bytes()).hexdigest()}
+
+
+def describe(picture: Path, numbers: dict[str, Any]) -> None:
+    """Write numbers into a picture, as its description."""
+    info = PngInfo()
+    info.add_text("Description", json.dumps(numbers))
+    with Image.open(picture) as image:
+        image.load()
+    image.save(picture, pnginfo=info, optimize=True)
+
+
+def main() -> None:
+    """Write docs/images/report-model.png and report-bench.png."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from browser import chromium
+
+    with tempfile.TemporaryDirectory() as name, chromium() as browser:
+        folder = Path(name)
+        numbers = write_model_report(folder)
+        command = ("bench", "report", "bench.html", "--results", str(ROOT / "results"))
+        subprocess.run([sys.executable, "-m", "pairlearn", *command], cwd=folder, check=True)
+        page = browser.new_page(viewport={"width": 1120, "height": 700})
+        page.goto((folder / "report.html").as_uri())
+        page.screenshot(path=IMAGES / "report-model.png")
+        describe(IMAGES / "report-model.png", numbers)
+        page.goto((folder / "bench.html").as_uri())
+        page.locator("#limited").evaluate("section => section.scrollIntoView()")
+        page.mouse.wheel(0, -70)  # from below the bar of filters
+        page.wait_for_timeout(300)
+        page.screenshot(path=IMAGES / "report-bench.png")
+        describe(IMAGES / "report-bench.png", bench_source())
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

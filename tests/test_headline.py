@@ -1,0 +1,251 @@
+"""The counts that README, results, docs and report quote."""
+
+import csv
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pairlearn.cli.bench import headline
+from pairlearn.experiments import GRIDS, Record, Run, Tally, headline_counts
+from pairlearn.experiments.report import build_report, read_sources
+from pairlearn.experiments.report.sources import Source
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PAGES = [ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Source]:
+    pytest.importorskip("pyarrow")
+    return read_sources([RESULTS])
+
+
+@pytest.fixture(scope="module")
+def counts(sources: list[Source]) -> dict[str, dict[str, Tally]]:
+    return {
+        grid: headline_counts(grid, [r for s in sources if s.grid == grid for r in s.records])
+        for grid in GRIDS
+    }
+
+
+def records(method: str, value: float, **more: Any) -> list[Record]:
+    given = {"dataset": "mnist", "prior": 0.2, "pairs": 1000, "epochs": 1} | more
+    both = {"paper": value, "stratified": value}
+    told = {"annotator_paper": 0.98, "annotator_stratified": 0.98}
+    return [Record(Run(seed=seed, method=method, **given), both | told) for seed in range(2)]
+
+
+def test_losses_are_shown_the_worst_first() -> None:
+    found = headline_counts(
+        "limited",
+        [
+            *records("likelihood-abs", 0.90, fraction=0.5),
+            *records("sconf-abs", 0.95, fraction=0.5),
+            *records("confdiff-abs", 0.93, fraction=0.5),
+            *records("likelihood-abs", 0.96),
+            *records("sconf-abs", 0.94),
+            *records("likelihood-abs", 0.60, fraction=0.1),
+            *records("confdiff-abs", 0.80, fraction=0.1),
+        ],
+    )
+    own = found["own"]
+    assert (own.holds, own.cells) == (1, 3)
+    assert [name for name, _ in own.losses] == [
+        "MNIST at 0.2, 10% of the pairs",
+        "MNIST at 0.2, 50% of the pairs",
+    ]
+    assert [margin for _, margin in own.losses] == pytest.approx([-0.2, -0.05])
+    assert (found["annotator"].holds, found["annotator"].cells) == (0, 3)
+    assert {"reproduced", "published", "supervised"}.isdisjoint(found)
+
+
+def test_a_prior_that_the_likelihood_does_not_take_makes_no_cells() -> None:
+    runs = []
+    for factor, rival in ((0.8, 0.90), (0.9, 0.97), (1.0, 0.95), (1.1, 0.90), (1.2, 0.90)):
+        for noise in (0.0, 0.01, 0.05, 0.1, 0.5):
+            given = {"prior_factor": factor, "label_noise": noise}
+            runs += records("likelihood-abs", 0.96, **given)
+            runs += records("sconfconfdiff-abs", rival, **given)
+    found = headline_counts("robustness", runs)
+    # Published numbers at σ = 0.01 and 0.1 are copies; ours were all run.
+    assert (found["published"].cells, found["own"].cells) == (3, 5)
+    assert found["reproduced"].cells == 15
+    assert (found["own"].holds, found["own"].most) == (0, pytest.approx(-0.01))
+    assert all("ε" not in name for name, _ in found["own"].losses)
+
+
+def test_cifar10_counts_nowhere() -> None:
+    runs = [
+        *records("likelihood-abs", 0.99, dataset="cifar10"),
+        *records("supervised", 0.90, dataset="cifar10"),
+        *records("confdiff-abs", 0.90, dataset="cifar10"),
+    ]
+    assert headline_counts("accuracy", runs) == {}
+
+
+def test_limited_data_by_hand(counts: dict[str, dict[str, Tally]]) -> None:
+    """From the table that is printed, which is rounded."""
+    best: dict[Any, float] = defaultdict(float)
+    ours = {}
+    with (RESULTS / "paper" / "limited.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["test_subset"] != "stratified":
+                continue
+            place, value = (row["dataset"], row["prior"], row["fraction"]), row["accuracy_mean"]
+            if row["risk"] == "likelihood":
+                ours[place] = float(value)
+            else:
+                best[place] = max(best[place], float(value))
+    margins = [ours[place] - best[place] for place in ours]
+    own = counts["limited"]["own"]
+    assert (own.cells, own.holds) == (len(margins), sum(margin >= 0 for margin in margins))
+    assert (own.least, own.most) == pytest.approx((min(margins), max(margins)), abs=2e-6)
+    assert [name for name, _ in own.losses] == [
+        "Kuzushiji-MNIST at 0.8, 10% of the pairs",
+        "Optdigits at 0.2, 10% of the pairs",
+    ]
+
+
+def plain(text: str) -> str:
+    """Without line breaks, with one way to write a minus and a fraction."""
+    text = re.sub(r"\s+", " ", text.replace("−", "-"))
+    return re.sub(r"(?<!\d)0\.(\d)", r".\1", text)
+
+
+def quoted(counts: dict[str, dict[str, Tally]]) -> list[tuple[str, str]]:
+    """What the pages say, with the numbers that the function gives."""
+    accuracy, robustness = counts["accuracy"], counts["robustness"]
+    own, limited = accuracy["own"], counts["limited"]["own"]
+    noisy, taught = robustness["own"], accuracy["supervised"]
+    won = [margin for _, margin in limited.margins if margin >= 0]
+    (_, first), (_, second) = limited.losses
+    tallies = {grid: counts[grid]["reproduced"] for grid in ("accuracy", "robustness")}
+    reproduced = {grid: f"{tally.holds} of {tally.cells}" for grid, tally in tallies.items()}
+    shares = {grid: f"({tally.holds / tally.cells:.1%})" for grid, tally in tallies.items()}
+    level = (
+        f"at or above it in {taught.holds} of {taught.cells} cells, with margins from "
+        f"{taught.least:.3f} to {taught.most:+.3f}"
+    )
+    published, noisy_published = accuracy["published"], robustness["published"]
+    return [
+        ("README.md", level),
+        ("README.md", f"ahead in {own.holds} of {own.cells} cells"),
+        ("README.md", f"pairs in {limited.holds} of {limited.cells}; the other two"),
+        ("README.md", f"by {-second:.3f} and {-first:.3f}"),
+        ("docs/guides/choosing.md", level),
+        (
+            "docs/guides/choosing.md",
+            f"| {own.holds} of {own.cells} cells | {own.least:.3f} to {own.most:.3f} |",
+        ),
+        (
+            "docs/guides/choosing.md",
+            f"| {noisy.holds} of {noisy.cells} cells | {noisy.least:.3f} to {noisy.most:.3f} |",
+        ),
+        (
+            "docs/guides/choosing.md",
+            f"| {limited.holds} of {limited.cells} cells | {limited.least:.3f} to "
+            f"{limited.most:.3f} |",
+        ),
+        (
+            "docs/guides/choosing.md",
+            f"{first:.3f} on Kuzushiji-MNIST at prior .8 and {second:.3f} on Optdigits at prior .2",
+        ),
+        (
+            "docs/guides/prior.md",
+            f"in {noisy.holds} of {noisy.cells} cells, by {noisy.least:.3f} to {noisy.most:.3f}",
+        ),
+        ("docs/protocol.md", f"{reproduced['accuracy']} accuracy cells do {shares['accuracy']}"),
+        ("docs/protocol.md", f"{reproduced['robustness']} robustness cells"),
+        ("results/README.md", f"| accuracy | {reproduced['accuracy']} {shares['accuracy']} |"),
+        (
+            "results/README.md",
+            f"| robustness, copies left out | {reproduced['robustness']} {shares['robustness']} |",
+        ),
+        (
+            "results/README.md",
+            f"in all {published.holds} accuracy cells (6 sets × 3 priors, paper subset), by "
+            f"{published.least:.3f} (Pendigits, .5) to {published.most:.3f} (Kuzushiji-MNIST, .2), "
+            f"{published.mean:.3f} on average",
+        ),
+        (
+            "results/README.md",
+            f"in all {noisy_published.holds} robustness cells, by {noisy_published.least:.3f} to "
+            f"{noisy_published.most:.3f}",
+        ),
+        (
+            "results/README.md",
+            f"in all {own.holds} cells by {own.least:.3f} to {own.most:.3f}",
+        ),
+        (
+            "results/README.md",
+            f"({taught.mean:.4f}; from {taught.least:.3f} on Letter at .8 to {taught.most:+.3f} on "
+            f"Kuzushiji-MNIST at .2; ahead in {taught.holds})",
+        ),
+        (
+            "results/README.md",
+            f"in {noisy.holds} of {noisy.cells} cells (six sets, five σ), by {noisy.least:.3f} to "
+            f"{noisy.most:.3f}",
+        ),
+        (
+            "results/README.md",
+            f"in {limited.holds} of {limited.cells} cells (six sets, three priors, ten fractions), "
+            f"by {min(won):.3f} to {limited.most:.3f}. In the other two it is behind by "
+            f"{-first:.3f} (Kuzushiji-MNIST at .8) and {-second:.3f} (Optdigits at .2)",
+        ),
+    ]
+
+
+def test_pages_quote_the_function(counts: dict[str, dict[str, Tally]]) -> None:
+    missing = [
+        (page, words)
+        for page, words in quoted(counts)
+        if plain(words) not in plain((ROOT / page).read_text(encoding="utf-8"))
+    ]
+    assert not missing
+
+
+def test_every_count_of_cells_on_a_page_is_known(counts: dict[str, dict[str, Tally]]) -> None:
+    known = {(t.holds, t.cells) for tallies in counts.values() for t in tallies.values()}
+    known.add((240, 600))  # published cells that are copies, see test_experiments_compare
+    pattern = re.compile(r"(\d+) of (?:all )?(\d+)(?: accuracy| robustness)? (?:cells|conditions)")
+    unknown = {
+        (page.name, found[0])
+        for page in PAGES
+        for found in pattern.finditer(plain(page.read_text(encoding="utf-8")))
+        if (int(found[1]), int(found[2])) not in known
+    }
+    assert not unknown
+
+
+def test_the_report_shows_the_same_counts(
+    sources: list[Source], counts: dict[str, dict[str, Tally]]
+) -> None:
+    report = build_report(sources)
+    for grid, tallies in counts.items():
+        told = report.grids[grid]["tallies"]
+        assert told == {name: tally.to_dict() for name, tally in tallies.items()}
+        for tally in tallies.values():
+            assert f"<dd>{tally.holds:,} of {tally.cells:,}</dd>" in report.page
+    for name in ("reproduced", "published", "own"):
+        both = [tallies[name] for tallies in counts.values() if name in tallies]
+        holds, cells = sum(t.holds for t in both), sum(t.cells for t in both)
+        assert f"{holds:,} of {cells:,} cells" in report.page
+
+
+def test_the_command_prints_the_file_of_counts() -> None:
+    app = typer.Typer()
+    app.command()(headline)
+    done = CliRunner().invoke(app, ["--results", str(RESULTS)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout == (RESULTS / "headline.txt").read_text(encoding="utf-8")
+    as_json = CliRunner().invoke(app, ["--results", str(RESULTS), "--json"])
+    assert json.loads(as_json.stdout)["limited"]["own"]["cells"] == 180
+    refused = CliRunner().invoke(app, ["--store", "no/such.jsonl"])
+    assert refused.exit_code == 2
