@@ -234,7 +234,7 @@ class SconfConfDiff(AffineRisk):
 
 
 class NonNegative(AffineRisk):
-    """The member whose weights a/π₋, b/π₊, b/π₊, a/π₋ (halved) are never negative.
+    """The member with weights a/π₋, b/π₊, b/π₊, a/π₋ (halved), not negative on feasible labels.
 
     It reads the dissimilar outcomes only and equals `SconfConfDiff` at π₊ = ½, where
     correcting the latter therefore changes nothing. Strong in evaluation for rare
