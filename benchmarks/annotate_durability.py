@@ -248,7 +248,7 @@ def read_trace(lines: list[str]) -> Flushes:
             if "answers.sqlite" in (path or "") and rest.rstrip().endswith("= 0"):
                 flushes.append((start, number))
         elif call in ("read", "recvfrom", "recvmsg"):
-            if "POST /api/answer" in rest:
+            if re.search(r"POST \S*/api/answer", rest):
                 asked[descriptor] = number
         elif "HTTP/1.1 200" in rest and descriptor in asked:
             answers += 1

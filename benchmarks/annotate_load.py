@@ -69,9 +69,10 @@ class Annotator:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         head, _ = await self.ask(f"GET /a/{self.token} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         self.cookie = re.search(r"set-cookie: ([^;]+)", head)[1]  # type: ignore[index]
-        _, page = await self.ask(self.get("/annotate"))
+        self.home = re.search(r"location: (\S+)", head)[1]  # type: ignore[index]
+        _, page = await self.ask(self.get(self.home))
         self.form = re.search(rb'name="csrf" content="(\w+)"', page)[1].decode()  # type: ignore[index]
-        _, task = await self.ask(self.get("/api/task"))
+        _, task = await self.ask(self.get(f"{self.home}/api/task"))
         self.pair = json.loads(task)["task"]["pair"]
 
     async def leave(self) -> None:
@@ -100,7 +101,7 @@ class Annotator:
             f'"cant_say":false,"note":"","seconds":4.2,"key":"{key}"}}'
         )
         head, reply = await self.ask(
-            f"POST /api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n"
+            f"POST {self.home}/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n"
             f"X-Studio-Form: {self.form}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n{body}"
         )

@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from pairlearn.annotate import Plan, Project, Store, StoredAnswer
 from pairlearn.annotate.server import make_app
+from pairlearn.annotate.server.app import server_config
 
 OUTPUT = Path(__file__).parent.parent / "test-output"
 """Where screenshots are kept; git ignores it."""
@@ -134,9 +135,8 @@ class LiveStudio:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", self.port))
         self.port = listening.getsockname()[1]
-        config = uvicorn.Config(
-            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1
-        )
+        config = server_config(app, log_level="error")
+        config.timeout_graceful_shutdown = 1
         self._server = uvicorn.Server(config)
         self._socket = listening
         self._thread = threading.Thread(target=self._server.run, args=([listening],))
@@ -192,7 +192,7 @@ def open_link(page: Page, studio: LiveStudio, token: str, *, tutorial: bool = Fa
     if not tutorial:
         page.add_init_script("localStorage.setItem('pairlearn tutorial seen', '1')")
     page.goto(f"{studio.url}/a/{token}")
-    page.wait_for_url("**/annotate")
+    page.wait_for_url("**/annotate/*")
     settled(page)
 
 

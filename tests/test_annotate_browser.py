@@ -278,15 +278,46 @@ def test_two_annotators_at_once(browser: Browser, tmp_path: Path) -> None:
     assert len(kept) == 20 and len({(one.annotator, one.pair) for one in kept}) == 20
 
 
-def test_another_link_in_the_same_browser(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", names=("ann", "bob"))
+def test_two_people_in_two_tabs_of_one_browser(page: Page, tmp_path: Path) -> None:
+    _, tokens, _ = make_project(tmp_path / "p", names=("Ann", "Bob"))
     with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
+        open_link(page, studio, tokens["Ann"])
         other = page.context.new_page()
-        open_link(other, studio, tokens["bob"])
+        open_link(other, studio, tokens["Bob"])
         press(page, "s")
-        expect(page.locator("#status")).to_contain_text("another link was opened")
-    assert said(tmp_path / "p") == []
+        settled(page, 1)
+        press(other, "r")
+        settled(other, 1)
+        page.reload()
+        settled(page, 1)
+        for tab, name in ((page, "Ann"), (other, "Bob")):
+            expect(tab.locator(".who")).to_have_text(f"You are {name}")
+            expect(tab.locator(".who bdi")).to_be_visible()
+        snapshot(page, "name")
+    kept = {one.annotator: one.similarity for one in answers_of(tmp_path / "p")}
+    assert kept == {"Ann": 1.0, "Bob": 0.0}
+
+
+def test_an_answer_that_waits_is_sent_by_nobody_else(page: Page, tmp_path: Path) -> None:
+    _, tokens, _ = make_project(tmp_path / "p", names=("Ann", "Bob"))
+    with live_studio(tmp_path / "p") as studio:
+        open_link(page, studio, tokens["Ann"])
+        studio.stop()
+        press(page, "l")
+        expect(page.locator("#away")).to_be_visible()
+        other = page.context.new_page()
+        page.close()  # and with it all that the tab knew
+        studio.start()
+        open_link(other, studio, tokens["Bob"])
+        press(other, "r")
+        settled(other, 1)
+        assert {one.annotator for one in answers_of(tmp_path / "p")} == {"Bob"}
+        open_link(other, studio, tokens["Ann"])
+        settled(other, 1)
+        expect(other.locator("#status")).to_contain_text("The answer that was waiting is saved.")
+        assert other.evaluate("Object.keys(localStorage).filter(k => k.includes('answer'))") == []
+    kept = {one.annotator: one.difference for one in answers_of(tmp_path / "p")}
+    assert kept == {"Ann": -1.0, "Bob": 1.0}
 
 
 def test_a_studio_that_is_away_loses_nothing(page: Page, tmp_path: Path) -> None:
@@ -297,7 +328,9 @@ def test_a_studio_that_is_away_loses_nothing(page: Page, tmp_path: Path) -> None
         done(page, 1, 30)
         studio.stop()
         press(page, "8", "Enter", "1", "Enter")
-        expect(page.locator("#away")).to_contain_text("Your answer is kept here")
+        expect(page.locator("#away")).to_contain_text(
+            "Your answer is kept in this browser, not stored yet"
+        )
         snapshot(page, "away")
         press(page, "r")  # ignored: the answer before it is not safe yet
         studio.start()
@@ -321,6 +354,6 @@ def test_a_studio_that_is_away_loses_nothing(page: Page, tmp_path: Path) -> None
         press(page, "6", "Enter", "2", "Enter")
         expect(page.locator("#away")).to_be_visible()
         studio.start()
-        page.goto(f"{studio.url}/annotate")
+        page.goto(f"{studio.url}/annotate/1")
         done(page, 4, 30)
     assert said(tmp_path / "p") == [(1.0, 0.0), (0.8, 0.1), (0.0, -1.0), (0.6, 0.2)]

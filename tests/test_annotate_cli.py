@@ -235,17 +235,6 @@ def test_label_studio(project: Path, tmp_path: Path) -> None:
     )
 
 
-def test_serve_calls_the_server(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pairlearn.annotate.server as server
-
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(server, "serve", lambda *given, **words: calls.append((*given, words)))
-    result = run("serve", project, "--port", 9000)
-    assert result.exit_code == 0
-    assert calls == [(project, "127.0.0.1", 9000, {"public": False, "url": None})]
-    assert "http://127.0.0.1:9000" in result.stderr
-
-
 def test_serve_stays_on_this_machine_unless_told(project: Path) -> None:
     assert "add --public" in refused("serve", project, "--host", "0.0.0.0")
     assert "is not a project" in refused("serve", project.parent)

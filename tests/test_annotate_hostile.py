@@ -125,7 +125,7 @@ def nothing_is_stored(folder: Path, tokens: dict[str, str]) -> Iterator[None]:
 
 
 def own_pair(ann: Visitor) -> int:
-    pair: int = ann.client.get("/api/task").json()["task"]["pair"]
+    pair: int = ann.client.get("/annotate/1/api/task").json()["task"]["pair"]
     return pair
 
 
@@ -133,7 +133,7 @@ def own_pair(ann: Visitor) -> int:
 def test_answers_that_no_page_sends(ann: Visitor, change: dict[str, Any]) -> None:
     body = {"pair": own_pair(ann)} | GOOD | change
     reply = ann.client.post(
-        "/api/answer",
+        "/annotate/1/api/answer",
         content=json.dumps(body).encode(),
         headers={"X-Studio-Form": ann.form, "Content-Type": "application/json"},
     )
@@ -145,9 +145,11 @@ def test_answers_that_no_page_sends(ann: Visitor, change: dict[str, Any]) -> Non
 )
 def test_bodies_that_no_page_sends(ann: Visitor, body: bytes, kind: str, status: int) -> None:
     headers = {"X-Studio-Form": ann.form} | ({"Content-Type": kind} if kind else {})
-    for path in ("/api/answer", "/api/annotators"):
+    for path in ("/annotate/1/api/answer", "/api/annotators"):
         reply = ann.client.post(path, content=body, headers=headers)
-        assert reply.status_code in ((status,) if path == "/api/answer" else (status, 401))
+        assert reply.status_code in (
+            (status,) if path == "/annotate/1/api/answer" else (status, 401)
+        )
 
 
 def test_body_without_a_length_is_counted(ann: Visitor) -> None:
@@ -156,7 +158,7 @@ def test_body_without_a_length_is_counted(ann: Visitor) -> None:
             yield b" " * 1024
 
     reply = ann.client.post(
-        "/api/answer",
+        "/annotate/1/api/answer",
         content=endless(),
         headers={"X-Studio-Form": ann.form, "Content-Type": "application/json"},
     )
@@ -166,7 +168,7 @@ def test_body_without_a_length_is_counted(ann: Visitor) -> None:
 @pytest.mark.parametrize("length", ["-1", "1e3", "99999999999999999999", "0x10", "１２"])
 def test_lengths_that_are_lies(ann: Visitor, length: str) -> None:
     reply = ann.client.post(
-        "/api/undo",
+        "/annotate/1/api/undo",
         content=b"{}",
         headers=[
             (b"X-Studio-Form", ann.form.encode()),
@@ -182,20 +184,20 @@ def test_pairs_of_others_and_of_nobody(ann: Visitor, folder: Path) -> None:
         bobs = store.next_task(store.annotators()[1].id)
         assert bobs is not None
     for pair in (bobs.pair, 999, 0, 2**52):
-        reply = ann.post("/api/answer", GOOD | {"pair": pair})
+        reply = ann.post("/annotate/1/api/answer", GOOD | {"pair": pair})
         assert reply.status_code == 404, pair
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_images_by_path(ann: Visitor, path: str) -> None:
-    reply = ann.client.get("/image", params={"item": path})
+    reply = ann.client.get("/annotate/1/image", params={"item": path})
     assert reply.status_code == 404 and reply.headers["content-type"] == "application/json"
-    assert ann.client.get("/image", params={"item": ["02.png", path]}).status_code == 404
+    assert ann.client.get("/annotate/1/image", params={"item": ["02.png", path]}).status_code == 404
 
 
 @pytest.mark.parametrize("item", ["00.png", "01.png"])
 def test_files_that_only_claim_to_be_pictures(ann: Visitor, item: str) -> None:
-    reply = ann.client.get("/image", params={"item": item})
+    reply = ann.client.get("/annotate/1/image", params={"item": item})
     assert reply.status_code == 415 and "script" not in reply.text
 
 
@@ -207,7 +209,7 @@ def test_an_item_that_became_a_link_out_of_the_project(ann: Visitor, folder: Pat
     path.unlink()
     path.symlink_to(secret)
     try:
-        assert ann.client.get("/image?item=02.png").status_code == 415
+        assert ann.client.get("/annotate/1/image?item=02.png").status_code == 415
     finally:
         path.unlink()
         path.write_bytes(kept)
@@ -228,7 +230,7 @@ def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
         boss = store.supervisor_token
     with TestClient(make_app(tmp_path), HERE) as client:
         page = client.get(f"/a/{token}").text
-        task = client.get("/api/task")
+        task = client.get("/annotate/1/api/task")
         ann = Visitor(client, token)
         assert ann.answer(note=evil).status_code == 200
         overview = client.get(f"/s/{boss}").text
@@ -266,14 +268,14 @@ def test_annotators_cannot_do_what_the_supervisor_does(ann: Visitor) -> None:
 
 def test_undo_with_odd_numbers(ann: Visitor) -> None:
     for number in ("1", 1.5, -1, True, [1], 2**80):
-        assert ann.post("/api/undo", {"answer": number}).status_code == 400
-    assert ann.post("/api/undo", {"pair": 1}).status_code == 400
-    assert ann.post("/api/undo", {"answer": 12345}).json()["undone"] is False
+        assert ann.post("/annotate/1/api/undo", {"answer": number}).status_code == 400
+    assert ann.post("/annotate/1/api/undo", {"pair": 1}).status_code == 400
+    assert ann.post("/annotate/1/api/undo", {"answer": 12345}).json()["undone"] is False
 
 
 def test_ahead_with_odd_numbers(ann: Visitor) -> None:
     for pair in ("", "-1", "1.5", "１", "9" * 400, "x"):
-        assert ann.client.get("/api/ahead", params={"pair": pair}).status_code == 400
+        assert ann.client.get("/annotate/1/api/ahead", params={"pair": pair}).status_code == 400
 
 
 TASK: dict[str, Any] = {"id": 1, "data": {"left_id": "00.png", "right_id": "01.png"}}

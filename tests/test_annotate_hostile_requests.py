@@ -53,7 +53,7 @@ def nothing_is_stored(folder: Path, tokens: dict[str, str]) -> Iterator[None]:
 
 
 def own_pair(ann: Visitor) -> int:
-    pair: int = ann.client.get("/api/task").json()["task"]["pair"]
+    pair: int = ann.client.get("/annotate/1/api/task").json()["task"]["pair"]
     return pair
 
 
@@ -101,14 +101,14 @@ def test_public_studio_answers_to_addresses_and_its_own_name_only() -> None:
 )
 def test_changes_from_other_sites(ann: Visitor, headers: dict[str, str]) -> None:
     body = GOOD | {"pair": own_pair(ann)}
-    assert ann.post("/api/answer", body, **headers).status_code == 403
-    assert ann.post("/api/undo", {}, **headers).status_code == 403
+    assert ann.post("/annotate/1/api/answer", body, **headers).status_code == 403
+    assert ann.post("/annotate/1/api/undo", {}, **headers).status_code == 403
 
 
 @pytest.mark.parametrize("form", ["", "0" * 64, "x", "é", "a" * 10_000])
 def test_forged_form_tokens(ann: Visitor, form: str) -> None:
     reply = ann.client.post(
-        "/api/answer",
+        "/annotate/1/api/answer",
         json=GOOD | {"pair": own_pair(ann)},
         headers={"X-Studio-Form": form.encode("latin-1")},  # type: ignore[dict-item]
     )
@@ -116,15 +116,23 @@ def test_forged_form_tokens(ann: Visitor, form: str) -> None:
 
 
 def test_form_of_another_session(ann: Visitor, client: TestClient, tokens: dict[str, str]) -> None:
-    # Another link was opened in the same browser: an answer must not go under a wrong name.
-    pair = own_pair(ann)
-    Visitor(client, tokens["bob"])
-    reply = ann.post("/api/answer", GOOD | {"pair": pair})
+    # Another link was opened in the same browser: nobody answers under another's name.
+    pair, bob = own_pair(ann), Visitor(client, tokens["bob"])
+    reply = bob.post("/annotate/1/api/answer", GOOD | {"pair": pair})
     assert reply.status_code == 403 and "reload" in reply.json()["error"]
+    assert ann.post("/annotate/2/api/answer", GOOD | {"pair": pair}).status_code == 403
+    cookie = next(one for one in client.cookies.jar if one.path == "/annotate/2")
+    client.cookies.clear()
+    for path in ("/annotate/1", "/annotate/1/api/task", "/annotate/1/image?item=00.png"):
+        headers = {"Cookie": f"{cookie.name}={cookie.value}"}
+        assert client.get(path, headers=headers).status_code == 401
 
 
 def test_no_form_token_at_all(ann: Visitor) -> None:
-    assert ann.client.post("/api/answer", json=GOOD | {"pair": own_pair(ann)}).status_code == 403
+    assert (
+        ann.client.post("/annotate/1/api/answer", json=GOOD | {"pair": own_pair(ann)}).status_code
+        == 403
+    )
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 43, "A" * 5000, "%00", "%c3%a9", "' OR 1=1 --"])
@@ -135,9 +143,9 @@ def test_forged_links_and_cookies(
     client.cookies.clear()
     for role in "as":
         assert client.get(f"/{role}/{token}").status_code == 404
-    reply = client.get("/api/task", headers={"Cookie": f"{name}={token}"})
+    reply = client.get("/annotate/1/api/task", headers={"Cookie": f"{name}={token}"})
     assert reply.status_code == 401
-    assert client.get("/annotate", headers={"Cookie": f"{name}={token}"}).status_code == 401
+    assert client.get("/annotate/1", headers={"Cookie": f"{name}={token}"}).status_code == 401
 
 
 def test_tokens_are_not_matched_by_parts(client: TestClient, tokens: dict[str, str]) -> None:
@@ -157,23 +165,23 @@ def test_guessing_becomes_slow_and_harms_nobody_else(
 def test_one_annotator_cannot_flood(folder: Path, tokens: dict[str, str]) -> None:
     with TestClient(make_app(folder, requests_per_second=0.5), HERE) as client:
         Visitor(client, tokens["ann"])
-        replies = [client.get("/api/task") for _ in range(5)]
+        replies = [client.get("/annotate/1/api/task") for _ in range(5)]
         assert [reply.status_code for reply in replies] == [200, 429, 429, 429, 429]
         assert int(replies[-1].headers["retry-after"]) >= 1
         client.cookies.clear()
         Visitor(client, tokens["bob"])
-        assert client.get("/api/task").status_code == 200
+        assert client.get("/annotate/2/api/task").status_code == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
 def test_other_methods(ann: Visitor, method: str) -> None:
-    reply = ann.client.request(method, "/api/answer", json=GOOD)
+    reply = ann.client.request(method, "/annotate/1/api/answer", json=GOOD)
     assert reply.status_code == 405 and "access-control-allow-origin" not in reply.headers
 
 
 def test_post_where_only_get_is(ann: Visitor) -> None:
-    assert ann.post("/annotate", {}).status_code == 405
-    assert ann.client.get("/api/answer").status_code == 405
+    assert ann.post("/annotate/1", {}).status_code == 405
+    assert ann.client.get("/annotate/1/api/answer").status_code == 405
 
 
 def test_headers_that_are_too_large(client: TestClient) -> None:
@@ -184,7 +192,7 @@ def test_header_injection(client: TestClient, tokens: dict[str, str]) -> None:
     for path in (
         "/a/x%0d%0aSet-Cookie:%20a=b",
         "/%0d%0aLocation:%20//evil.example",
-        "/image?item=%0d%0aX:1",
+        "/annotate/1/image?item=%0d%0aX:1",
     ):
         reply = client.get(path, follow_redirects=False)
         assert reply.status_code in (401, 404)
@@ -196,8 +204,8 @@ def test_every_reply_carries_the_headers(client: TestClient, tokens: dict[str, s
     paths = [
         "/",
         f"/a/{tokens['ann']}",
-        "/annotate",
-        "/api/task",
+        "/annotate/1",
+        "/annotate/1/api/task",
         "/static/annotate.js",
         "/nowhere",
     ]
@@ -225,7 +233,7 @@ def test_an_error_inside_tells_nothing(
             raise RuntimeError("secret path /home/x")
 
         monkeypatch.setattr(Store, "next_task", broken)
-        reply = client.get("/api/task")
+        reply = client.get("/annotate/1/api/task")
         assert reply.status_code == 500 and "secret" not in reply.text
         assert "content-security-policy" in reply.headers
 
@@ -241,7 +249,7 @@ def test_a_full_disk_makes_the_page_try_again(
             raise OSError("No space left on device")
 
         monkeypatch.setattr(Store, "submit", full)
-        assert ann.post("/api/answer", GOOD | {"pair": pair}).status_code == 503
+        assert ann.post("/annotate/1/api/answer", GOOD | {"pair": pair}).status_code == 503
 
 
 RAW = [
@@ -255,8 +263,9 @@ RAW = [
     (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: a\x00b\r\n\r\n", (400,)),
     (b"\x16\x03\x01\x02\x00\x01\x00", (400,)),
     (
-        b"POST /api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+        b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 4\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
         (400, 401),
     ),
 ]

@@ -42,7 +42,7 @@ def test_a_fit_of_what_was_answered_is_a_fit_of_what_was_meant(tmp_path: Path) -
     meant: dict[tuple[str, str], tuple[float, float]] = {}
     with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
         ann = Visitor(client, urlsplit(link).path.rsplit("/", 1)[1])
-        while (task := client.get("/api/task").json()["task"]) is not None:
+        while (task := client.get("/annotate/1/api/task").json()["task"]) is not None:
             left, right = task["left"]["title"], task["right"]["title"]
             told = PairLabels.from_posteriors([posterior[left]], [posterior[right]])
             s, c = float(told.similarity[0]), float(told.difference[0])

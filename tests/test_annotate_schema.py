@@ -135,7 +135,7 @@ def other_program_with_a_version(path: Path) -> None:
         (other_program, "is an SQLite file of another program"),
         (other_program_with_a_version, "is an SQLite file of another program"),
         (lambda path: path.write_bytes(b"id,x\n" * 1000), "is not a file of answers"),
-        (lambda path: None, "has no answers.sqlite"),
+        (lambda path: None, "answers.sqlite does not exist"),
     ],
 )  # fmt: skip
 def test_files_that_are_not_ours(tmp_path: Path, make: object, message: str) -> None:

@@ -37,9 +37,9 @@ class Visitor:
 
     def answer(self, **fields: Any) -> Any:
         self.count += 1
-        task = self.client.get("/api/task").json()["task"]
+        task = self.client.get("/annotate/1/api/task").json()["task"]
         body = {"pair": task["pair"], "similarity": 0.5, "difference": 0.0, "seconds": 3.0}
-        return self.post("/api/answer", body | {"key": f"form-{self.count:06}"} | fields)
+        return self.post("/annotate/1/api/answer", body | {"key": f"form-{self.count:06}"} | fields)
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def test_link_becomes_a_cookie_and_leaves_the_address(
     client: TestClient, tokens: dict[str, str]
 ) -> None:
     reply = client.get(f"/a/{tokens['ann']}", follow_redirects=False)
-    assert (reply.status_code, reply.headers["location"]) == (303, "/annotate")
+    assert (reply.status_code, reply.headers["location"]) == (303, "/annotate/1")
     cookie = reply.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
-    page = client.get("/annotate")
+    page = client.get("/annotate/1")
     assert page.status_code == 200 and tokens["ann"] not in page.text
 
 
@@ -76,7 +76,7 @@ def test_link_from_another_site_goes_on_by_itself(
     # A browser sends no Strict cookie along a redirect that began elsewhere.
     reply = client.get(f"/a/{tokens['ann']}", headers={"Sec-Fetch-Site": "cross-site"})
     assert reply.status_code == 200
-    assert 'http-equiv="refresh" content="0; url=/annotate"' in reply.text
+    assert 'http-equiv="refresh" content="0; url=/annotate/1"' in reply.text
     assert tokens["ann"] not in reply.text and "HttpOnly" in reply.headers["set-cookie"]
 
 
@@ -109,7 +109,7 @@ def test_whole_run_over_http(client: TestClient, tokens: dict[str, str], folder:
 
 def test_the_same_key_counts_once(client: TestClient, tokens: dict[str, str]) -> None:
     ann = Visitor(client, tokens["ann"])
-    pair = client.get("/api/task").json()["task"]["pair"]
+    pair = client.get("/annotate/1/api/task").json()["task"]["pair"]
     first = ann.answer(pair=pair, key="same-key-1").json()
     again = ann.answer(pair=pair, key="same-key-1", similarity=0.9).json()
     assert again["receipt"] == first["receipt"] and again["progress"]["done"] == 1
@@ -119,14 +119,14 @@ def test_the_same_key_counts_once(client: TestClient, tokens: dict[str, str]) ->
 
 def test_undo_reopens_the_last_one_once(client: TestClient, tokens: dict[str, str]) -> None:
     ann = Visitor(client, tokens["ann"])
-    assert ann.post("/api/undo", {}).json()["undone"] is False
+    assert ann.post("/annotate/1/api/undo", {}).json()["undone"] is False
     first = ann.answer().json()
     second = ann.answer().json()
     number = second["receipt"]["answer_id"]
-    undone = ann.post("/api/undo", {"answer": number}).json()
+    undone = ann.post("/annotate/1/api/undo", {"answer": number}).json()
     assert undone["undone"] and undone["task"]["pair"] == first["task"]["pair"]
     # The reply was lost and the page asks again: no second answer is taken back.
-    again = ann.post("/api/undo", {"answer": number}).json()
+    again = ann.post("/annotate/1/api/undo", {"answer": number}).json()
     assert not again["undone"] and again["task"]["pair"] == first["task"]["pair"]
     assert again["progress"]["done"] == 1
 
@@ -148,7 +148,7 @@ def test_a_link_taken_back_ends_at_once(
     assert ann.answer().status_code == 200
     with Store.open(Project.load(folder)) as store:
         store.renew_token(store.annotators()[0].id)
-    assert client.get("/api/task").status_code == 401
+    assert client.get("/annotate/1/api/task").status_code == 401
     assert client.get(f"/a/{tokens['ann']}").status_code == 404
 
 
@@ -158,7 +158,7 @@ def test_supervisor_makes_ends_and_renews_links(
     boss = Visitor(client, tokens["boss"], "s")
     made = boss.post("/api/annotators", {"name": "  Zoë  "})
     assert made.json()["name"] == "Zoë"
-    assert client.get(made.json()["path"]).url.path == "/annotate"
+    assert client.get(made.json()["path"]).url.path == "/annotate/3"
     with Store.open(Project.load(folder)) as store:
         zoe = store.annotators()[-1].id
     renewed = boss.post("/api/annotators/renew", {"annotator": zoe}).json()
@@ -195,21 +195,21 @@ def test_roles_do_not_mix(client: TestClient, tokens: dict[str, str]) -> None:
     assert client.get("/supervisor").status_code == 401
     client.cookies.clear()
     Visitor(client, tokens["boss"], "s")
-    assert client.get("/annotate").status_code == 401
-    assert client.get("/api/task").status_code == 401
+    assert client.get("/annotate/1").status_code == 401
+    assert client.get("/annotate/1/api/task").status_code == 401
 
 
 def test_pictures_and_what_is_ahead(tmp_path: Path) -> None:
     folder = tmp_path / "images"
     _, tokens, _ = make_project(folder, "image", pairs=8)
     with TestClient(make_app(folder), HERE) as client:
-        assert client.get("/image?item=00.png").status_code == 401
+        assert client.get("/annotate/1/image?item=00.png").status_code == 401
         ann = Visitor(client, tokens["ann"])
-        task = client.get("/api/task").json()["task"]
-        picture = client.get(task["left"]["image"])
+        task = client.get("/annotate/1/api/task").json()["task"]
+        picture = client.get(f"/annotate/1/{task['left']['image']}")
         assert picture.headers["content-type"] == "image/png"
         assert picture.content == png(int(task["left"]["title"][:2]))
-        ahead = client.get(f"/api/ahead?pair={task['pair']}").json()["ahead"]
+        ahead = client.get(f"/annotate/1/api/ahead?pair={task['pair']}").json()["ahead"]
         following = ann.answer().json()["task"]
         assert [view["image"] for view in ahead] == [
             following["left"]["image"], following["right"]["image"],
@@ -221,9 +221,9 @@ def test_an_item_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
     _, tokens, _ = make_project(folder, "text", pairs=8)
     with TestClient(make_app(folder), HERE) as client:
         ann = Visitor(client, tokens["ann"])
-        left = client.get("/api/task").json()["task"]["left"]["title"]
+        left = client.get("/annotate/1/api/task").json()["task"]["left"]["title"]
         (folder / "items" / left).unlink()
-        assert "not there" in client.get("/api/task").json()["task"]["left"]["text"]
+        assert "not there" in client.get("/annotate/1/api/task").json()["task"]["left"]["text"]
         gone = ann.answer(similarity=None, difference=None, cant_say=True)
         assert gone.json()["progress"]["done"] == 1
 
@@ -235,7 +235,11 @@ def test_access_log_holds_no_token(
         Visitor(client, tokens["ann"]).answer()
         client.get("/a/guess%0d%0aGET")
     text = "\n".join(record.getMessage() for record in caplog.records if "pairlearn" in record.name)
-    assert "GET /a/*** 303" in text and "POST /api/answer 200" in text and "guess" not in text
+    assert (
+        "GET /a/*** 303" in text
+        and "POST /annotate/1/api/answer 200" in text
+        and "guess" not in text
+    )
     everything = "\n".join(record.getMessage() for record in caplog.records)
     assert tokens["ann"] not in re.sub(r"HTTP Request: .*", "", everything)  # the test's own client
 

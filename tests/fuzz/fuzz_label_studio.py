@@ -16,7 +16,8 @@ from pairlearn.annotate.label_studio import (
     LabelStudioExport,
     read_label_studio,
 )
-from pairlearn.annotate.schema import StoreError, migrate
+from pairlearn.annotate.schema import migrate
+from pairlearn.annotate.store_file import StoreError
 
 WORDS = [f'"{name}":'.encode() for name in ("similarity", "annotations", "result", "number")]
 WORDS += [b'"annotation_id":', b'"left_id":', b'"cannot_say":', b'"Can\'t say"', b"null", b"[{"]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from pairlearn.annotate.assignment import assign
 from pairlearn.annotate.records import Annotator, Answer, Receipt
-from pairlearn.annotate.schema import StoreError
+from pairlearn.annotate.store_file import StoreError
 
 __all__ = [
     "add_annotators",

@@ -21,8 +21,8 @@ from pairlearn.annotate.preferences import (
     side_only,
 )
 from pairlearn.annotate.records import Answer
-from pairlearn.annotate.schema import StoreError
 from pairlearn.annotate.store import Store
+from pairlearn.annotate.store_file import StoreError
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.cells import Kind
 from pairlearn.tables.errors import placed

@@ -29,7 +29,7 @@ from typing import Any, Literal
 from pairlearn.annotate.importing import Judgement, fresh_key
 from pairlearn.annotate.label_studio_config import CANT_SAY
 from pairlearn.annotate.records import MAX_NOTE, Answer
-from pairlearn.annotate.schema import StoreError
+from pairlearn.annotate.store_file import StoreError
 
 __all__ = ["LabelStudioError", "LabelStudioExport", "read_label_studio"]
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pairlearn.annotate.schema import StoreError
+from pairlearn.annotate.store_file import StoreError
 
 __all__ = [
     "Annotator",
@@ -128,7 +128,7 @@ class Answer:
     0
     >>> Answer(similarity=80, key="f1")
     Traceback (most recent call last):
-    pairlearn.annotate.schema.StoreError: similarity is 80, outside [0, 1]
+    pairlearn.annotate.store_file.StoreError: similarity is 80, outside [0, 1]
     """
 
     similarity: float | None = None

@@ -6,23 +6,27 @@ takes all of them. Answers and changes are append-only: triggers refuse anything
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
+
+from pairlearn.annotate.store_file import (
+    BUSY_SECONDS,
+    SMALLEST_FILE,
+    StoreError,
+    copy_of,
+    failure,
+)
 
 __all__ = [
     "MIGRATIONS",
     "Migration",
-    "StoreError",
     "connect",
     "has_answers",
-    "make_file",
     "migrate",
-    "reading",
-    "remove_file",
+    "open_file",
     "version_of",
 ]
 
@@ -30,18 +34,6 @@ Migration: TypeAlias = Sequence[str]
 """Statements that are carried out in one transaction."""
 
 APPLICATION_ID = 0x70616972  # "pair", so that the file of another program is not taken for ours
-BUSY_SECONDS = 30.0
-MAGIC = b"SQLite format 3\0"
-
-
-class StoreError(ValueError):
-    """The file of answers, or what is asked of it, is not in order.
-
-    Examples
-    --------
-    >>> issubclass(StoreError, ValueError)
-    True
-    """
 
 
 _VERSION_1: Migration = (
@@ -133,9 +125,9 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     --------
     >>> connect(Path("no-such.sqlite"))
     Traceback (most recent call last):
-    pairlearn.annotate.schema.StoreError: no-such.sqlite does not exist
+    pairlearn.annotate.store_file.StoreError: no-such.sqlite does not exist
     """
-    connection = _opened(path)
+    connection = open_file(path)
     try:
         (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if journal != "wal":
@@ -147,33 +139,47 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
             connection.execute("PRAGMA query_only = ON")
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         connection.close()
-        raise StoreError(f"{path} is not a file of answers, or is damaged ({error})") from None
+        raise failure(path, error) from None
     except StoreError:
         connection.close()
         raise
     return connection
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open an existing file of ours; nothing is written into it, as the mode of the journal is."""
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open an existing file of ours; nothing is written into it, as the mode of the journal is.
+
+    Raises
+    ------
+    StoreError
+        If there is no such file, or it is not ours.
+
+    Examples
+    --------
+    >>> open_file(Path("no-such.sqlite"))
+    Traceback (most recent call last):
+    pairlearn.annotate.store_file.StoreError: no-such.sqlite does not exist
+    """
     if not path.is_file():
         raise StoreError(f"{path} does not exist")
-    with path.open("rb") as file:
-        # SQLite takes a file of a few bytes for an empty one, and writes over it.
-        if file.read(len(MAGIC)) not in (b"", MAGIC):
-            raise StoreError(f"{path} is not a file of answers: it is not of SQLite")
-    connection = sqlite3.connect(
-        path,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,  # transactions begin where we say so
-        check_same_thread=False,
-        factory=_Connection,
-    )
+    # SQLite takes a file of one byte for an empty one, and writes over it.
+    if 0 < path.stat().st_size < SMALLEST_FILE:
+        raise failure(path, ValueError("it is not of SQLite"))
+    try:
+        connection = sqlite3.connect(
+            path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,  # transactions begin where we say so
+            check_same_thread=False,
+            factory=_Connection,
+        )
+    except sqlite3.Error as error:
+        raise failure(path, error) from None
     try:
         _check_program(connection, path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         connection.close()
-        raise StoreError(f"{path} is not a file of answers, or is damaged ({error})") from None
+        raise failure(path, error) from None
     except StoreError:
         connection.close()
         raise
@@ -186,31 +192,14 @@ def has_answers(path: Path) -> bool:
     Examples
     --------
     >>> import tempfile
+    >>> from pairlearn.annotate.store_file import make_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     make_file(Path(folder, "answers.sqlite"))
     ...     has_answers(Path(folder, "answers.sqlite"))
     False
     """
-    with closing(_opened(path)) as connection:
+    with closing(open_file(path)) as connection:
         return version_of(connection) > 0
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a damaged file into a `StoreError` that names it.
-
-    Examples
-    --------
-    >>> with reading(Path("answers.sqlite")):
-    ...     raise sqlite3.DatabaseError("database disk image is malformed")
-    Traceback (most recent call last):
-    pairlearn.annotate.schema.StoreError: answers.sqlite could not be read: database disk image
-    is malformed
-    """
-    try:
-        yield
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path} could not be read: {str(error)[:300]}") from error
 
 
 def _check_program(connection: sqlite3.Connection, path: Path) -> None:
@@ -277,25 +266,10 @@ def migrate(
     if found == newest:
         return found
     if found:
-        backup(connection, path.with_name(f"{path.stem}.v{found}{path.suffix}"))
+        copy_of(connection, path.with_name(f"{path.stem}.v{found}{path.suffix}"))
     for number in range(found, newest):
         _step(connection, migrations[number], number)
     return found
-
-
-def backup(connection: sqlite3.Connection, path: Path) -> None:
-    """Copy a whole file of answers, while others use it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     backup(sqlite3.connect(":memory:"), Path(folder, "copy.sqlite"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['copy.sqlite']
-    """
-    with closing(sqlite3.connect(path)) as copy:
-        connection.backup(copy)
 
 
 def _step(connection: sqlite3.Connection, migration: Migration, number: int) -> None:
@@ -310,35 +284,3 @@ def _step(connection: sqlite3.Connection, migration: Migration, number: int) -> 
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-
-
-def make_file(path: Path) -> None:
-    """Make an empty file that only its owner can read, in a folder that knows of it on disk.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     make_file(Path(folder, "answers.sqlite"))
-    ...     remove_file(Path(folder, "answers.sqlite"))
-    """
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        raise StoreError(f"{path} is there already: answers are never replaced") from None
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def remove_file(path: Path) -> None:
-    """Remove a file of answers, with what SQLite keeps beside it.
-
-    Examples
-    --------
-    >>> remove_file(Path("no-such.sqlite"))
-    """
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)

@@ -28,14 +28,8 @@ from pairlearn.annotate.records import (
     StoredAnswer,
     Task,
 )
-from pairlearn.annotate.schema import (
-    StoreError,
-    connect,
-    has_answers,
-    make_file,
-    reading,
-    remove_file,
-)
+from pairlearn.annotate.schema import connect, has_answers
+from pairlearn.annotate.store_file import StoreError, find_damage, make_file, reading, remove_file
 from pairlearn.annotate.writer import Writer
 
 __all__ = ["Store", "StoreError"]
@@ -127,17 +121,16 @@ class Store:
             If there is none, or it is not whole: every page is looked at.
         """
         path = project.store_path
-        if not path.is_file():
-            raise StoreError(f"{project.folder} has no {path.name}")
         if not has_answers(path):
             raise StoreError(
-                f"{path} is empty: take it from a backup, or, if the project was just being "
-                "made, remove it and make it again"
+                f"{path} is empty: take it from a backup with `pairlearn annotate restore`, or, if "
+                "the project was just being made, remove it and make it again"
             )
         store = cls(project)
         try:
-            if (found := store._one("PRAGMA quick_check(1)")) != ("ok",):
-                raise StoreError(f"{path} is damaged ({found}): take it from a backup")
+            with reading(path):
+                if found := find_damage(store._reader()):
+                    raise sqlite3.DatabaseError(found)
             kept = store._one("SELECT value FROM setting WHERE name = 'overlap'")
             if kept is not None and str(kept[0]) != str(project.overlap):
                 store._writer.submit(lambda c: store._reassign(c, "project file")).result()
@@ -352,6 +345,10 @@ class Store:
             pair,
         )
         return [Change(*row) for row in rows]
+
+    def created_at(self) -> str:
+        """When the project was made."""
+        return str(self._all("SELECT at FROM change WHERE id = 1")[0][0])
 
     def overview(self) -> list[AnnotatorOverview]:
         """Speed, agreement, drift and infeasible share of each annotator."""

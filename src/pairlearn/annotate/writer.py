@@ -17,7 +17,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pairlearn.annotate.schema import StoreError, connect, migrate, reading
+from pairlearn.annotate.backups import Snapshots
+from pairlearn.annotate.schema import connect, migrate
+from pairlearn.annotate.store_file import StoreError, failure, reading
 
 __all__ = ["Writer"]
 
@@ -25,6 +27,9 @@ T = TypeVar("T")
 
 MOST_AT_ONCE = 1000
 """Jobs in one transaction: a bound on how long the first one waits for the others."""
+
+IDLE_SECONDS = 1.0
+"""Without work, after which all answers go from the log into the file itself."""
 
 
 class Writer:
@@ -59,6 +64,7 @@ class Writer:
             self._connection.close()
             raise
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._snapshots = Snapshots(path)
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="pairlearn-writer", daemon=True)
@@ -92,10 +98,23 @@ class Writer:
                 self._closed = True
                 self._jobs.put(None)
         self._thread.join()
+        self._snapshots.close()
         self._connection.close()
 
+    def _next(self) -> _Job | None:
+        """The next job; while there is none, the file is made whole without its log.
+
+        Whoever copies the file alone, as backup tools do, then has all answers.
+        """
+        try:
+            return self._jobs.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            with contextlib.suppress(sqlite3.Error):  # a full disk: the log has everything
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        return self._jobs.get()
+
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
             batch: list[_Job | None] = [job]
             with contextlib.suppress(queue.Empty):
                 while len(batch) < MOST_AT_ONCE and batch[-1] is not None:
@@ -113,13 +132,16 @@ class Writer:
         except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            failure = OSError(f"{self._path} could not be written: {error}")
-            failure.__cause__ = error
+            trouble = failure(self._path, error)
+            trouble.__cause__ = error
             for job in jobs:
-                job.future.set_exception(failure)
+                job.future.set_exception(trouble)
             return
         for job in jobs:
             job.tell()
+        with contextlib.suppress(sqlite3.Error):
+            (answers,) = self._connection.execute("SELECT max(id) FROM answer").fetchone()
+            self._snapshots.consider(answers or 0)
 
 
 class _Job:
@@ -140,7 +162,7 @@ class _Job:
         try:
             self._result = self.work(connection)
         except Exception as error:
-            if not connection.in_transaction:
+            if not connection.in_transaction or isinstance(error, sqlite3.OperationalError):
                 raise
             connection.execute("ROLLBACK TO job")
             self._error = error

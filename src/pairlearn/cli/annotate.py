@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.annotate_ask import ask
+from pairlearn.cli.annotate_backup import backup, restore
 from pairlearn.cli.annotate_exchange import export, import_, label_studio
 from pairlearn.cli.refusals import refusing
 from pairlearn.extras import missing_extra
@@ -56,7 +56,9 @@ class ModeName(StrEnum):
 
 ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-AddressOption = Annotated[str, typer.Option(help="Where the app is reached, for links.")]
+AddressOption = Annotated[
+    str | None, typer.Option(help="Where the app is reached; as it is served if not given.")
+]
 
 
 @app.command()
@@ -78,7 +80,7 @@ def init(
     kind: Annotated[KindName | None, typer.Option(help="Where a folder has both.")] = None,
     mode: Annotated[ModeName, typer.Option(help="How pairs are chosen.")] = ModeName.uniform,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
-    address: AddressOption = ADDRESS,
+    address: Annotated[str, typer.Option(help="Where the app is reached.")] = ADDRESS,
     as_json: JsonOption = False,
 ) -> None:
     """Make a project from items: the pairs to judge, the questions, an empty store.
@@ -157,6 +159,8 @@ def serve(
 ) -> None:
     """Open the web app, on this machine alone unless --public says otherwise.
 
+    A project has one server at a time; all other commands may run beside it.
+
     \b
     Examples:
       pairlearn annotate serve pumps
@@ -164,9 +168,9 @@ def serve(
 
     Exit codes: 0 ended by an interrupt, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
+    from pairlearn.annotate import Project
 
-    with refusing("annotate serve"), ExitStack() as stack:
+    with refusing("annotate serve"):
         try:
             from pairlearn.annotate.server import serve as run
             from pairlearn.annotate.server.security import is_loopback
@@ -176,17 +180,19 @@ def serve(
             raise ValueError(f"--host {host} can be reached from other machines: add --public")
         description = Project.load(project)
         if description.plan.mode == "information":
-            from pairlearn.annotate.chooser import choosing
-
             typer.echo(f"warning: {NOT_RANDOM}", err=True)
-            store = stack.enter_context(Store.open(description))
-            stack.enter_context(choosing(store))
-        typer.echo(
-            f"{description.title}: {url or f'http://{host}:{port}'}\n"
-            "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
-            err=True,
+        run(
+            project,
+            host,
+            port,
+            public=public,
+            url=url,
+            ready=lambda address: typer.echo(
+                f"{description.title}: {address}\n"
+                "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
+                err=True,
+            ),
         )
-        run(project, host, port, public=public, url=url)
 
 
 @app.command()
@@ -201,10 +207,12 @@ def link(
     supervisor: Annotated[
         bool, typer.Option("--supervisor", help="A new link for the supervisor.")
     ] = False,
-    address: AddressOption = ADDRESS,
+    address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add annotators and print their links; each is shown once.
+
+    Links have the address at which the project is being served, or was the last time.
 
     \b
     Examples:
@@ -215,10 +223,12 @@ def link(
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.annotate import Project, Store
+    from pairlearn.annotate.serving import served_at
 
     with refusing("annotate link"):
         if not names and not supervisor:
             raise ValueError("give names of annotators, or --supervisor")
+        address = (address or served_at(project) or ADDRESS).rstrip("/")
         with Store.open(Project.load(project)) as store:
             links = {}
             if names and renew:
@@ -299,6 +309,8 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
         _show(rows)
 
 
+app.command()(backup)
+app.command()(restore)
 app.command()(export)
 app.command("import")(import_)
 app.command("label-studio")(label_studio)

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any
 
 from pairlearn.annotate.models.errors import ModelError
+from pairlearn.annotate.store_file import SMALLEST_FILE
 
 __all__ = ["AnswerCache", "question_key"]
 
 _VERSION = 1
-_MAGIC = b"SQLite format 3\0"
 
 
 def question_key(url: str, body: dict[str, Any]) -> str:
@@ -55,11 +55,10 @@ class AnswerCache:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self.path = path
-        if path.is_file() and path.stat().st_size:
-            with path.open("rb") as file:
-                # SQLite takes a file of a few bytes for an empty one, and writes over it.
-                if file.read(len(_MAGIC)) != _MAGIC:
-                    raise self._refusal("not of SQLite")
+        # Only SQLite opens the file, as `pairlearn.annotate.store_file` explains. It takes a
+        # file of one byte for an empty one, and writes over it.
+        if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
+            raise self._refusal("not of SQLite")
         self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
         try:
             self._prepare()

@@ -1,15 +1,18 @@
 """What the annotator's page asks for and sends: JSON in, JSON out.
 
-- ``GET /api/task``: the pair to judge, and how far they are;
-- ``POST /api/answer``: one answer; replied to when it is on disk, with the next pair;
-- ``POST /api/undo``: take the last answer back;
-- ``GET /api/ahead``: the pair after this one, so that its pictures are there in time;
-- ``GET /image``: the picture of an item.
+Under ``/annotate/NUMBER``, each for the annotator of that number:
+
+- ``GET api/task``: the pair to judge, and how far they are;
+- ``POST api/answer``: one answer; replied to when it is on disk, with the next pair;
+- ``POST api/undo``: take the last answer back;
+- ``GET api/ahead``: the pair after this one, so that its pictures are there in time;
+- ``GET image``: the picture of an item.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -26,12 +29,44 @@ from pairlearn.annotate.server.pictures import Unshowable, read_picture
 from pairlearn.annotate.server.security import Buckets, refused
 from pairlearn.annotate.server.sessions import Denied, Sessions
 from pairlearn.annotate.store import Store, StoreError
+from pairlearn.annotate.store_file import StoreFileError
 
 __all__ = ["Studio", "get_ahead", "get_image", "get_task", "post_answer", "post_undo", "studio_of"]
 
 
+LOG = logging.getLogger("pairlearn.annotate")
 FARTHEST = 500
 """Pairs that are looked through for the next one of an annotator."""
+
+
+class Outage:
+    """A store that cannot be written: the operator's terminal says so, once.
+
+    Examples
+    --------
+    >>> outage = Outage()
+    >>> outage.begins(OSError("disk full")), outage.began
+    (None, True)
+    """
+
+    def __init__(self) -> None:
+        self.began = False
+
+    def begins(self, error: Exception) -> None:
+        """An answer could not be stored."""
+        if not self.began:
+            LOG.error(
+                "pairlearn annotate: answers are not being stored: %s; the pages keep them and "
+                "try again",
+                error,
+            )
+        self.began = True
+
+    def ends(self) -> None:
+        """An answer was stored."""
+        if self.began:
+            LOG.error("pairlearn annotate: answers are being stored again")
+        self.began = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +79,7 @@ class Studio:
     sessions: Sessions
     requests: Buckets
     failures: Buckets
+    outage: Outage
 
     def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
         """The annotator who asks, if they do not ask too often."""
@@ -73,10 +109,13 @@ async def post_answer(request: Request) -> Response:
     pair, answer = read_answer(read_form(await request.body()))
     try:
         receipt = await asyncio.wrap_future(studio.store.submit(who.id, pair, answer))
+    except StoreFileError:
+        raise
     except StoreError:
         if studio.store.task(who.id, pair) is None:
             return refused(404, "this pair is not yours to judge")
         raise
+    studio.outage.ends()
     return JSONResponse({"receipt": vars(receipt)} | _state(studio, who))
 
 
@@ -106,10 +145,7 @@ async def get_ahead(request: Request) -> Response:
 async def get_image(request: Request) -> Response:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
     studio = studio_of(request)
-    try:
-        studio.sessions.read(request, "annotator")
-    except Denied:
-        studio.sessions.read(request, "supervisor")
+    studio.sessions.read(request, "annotator")
     asked = request.query_params.getlist("item")
     if len(asked) != 1 or asked[0] not in studio.items:
         return refused(404, "there is no such item")
@@ -158,7 +194,7 @@ def _view(items: Items, item: str) -> dict[str, Any]:
         view = ItemView("text", item, text="This item is not there any more.")
     shown: dict[str, Any] = {"kind": view.kind, "title": view.title}
     if view.kind == "image":
-        shown["image"] = f"/image?item={quote(item, safe='')}"
+        shown["image"] = f"image?item={quote(item, safe='')}"  # beside the api of the page
     elif view.kind == "text":
         shown["text"] = view.text
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,15 +18,18 @@ from starlette.types import ASGIApp
 
 from pairlearn.annotate.items import Items
 from pairlearn.annotate.project import Project
-from pairlearn.annotate.schema import StoreError
 from pairlearn.annotate.server import api, pages, supervisor
+from pairlearn.annotate.server.connections import Connection, address_of, listen
 from pairlearn.annotate.server.forms import FormError
 from pairlearn.annotate.server.security import Buckets, Guard, Hosts, TooLarge, is_loopback, refused
 from pairlearn.annotate.server.sessions import Denied, Sessions
+from pairlearn.annotate.serving import announce, hold
 from pairlearn.annotate.store import Store
+from pairlearn.annotate.store_file import StoreError, StoreFileError
 
 __all__ = ["make_app", "serve"]
 
+ANNOTATOR = "/annotate/{annotator:int}"
 REQUESTS_PER_SECOND = 20.0
 """Of one annotator; a person needs about one."""
 
@@ -84,8 +87,9 @@ def make_app(
     ...     with Store.create(project) as store:
     ...         _, token = store.add_annotator("ann")
     ...     with TestClient(make_app(folder), "http://127.0.0.1") as client:
-    ...         client.get(f"/a/{token}").url.path, client.get("/api/task").json()["task"]["pair"]
-    ('/annotate', 1)
+    ...         page = client.get(f"/a/{token}").url.path
+    ...         page, client.get(f"{page}/api/task").json()["task"]["pair"]
+    ('/annotate/1', 1)
     """
     project = Project.load(folder)
     https, names = _address(url)
@@ -110,6 +114,7 @@ def make_app(
         sessions=Sessions(store, project.folder, https),
         requests=Buckets(requests_per_second, 3 * requests_per_second),
         failures=Buckets(per_second=1, burst=20),
+        outage=api.Outage(),
     )
     return app
 
@@ -123,8 +128,11 @@ def serve(
     url: str | None = None,
     log_level: str = "warning",
     requests_per_second: float = REQUESTS_PER_SECOND,
+    ready: Callable[[str], object] = lambda address: None,
 ) -> None:
     """Serve the studio of a project until it is interrupted.
+
+    In mode "information" it also keeps the project supplied with chosen pairs.
 
     Parameters
     ----------
@@ -138,11 +146,16 @@ def serve(
         See `make_app`.
     log_level : str
         Of uvicorn. Requests are logged by ``pairlearn.annotate.access``, without tokens.
+    ready : callable
+        Called with the address when the port is open.
 
     Raises
     ------
     ValueError
-        If ``host`` is not loopback and ``public`` was not said.
+        If ``host`` is not loopback and ``public`` was not said, or the project is being
+        served already.
+    OSError
+        If the port is taken.
 
     Examples
     --------
@@ -155,21 +168,37 @@ def serve(
         raise ValueError(
             f"host is {host!r}, which other machines can reach: say public=True if that is meant"
         )
-    app = make_app(folder, public=public, url=url, requests_per_second=requests_per_second)
-    config = uvicorn.Config(
+    with ExitStack() as stack:
+        lock = stack.enter_context(hold(Project.load(folder).folder))
+        app = make_app(folder, public=public, url=url, requests_per_second=requests_per_second)
+        studio: api.Studio = app.state.studio
+        stack.callback(studio.store.close)
+        sockets = [stack.enter_context(one) for one in listen(host, port)]
+        address = (url or address_of(host, port)).rstrip("/")
+        announce(lock, address)
+        if studio.project.plan.mode == "information":
+            from pairlearn.annotate.chooser import choosing
+
+            stack.enter_context(choosing(stack.enter_context(Store.open(studio.project))))
+        ready(address)
+        server = uvicorn.Server(server_config(app, log_level=log_level))
+        with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
+            server.run(sockets)
+
+
+def server_config(app: Starlette, *, log_level: str = "warning") -> uvicorn.Config:
+    """How uvicorn runs the studio."""
+    return uvicorn.Config(
         app,
-        host=host,
-        port=port,
+        http=Connection,
         log_level=log_level,
         access_log=False,  # its lines would hold the tokens of links
         server_header=False,
         proxy_headers=False,  # anybody can send X-Forwarded-For
         ws="none",
-        limit_concurrency=2000,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
     )
-    uvicorn.Server(config).run()
 
 
 def _routes() -> list[Route | Mount]:
@@ -177,13 +206,13 @@ def _routes() -> list[Route | Mount]:
         Route("/", pages.get_front),
         Route("/a/{token}", pages.get_annotator_link),
         Route("/s/{token}", pages.get_supervisor_link),
-        Route("/annotate", pages.get_annotate),
+        Route(ANNOTATOR, pages.get_annotate),
+        Route(f"{ANNOTATOR}/image", api.get_image),
+        Route(f"{ANNOTATOR}/api/task", api.get_task),
+        Route(f"{ANNOTATOR}/api/ahead", api.get_ahead),
+        Route(f"{ANNOTATOR}/api/answer", api.post_answer, methods=["POST"]),
+        Route(f"{ANNOTATOR}/api/undo", api.post_undo, methods=["POST"]),
         Route("/supervisor", supervisor.get_supervisor),
-        Route("/image", api.get_image),
-        Route("/api/task", api.get_task),
-        Route("/api/ahead", api.get_ahead),
-        Route("/api/answer", api.post_answer, methods=["POST"]),
-        Route("/api/undo", api.post_undo, methods=["POST"]),
         Route("/api/annotators", supervisor.post_link, methods=["POST"]),
         Route("/api/annotators/renew", supervisor.post_renew, methods=["POST"]),
         Route("/api/annotators/end", supervisor.post_end, methods=["POST"]),
@@ -222,6 +251,7 @@ async def _too_large(request: Request, error: Exception) -> Response:
 
 
 async def _disk(request: Request, error: Exception) -> Response:
+    api.studio_of(request).outage.begins(error)
     # 503 makes the page keep the answer and send it again.
     return _told(request, 503, "the studio cannot write to its disk")
 
@@ -236,7 +266,7 @@ async def _broken(request: Request, error: Exception) -> Response:
 
 
 def _told(request: Request, status: int, reason: str) -> Response:
-    if request.url.path.startswith(("/api/", "/image")):
+    if "/api/" in request.url.path or request.url.path.endswith("/image"):
         return refused(status, reason, retry=2 if status == 429 else None)
     return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")
 
@@ -245,6 +275,7 @@ _HANDLERS = {
     Denied: _denied,
     FormError: _bad_form,
     StoreError: _bad_form,
+    StoreFileError: _disk,
     TooLarge: _too_large,
     HTTPException: _http,
     OSError: _disk,

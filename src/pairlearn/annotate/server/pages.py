@@ -33,15 +33,15 @@ async def get_front(request: Request) -> Response:
 
 async def get_annotator_link(request: Request) -> Response:
     """An annotator opens their link."""
-    return _enter(request, "annotator", "/annotate")
+    return _enter(request, "annotator")
 
 
 async def get_supervisor_link(request: Request) -> Response:
     """The supervisor opens theirs."""
-    return _enter(request, "supervisor", "/supervisor")
+    return _enter(request, "supervisor")
 
 
-def _enter(request: Request, role: str, target: str) -> Response:
+def _enter(request: Request, role: str) -> Response:
     """Turn the token of a link into a cookie, and leave the address that holds it.
 
     A visit from elsewhere gets a page that goes on by itself: browsers send a Strict
@@ -49,8 +49,11 @@ def _enter(request: Request, role: str, target: str) -> Response:
     """
     token = request.path_params["token"]
     studio = studio_of(request)
-    if studio.sessions.known(role, token) is None:
+    who = studio.sessions.known(role, token)
+    if who is None:
         raise Denied(404, "This link is not valid, or not any more: ask for a new one")
+    home = f"/annotate/{who.id}" if role == "annotator" else "/"
+    target = home if role == "annotator" else "/supervisor"
     here = request.headers.get("sec-fetch-site", "none") in ("none", "same-origin")
     reply: Response
     if here:
@@ -58,7 +61,7 @@ def _enter(request: Request, role: str, target: str) -> Response:
     else:
         context = {"title": studio.project.title, "target": target}
         reply = TEMPLATES.TemplateResponse(request, "enter.html", context)
-    return studio.sessions.admit(reply, role, token)
+    return studio.sessions.admit(reply, role, token, home)
 
 
 async def get_annotate(request: Request) -> Response:
@@ -68,7 +71,8 @@ async def get_annotate(request: Request) -> Response:
     project = studio.project
     context = {
         "csrf": csrf_token(token),
-        "annotator": who.id,
+        "annotator": who,
+        "slot": f"{studio.sessions.digest}-{who.id}",
         "title": project.title,
         "positive_name": project.positive_name,
         "negative_name": project.negative_name,

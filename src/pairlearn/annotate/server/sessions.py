@@ -1,4 +1,8 @@
-"""Who is asking: the links that people get, and the cookies that these turn into."""
+"""Who is asking: the links that people get, and the cookies that these turn into.
+
+An annotator's pages and requests lie under ``/annotate/NUMBER``, and so does their cookie:
+two people may work in two tabs of one browser, and each tab keeps its person.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ class Sessions:
 
     The cookie holds the token of the link, out of reach of scripts and sent by the
     studio's own pages only. Every request looks it up, so that a link which was taken
-    back ends at once. The cookie's name holds a digest of the folder, because a browser
+    back ends at once. The cookie's name holds a digest of the project, because a browser
     sends the cookies of one port to all ports of the machine.
 
     Parameters
@@ -59,20 +63,21 @@ class Sessions:
 
     @cached_property
     def digest(self) -> str:
-        """Of the folder."""
-        return hashlib.sha256(str(self.folder.resolve()).encode()).hexdigest()[:8]
+        """Of the folder, and of when the project was made in it."""
+        text = f"{self.folder.resolve()} {self.store.created_at()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def cookie(self, role: str) -> str:
         """Name of the cookie of a role."""
         return f"pairlearn_{role}_{self.digest}"
 
-    def admit(self, reply: Response, role: str, token: str) -> Response:
-        """Have a reply start the session of a token."""
+    def admit(self, reply: Response, role: str, token: str, path: str) -> Response:
+        """Have a reply start the session of a token, for what lies under a path."""
         reply.set_cookie(
             self.cookie(role),
             token,
             max_age=LASTS_SECONDS,
-            path="/",
+            path=path,
             secure=self.https,
             httponly=True,
             samesite="strict",
@@ -91,7 +96,7 @@ class Sessions:
         """Who reads, and their token."""
         token = request.cookies.get(self.cookie(role), "")
         who = self.known(role, token)
-        if who is None:
+        if who is None or who.id != request.path_params.get("annotator", 0):
             raise Denied(401, "this session has ended: open your link again")
         return who, token
 
@@ -100,5 +105,5 @@ class Sessions:
         who, token = self.read(request, role)
         given = request.headers.getlist(FORM_HEADER)
         if len(given) != 1 or not same_secret(given[0], csrf_token(token)):
-            raise Denied(403, "another link was opened in this browser: reload this page")
+            raise Denied(403, "this page is of an earlier session: reload it")
         return who, token

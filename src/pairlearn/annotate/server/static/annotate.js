@@ -18,7 +18,7 @@ const SETTLE_MS = 150;
 const SPEAK_MS = 200;
 
 const at = (id) => document.getElementById(id);
-const { annotator, positive, negative } = document.body.dataset;
+const { slot, positive, negative } = document.body.dataset;
 
 const given = new Map(); // what was answered on this visit, to start from after an undo
 const receipts = []; // their numbers, the last one last
@@ -30,7 +30,7 @@ let confirmed = ""; // what the last Enter asked, and the next one confirms
 let speaking = 0;
 const clock = { since: 0, spent: 0 };
 const answers = new Answers(changed);
-const studio = new Studio(annotator, away);
+const studio = new Studio(slot, away);
 
 // ---- time on a pair, without the time the page was hidden
 
@@ -90,12 +90,13 @@ function changed() {
   }, SPEAK_MS);
 }
 
-function away(wait) {
+function away(wait, reason) {
   at("away").hidden = wait === null;
   if (wait === null) return;
+  const why = reason.charAt(0).toUpperCase() + reason.slice(1);
   at("away-text").textContent = busy && task
-    ? `The studio is not answering. Your answer is kept here and is sent again in ${wait} s.`
-    : `The studio is not answering. Trying again in ${wait} s.`;
+    ? `${why}. Your answer is kept in this browser, not stored yet; it is sent again in ${wait} s.`
+    : `${why}. Trying again in ${wait} s.`;
 }
 
 function showProgress() {
@@ -362,12 +363,14 @@ at("again-tutorial").addEventListener("click", () => {
 });
 
 async function begin() {
-  const kept = studio.waiting();
-  if (kept) {
+  let word = "";
+  for (const kept of studio.waiting()) {
     try {
       await studio.answer(kept);
+      word = "The answer that was waiting is saved.";
     } catch (error) {
-      if (!(error instanceof Refused)) throw error; // refused for good: the pair is shown again
+      if (!(error instanceof Refused)) throw error;
+      word = `An answer that was waiting is not saved: ${error.message}.`;
     }
   }
   const reply = await studio.task();
@@ -378,7 +381,7 @@ async function begin() {
     teach(0, "");
     return;
   }
-  move(reply, kept ? "The answer that was waiting is saved." : "");
+  move(reply, word);
 }
 
 begin().catch((error) => say(`Not available: ${error.message}.`, { tone: "alarm" }));

@@ -1,5 +1,6 @@
-// Talk to the studio. An answer is kept, here and in this tab's storage, until the studio
-// has it on disk: the same key is sent again after every failure, and counts once.
+// Talk to the studio. An answer is kept, here and in the browser's storage under the name of its
+// annotator, until the studio has it on disk: the same key is sent again after every failure, by
+// the next visit too, and counts once.
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8000;
@@ -11,6 +12,7 @@ export class Refused extends Error {
   }
 }
 
+// The page of an annotator has their requests beneath it, and so their cookie and no other.
 async function call(path, body) {
   const options = { headers: { Accept: "application/json" }, cache: "no-store" };
   if (body !== undefined) {
@@ -19,7 +21,7 @@ async function call(path, body) {
     options.headers["Content-Type"] = "application/json";
     options.headers["X-Studio-Form"] = document.querySelector("meta[name=csrf]").content;
   }
-  const reply = await fetch(path, options);
+  const reply = await fetch(`${location.pathname}/api/${path}`, options);
   let content = null;
   try {
     content = await reply.json();
@@ -29,33 +31,34 @@ async function call(path, body) {
   }
   if (reply.ok) return content;
   if (reply.status >= 500 || reply.status === 429) {
-    throw new Error(content.error, { cause: Number(reply.headers.get("Retry-After")) || 0 });
+    const wait = Number(reply.headers.get("Retry-After")) || 0;
+    throw new Error(content.error, { cause: { wait, reason: content.error } });
   }
   throw new Refused(reply.status, content.error ?? "refused");
 }
 
 export class Studio {
-  constructor(annotator, away) {
-    this.slot = `pairlearn answer ${annotator}`;
-    this.away = away; // called with the seconds until the next try, or null when it is back
+  constructor(slot, away) {
+    this.slot = `pairlearn answer ${slot} `;
+    this.away = away; // called with the seconds until the next try and why, or null when it is back
     this.wake = () => {};
     addEventListener("online", () => this.wake());
   }
 
   task() {
-    return this.untilThere(() => call("/api/task"));
+    return this.untilThere(() => call("task"));
   }
 
   // What comes next; not worth a second try.
   async ahead(pair) {
-    return (await call(`/api/ahead?pair=${pair}`)).ahead;
+    return (await call(`ahead?pair=${pair}`)).ahead;
   }
 
   // With the number of the answer to take back it may be asked again; without one (the page
   // was loaded anew) a second request could take back a second answer.
   undo(answer) {
-    if (answer === undefined) return call("/api/undo", {}).catch((error) => this.unsure(error));
-    return this.untilThere(() => call("/api/undo", { answer }));
+    if (answer === undefined) return call("undo", {}).catch((error) => this.unsure(error));
+    return this.untilThere(() => call("undo", { answer }));
   }
 
   async unsure(error) {
@@ -63,25 +66,31 @@ export class Studio {
     return { undone: false, ...(await this.task()) };
   }
 
-  // The answer that an earlier visit of this tab could not hand over.
+  // The answers that earlier visits of this annotator could not hand over.
   waiting() {
     try {
-      return JSON.parse(sessionStorage.getItem(this.slot));
+      return Object.keys(localStorage).filter((name) => name.startsWith(this.slot))
+        .map((name) => JSON.parse(localStorage.getItem(name)));
     } catch {
-      return null;
+      return [];
     }
   }
 
   async answer(answer) {
     const kept = answer.key ? answer : { ...answer, key: key() };
-    sessionStorage.setItem(this.slot, JSON.stringify(kept));
+    const name = this.slot + kept.key;
     try {
-      const reply = await this.untilThere(() => call("/api/answer", kept));
-      sessionStorage.removeItem(this.slot);
+      localStorage.setItem(name, JSON.stringify(kept));
+    } catch {
+      // Storage may be full or switched off: the answer is then kept by this page alone.
+    }
+    try {
+      const reply = await this.untilThere(() => call("answer", kept));
+      localStorage.removeItem(name);
       return reply;
     } catch (error) {
-      // Refused for good; only a session that ended comes back with the link.
-      if (error.status !== 401) sessionStorage.removeItem(this.slot);
+      // 400 and 404 are for good; a session that ended comes back with the link.
+      if ([400, 404].includes(error.status)) localStorage.removeItem(name);
       throw error;
     }
   }
@@ -100,8 +109,8 @@ export class Studio {
           throw error;
         }
         missed = true;
-        const pause = Math.max(wait, 1000 * (error.cause || 0));
-        this.away(Math.ceil(pause / 1000));
+        const pause = Math.max(wait, 1000 * (error.cause?.wait ?? 0));
+        this.away(Math.ceil(pause / 1000), error.cause?.reason ?? "the studio is not answering");
         await this.pause(pause);
         wait = Math.min(2 * wait, LONGEST_WAIT_MS);
       }

@@ -31,7 +31,7 @@ function table(rows, others) {
 export function prefetch(view) {
   if (!view?.image || pictures.has(view.image)) return;
   const picture = new Image();
-  picture.src = view.image;
+  picture.src = `${location.pathname}/${view.image}`;
   pictures.set(view.image, picture);
 }
 

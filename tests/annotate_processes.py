@@ -1,0 +1,173 @@
+"""The commands `annotate …` as processes of their own, and people who answer over HTTP.
+
+Processes are forked from one that has everything imported, so that a command takes a tenth
+of a second and not three.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import multiprocessing
+import os
+import re
+import signal
+import socket
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from browser import make_project
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    [
+        "pairlearn.cli.annotate",
+        "pairlearn.annotate.server",
+        "pairlearn.annotate.backups",
+        "pairlearn.annotate.importing",
+        "pairlearn.annotate.export",
+        "pairlearn.annotate.models",
+        "annotate_processes",
+    ]
+)
+
+
+def fate(left: Any, right: Any) -> tuple[float, float]:
+    """A model that is asked: `annotate ask --model annotate_processes:fate`."""
+    return 0.5, 0.0
+
+
+def _main(arguments: list[str], output: str) -> None:
+    """What the process does: the command, with its words in a file."""
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    from pairlearn.cli.annotate import app
+
+    app(arguments)
+
+
+class Command:
+    """One command that runs."""
+
+    def __init__(self, output: Path, *arguments: object) -> None:
+        self.output = output.with_name(f"{output.name}-{time.monotonic_ns()}.txt")
+        self.process: BaseProcess = _CONTEXT.Process(
+            target=_main, args=([str(one) for one in arguments], str(self.output))
+        )
+        self.process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def words(self) -> str:
+        return self.output.read_text() if self.output.exists() else ""
+
+    def wait(self, seconds: float = 30) -> int | None:
+        """Its exit code; minus the signal that ended it."""
+        self.process.join(seconds)
+        return self.process.exitcode
+
+    def end(self, how: signal.Signals) -> int | None:
+        os.kill(self.pid, how)
+        return self.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Place:
+    """A project, its tokens, and room for what commands say."""
+
+    def __init__(self, folder: Path, names: tuple[str, ...], pairs: int) -> None:
+        self.root, self.folder, self.port = folder, folder / "p", free_port()
+        self.project, self.tokens, _ = make_project(self.folder, pairs=pairs, names=names)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.connections: list[http.client.HTTPConnection] = []
+
+    def run(self, name: str, *more: object) -> Command:
+        return Command(self.root / name, name, self.folder, *more)
+
+    def serve(self) -> Command:
+        """A server that answers."""
+        command = self.run("serve", "--port", self.port)
+        for _ in range(1500):
+            if self.url in command.words():
+                return command
+            assert command.process.is_alive(), command.words()
+            time.sleep(0.02)
+        raise AssertionError("the server did not start")
+
+    @contextmanager
+    def served(self) -> Iterator[Command]:
+        command = self.serve()
+        try:
+            yield command
+        finally:
+            if command.process.is_alive():
+                command.end(signal.SIGKILL)
+            while self.connections:
+                self.connections.pop().close()
+
+    def stored(self, path: Path | None = None) -> dict[tuple[str, int], float | None]:
+        """What a program that knows nothing of ours finds: each answer, once, in a sound file."""
+        with closing(sqlite3.connect(path or self.project.store_path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+            rows = connection.execute(
+                "SELECT n.name, x.pair, x.similarity FROM answer x "
+                "JOIN annotator n ON n.id = x.annotator"
+            ).fetchall()
+        found = {(name, pair): value for name, pair, value in rows}
+        assert len(found) == len(rows), "an answer was stored twice"
+        return found
+
+
+class Person:
+    """Somebody who answers over HTTP, and remembers what was acknowledged."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self.place, self.name = place, name
+        self.acknowledged: dict[tuple[str, int], float] = {}
+        self.connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=30)
+        place.connections.append(self.connection)
+        head, _ = self._ask("GET", f"/a/{place.tokens[name]}")
+        self.home = head["location"]
+        self.headers = {"Cookie": head["set-cookie"].split(";")[0]}
+        _, page = self._ask("GET", self.home)
+        found = re.search(rb'name="csrf" content="(\w+)"', page)
+        assert found is not None
+        self.headers |= {"X-Studio-Form": found[1].decode(), "Content-Type": "application/json"}
+        self.pair = json.loads(self._ask("GET", f"{self.home}/api/task")[1])["task"]["pair"]
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> tuple[Any, bytes]:
+        self.connection.request(method, path, body, getattr(self, "headers", {}))
+        reply = self.connection.getresponse()
+        self.status = reply.status
+        return reply.headers, reply.read()
+
+    def answer(self, similarity: float) -> int:
+        """Answer the pair at hand; the status, 200 when it is acknowledged."""
+        values = {"pair": self.pair, "similarity": similarity, "difference": 0.0, "seconds": 1.0}
+        body = json.dumps(values | {"key": f"{self.name}-{self.pair:06}"})
+        _, reply = self._ask("POST", f"{self.home}/api/answer", body)
+        if self.status == 200:
+            self.acknowledged[self.name, self.pair] = similarity
+            self.pair = (json.loads(reply)["task"] or {"pair": 0})["pair"]
+        return self.status
+
+    def answer_many(self, count: int) -> None:
+        for _ in range(count):
+            assert self.answer(round(self.pair / 1000, 3)) == 200

@@ -1,0 +1,234 @@
+"""Other commands beside a live server, each a process, some killed: no answer is lost."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from annotate_processes import Command, Person, Place, free_port
+
+NAMES = ("ann", "bob", "spare")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "judged.csv").write_text("left,right,similarity\nM-001,M-002,0.25\n")
+    yield Place(tmp_path, NAMES, pairs=300)
+
+
+def arguments(name: str, place: Place) -> tuple[object, ...]:
+    """What each command needs; those that write files get a name of their own."""
+    fresh = place.root / f"out-{time.monotonic_ns()}"
+    return {
+        "status": (),
+        "link": ("spare", "--renew"),
+        "export": (fresh.with_suffix(".csv"),),
+        "import": (place.root / "judged.csv", "--annotator", "elsewhere"),
+        "ask": ("--model", "annotate_processes:fate", "--name", "rule", "--pairs", 3),
+        "backup": (fresh.with_suffix(".sqlite"),),
+        "serve": ("--port", free_port()),
+    }[name]
+
+
+COMMANDS = ("status", "link", "export", "import", "ask", "backup", "serve")
+
+
+def by_people(place: Place, path: Path | None = None) -> dict[tuple[str, int], float | None]:
+    return {one: value for one, value in place.stored(path).items() if one[0] in NAMES}
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_forty_of_forty(place: Place, name: str, how: signal.Signals) -> None:
+    with place.served() as server:
+        ann = Person(place, "ann")
+        ann.answer_many(10)
+        given = arguments(name, place)
+        command = place.run(name, *given)
+        if name == "serve":
+            assert command.wait() == 2
+            assert command.words().count("\n") == 1
+            assert f"is being served already, at {place.url}" in command.words()
+        else:
+            assert command.wait() == 0, command.words()
+        if name == "export":
+            assert isinstance(given[0], Path)
+            assert len(given[0].read_text().splitlines()) == 1 + 10
+        ann.answer_many(30)
+        assert server.end(how) == -how
+    assert by_people(place) == ann.acknowledged
+    assert len(ann.acknowledged) == 40
+    with place.served():  # and a server goes on from there
+        assert Person(place, "ann").pair == ann.pair
+
+
+class Load:
+    """People who answer at their own pace, while commands come and go, some killed."""
+
+    def __init__(self, place: Place, names: tuple[str, ...], answers: int, commands: int) -> None:
+        self.place, self.names, self.answers, self.commands = place, names, answers, commands
+        self.lock = threading.Lock()
+        self.acknowledged: dict[tuple[str, int], float] = {}
+        self.failures: list[str] = []
+        self.backups: list[tuple[Command, Path, set[tuple[str, int]]]] = []
+        self.count = 0
+
+    def run(self, seed: int) -> None:
+        rng = random.Random(seed)
+        threads = [threading.Thread(target=self._answer, args=(name,)) for name in self.names]
+        for thread in threads:
+            thread.start()
+        running: list[tuple[Command, float, signal.Signals]] = []
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.1)
+            for one in running:
+                if one[0].process.is_alive() and time.monotonic() > one[1]:
+                    one[0].end(one[2])
+            running = [one for one in running if one[0].process.is_alive()]
+            if len(running) < 6:  # on a slow machine they would pile up
+                command = self._start(rng.choice(COMMANDS))
+                doomed = rng.random() < 0.4
+                end = time.monotonic() + (rng.uniform(0, 0.4) if doomed else 30)
+                running.append((command, end, rng.choice([signal.SIGKILL, signal.SIGTERM])))
+        for thread in threads:
+            thread.join()
+        for one in running:
+            one[0].wait()
+        assert self.failures == []
+
+    def _start(self, name: str) -> Command:
+        with self.lock:
+            before = set(self.acknowledged)
+        given = arguments(name, self.place)
+        command = self.place.run(name, *given)
+        self.count += 1
+        if name == "backup":
+            assert isinstance(given[0], Path)
+            self.backups.append((command, given[0], before))
+        return command
+
+    def _answer(self, name: str) -> None:
+        try:
+            person, rng = Person(self.place, name), random.Random(name)
+            while len(person.acknowledged) < self.answers or self.count < self.commands:
+                pair, value = person.pair, round(rng.random(), 6)
+                assert person.answer(value) == 200, (name, pair, person.status)
+                with self.lock:
+                    self.acknowledged[name, pair] = value
+                time.sleep(rng.uniform(0.1, 0.3))
+        except Exception as error:
+            self.failures.append(repr(error))
+
+
+def under_load(folder: Path, people: int, answers: int, commands: int) -> None:
+    """Answers under load are all there, once, and in every backup that began after them."""
+    names = tuple(f"a{number}" for number in range(people))
+    place = Place(folder, (*names, "spare"), pairs=1700)
+    (folder / "judged.csv").write_text("left,right,similarity\nM-001,M-002,0.25\n")
+    load = Load(place, names, answers, commands)
+    with place.served() as server:
+        load.run(seed=people)
+        server.end(signal.SIGKILL)
+    stored = place.stored()
+    assert {one: value for one, value in stored.items() if one[0] in names} == load.acknowledged
+    assert len(load.acknowledged) >= people * answers
+    finished = [(path, before) for command, path, before in load.backups if command.wait() == 0]
+    assert finished and any(before for _, before in finished)
+    for path, before in finished:
+        kept = place.stored(path)
+        assert before <= set(kept)
+        assert kept.items() <= stored.items()
+    path, before = max(finished, key=lambda one: len(one[1]))
+    restored = place.run("restore", path)
+    assert restored.wait() == 0, restored.words()
+    assert place.stored() == place.stored(path)
+    assert before <= set(place.stored())
+
+
+def test_answers_under_load(tmp_path: Path) -> None:
+    under_load(tmp_path, people=6, answers=20, commands=20)
+
+
+@pytest.mark.long
+def test_a_thousand_answers_of_twenty_people(tmp_path: Path) -> None:
+    under_load(tmp_path, people=20, answers=50, commands=100)
+
+
+def test_backup_tools_that_copy_the_files(place: Place) -> None:
+    with place.served() as server:
+        ann = Person(place, "ann")
+        for number in range(20):
+            ann.answer_many(2)
+            subprocess.run(["cp", "-r", place.folder, place.root / f"copy-{number}"], check=True)
+        time.sleep(2.5)  # a second after the last answer the file alone has all of them
+        alone = shutil.copy(place.project.store_path, place.root / "alone.sqlite")
+        server.end(signal.SIGKILL)
+    assert by_people(place) == ann.acknowledged
+    assert by_people(place, Path(alone)) == ann.acknowledged
+    assert len(ann.acknowledged) == 40
+
+
+def test_restore_is_refused_while_people_answer(place: Place) -> None:
+    with place.served() as server:
+        ann = Person(place, "ann")
+        ann.answer_many(3)
+        assert place.run("backup").wait() == 0
+        ann.answer_many(3)
+        refused = place.run("restore")
+        assert refused.wait() == 2
+        assert "is being served already" in refused.words()
+        server.end(signal.SIGKILL)
+    assert by_people(place) == ann.acknowledged
+    done = place.run("restore")
+    assert done.wait() == 0
+    assert len(by_people(place)) == 3
+    (replaced,) = (place.folder / "backups").glob("replaced-*.sqlite")
+    assert by_people(place, replaced) == ann.acknowledged
+
+
+def test_serve_ends_with_0_when_interrupted(place: Place) -> None:
+    with place.served() as server:
+        Person(place, "ann").answer_many(1)
+        assert server.end(signal.SIGINT) == 0
+        assert "Traceback" not in server.words()
+    assert sorted(path.name for path in place.folder.iterdir()) == [
+        "answers.sqlite",
+        "items.csv",
+        "project.json",
+        "serve.lock",
+    ]
+
+
+def test_a_taken_port_is_told_before_any_address(place: Place, tmp_path: Path) -> None:
+    other = Place(tmp_path / "other", ("cy",), pairs=5)
+    with place.served():
+        command = other.run("serve", "--port", place.port)
+        assert command.wait() == 2
+    told = f"pairlearn annotate serve: port {place.port} of 127.0.0.1 is taken"
+    assert command.words().startswith(told)
+    assert "http" not in command.words()
+
+
+def test_links_have_the_address_that_is_served(place: Place) -> None:
+    before = place.run("link", "dee")
+    assert before.wait() == 0
+    assert "http://127.0.0.1:8337/a/" in before.words()
+    with place.served():
+        beside = place.run("link", "eve")
+        assert beside.wait() == 0
+        link = beside.words().split()[1]
+        assert link.startswith(f"{place.url}/a/")
+        place.tokens["eve"] = link.rsplit("/", 1)[1]
+        Person(place, "eve").answer_many(1)
+    address = "https://studio.example"
+    given = place.run("link", "fay", "--address", address)
+    assert given.wait() == 0
+    assert f"{address}/a/" in given.words()
