@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from PIL import Image
-from PIL.PngImagePlugin import PngImageFile
 from typer.testing import CliRunner
 
 import pairlearn
 from pairlearn.cli import app
-from pairlearn.experiments import demo
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "docs"))
-
-from report_images import bench_source, write_model_report  # noqa: E402
-
 SOURCE = Path(pairlearn.__file__).parent
 
 
@@ -128,46 +119,6 @@ def test_no_file_grows_out_of_hand() -> None:
 
 def test_py_typed_is_there() -> None:
     assert (SOURCE / "py.typed").exists()
-
-
-def test_demo_and_its_picture_in_the_readme(tmp_path: Path) -> None:
-    out = tmp_path / "demo.png"
-    result = CliRunner().invoke(app, ["demo", "--json", "--out", str(out)])
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert described(out)["results"] == found["results"]
-    shown = described(ROOT / "docs" / "images" / "demo.png")["results"]
-    # Another processor rounds differently, and an uncorrected risk grows small differences.
-    for drawn, row in zip(shown, found["results"], strict=True):
-        allowed = 0.05 if row["method"].endswith("-none") else 0.015
-        assert drawn["method"] == row["method"]
-        assert drawn["test_accuracy"] == pytest.approx(row["test_accuracy"], abs=allowed)
-        told = drawn["accuracy_without_labels"]
-        assert told == pytest.approx(row["accuracy_without_labels"], abs=allowed)
-    assert [row["method"] for row in found["results"]] == list(demo.METHODS)
-    accuracy = {row["method"]: row["test_accuracy"] for row in found["results"]}
-    assert accuracy["likelihood-abs"] > 0.85
-    assert accuracy["supervised"] > 0.85
-    for row in found["results"]:
-        told = row["accuracy_without_labels"]
-        assert 0 <= told["low"] <= told["value"] <= told["high"] <= 1
-    assert out.read_bytes().startswith(b"\x89PNG")
-
-
-def described(picture: Path) -> dict[str, Any]:
-    """The numbers that a picture carries."""
-    with Image.open(picture) as image:
-        assert isinstance(image, PngImageFile)
-        return dict(json.loads(image.text["Description"]))
-
-
-def test_pictures_of_reports_show_what_the_commands_give(tmp_path: Path) -> None:
-    images = ROOT / "docs" / "images"
-    shown, found = described(images / "report-model.png"), write_model_report(tmp_path)
-    accuracy = shown.pop("accuracy"), found.pop("accuracy")
-    assert shown == found
-    assert accuracy[0] == pytest.approx(accuracy[1], abs=0.005)
-    assert described(images / "report-bench.png") == bench_source()
 
 
 def test_demo_refuses_an_unknown_format_before_it_trains(tmp_path: Path) -> None:

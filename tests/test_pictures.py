@@ -1,0 +1,86 @@
+"""Pictures that claim numbers, against the commands that make them."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngImageFile
+from typer.testing import CliRunner
+
+from pairlearn.cli import app
+from pairlearn.experiments import demo
+from pairlearn.style import STYLE
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+THEORY = runpy.run_path(str(ROOT / "docs" / "figures" / "theory.py"))["PICTURES"]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from report_images import bench_source, write_model_report  # noqa: E402
+
+
+def test_demo_and_its_picture_in_the_readme(tmp_path: Path) -> None:
+    out = tmp_path / "demo.png"
+    result = CliRunner().invoke(app, ["demo", "--json", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert described(out)["results"] == found["results"]
+    shown = described(IMAGES / "demo.png")["results"]
+    # Another processor rounds differently, and an uncorrected risk grows small differences.
+    for drawn, row in zip(shown, found["results"], strict=True):
+        allowed = 0.05 if row["method"].endswith("-none") else 0.015
+        assert drawn["method"] == row["method"]
+        assert drawn["test_accuracy"] == pytest.approx(row["test_accuracy"], abs=allowed)
+        told = drawn["accuracy_without_labels"]
+        assert told == pytest.approx(row["accuracy_without_labels"], abs=allowed)
+    assert [row["method"] for row in found["results"]] == list(demo.METHODS)
+    accuracy = {row["method"]: row["test_accuracy"] for row in found["results"]}
+    assert accuracy["likelihood-abs"] > 0.85
+    assert accuracy["supervised"] > 0.85
+    for row in found["results"]:
+        told = row["accuracy_without_labels"]
+        assert 0 <= told["low"] <= told["value"] <= told["high"] <= 1
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def described(picture: Path) -> dict[str, Any]:
+    """The numbers that a picture carries."""
+    with Image.open(picture) as image:
+        assert isinstance(image, PngImageFile)
+        return dict(json.loads(image.text["Description"]))
+
+
+def test_pictures_of_reports_show_what_the_commands_give(tmp_path: Path) -> None:
+    shown, found = described(IMAGES / "report-model.png"), write_model_report(tmp_path)
+    accuracy = shown.pop("accuracy"), found.pop("accuracy")
+    assert shown == found
+    assert accuracy[0] == pytest.approx(accuracy[1], abs=0.005)
+    assert described(IMAGES / "report-bench.png") == bench_source()
+
+
+@pytest.mark.parametrize("name", [*THEORY, "scaling"])
+def test_drawings_are_what_their_scripts_draw(name: str, tmp_path: Path) -> None:
+    """Every coordinate, to a fifth of a point; another matplotlib lays out differently."""
+    kept = IMAGES / ("scaling-curves.svg" if name == "scaling" else f"theory-{name}.svg")
+    if f"Matplotlib v{matplotlib.__version__}," not in kept.read_text(encoding="utf-8"):
+        pytest.skip("drawn by another version of matplotlib")
+    if name == "scaling":
+        draw = runpy.run_path(str(ROOT / "docs" / "figures" / "scaling.py"))["draw_curves"]
+    else:
+        draw = THEORY[name]
+    with matplotlib.rc_context(STYLE):
+        draw().savefig(tmp_path / "new.svg", metadata={"Date": None})
+    old, new = (
+        [float(n) for path in re.findall(r' d="([^"]*)"', file.read_text(encoding="utf-8"))
+         for n in re.findall(r"-?[0-9.]+", path)]
+        for file in (kept, tmp_path / "new.svg")
+    )  # fmt: skip
+    assert old == pytest.approx(new, abs=0.2)
