@@ -76,8 +76,6 @@ nitpick_ignore = [
     # Named in docstrings, and not public.
     ("py:func", "canonical_order"),
     ("py:func", "pairlearn.experiments.export.flat_rows"),
-    ("py:func", "pairlearn.data.layout.from_arrays"),
-    ("py:mod", "pairlearn.data.sheets"),
 ]
 
 # --- HTML -----------------------------------------------------------------------------------

@@ -231,6 +231,28 @@ def test_images_have_their_channels_first():
     assert as_images(np.zeros((0, 28, 28), np.uint8), get_spec("mnist")).shape == (0, 1, 28, 28)
 
 
+def test_published_images_are_the_values_in_their_order(tmp_path):
+    """As in the public code: value number k of an image stays number k, unscaled."""
+    spec = replace(get_spec("cifar10"), n_train=2, n_test=1, digest=None)
+    x = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3)).astype(np.uint8)
+    y = np.zeros(3, np.uint8)
+    np.savez(tmp_path / "cifar10.npz", x_train=x[:2], y_train=y[:2], x_test=x[2:], y_test=y[2:])
+    mixed = load(spec, tmp_path, download=False, images="published")
+    assert np.array_equal(mixed.x, x)
+    images = as_images(mixed.x, mixed.spec)
+    assert images.shape == (3, 3, 32, 32)
+    # Red, green, blue of the first pixel stand side by side in the first row.
+    assert images[1, 0, 0, :3].tolist() == x[1, 0, 0].tolist()
+    assert images[1, 2, 31, 31] == x[1, 31, 31, 2]
+    assert np.array_equal(as_features(mixed.x, mixed.spec), images.reshape(3, -1))
+    proper = load(spec, tmp_path, download=False)
+    assert as_images(proper.x, proper.spec)[1, 2, 5, 7] == np.float32(x[1, 5, 7, 2]) / 255
+    with pytest.raises(ValueError, match="'published' is for colour images; leave it for digits"):
+        load("digits", images="published")
+    with pytest.raises(ValueError, match="'proper' or 'published'; got 'odd'"):
+        load(spec, tmp_path, images="odd")
+
+
 def test_features_refuse_other_shapes():
     with pytest.raises(ValueError, match=r"x has the shape \(2, 8, 8\)"):
         as_features(np.zeros((2, 8, 8), np.uint8), get_spec("mnist"))

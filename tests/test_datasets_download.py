@@ -15,13 +15,13 @@ from pairlearn.data import (
     DatasetCorruptError,
     DatasetNotFoundError,
     DatasetSpec,
+    ImageArchive,
     content_digest,
     get_spec,
     load,
+    sources,
 )
-from pairlearn.data import download as download_module
-from pairlearn.data.progress import reporting
-from pairlearn.data.registry import ImageArchive
+from pairlearn.data.sources import reporting
 
 sklearn_datasets = pytest.importorskip("sklearn.datasets")
 
@@ -193,7 +193,7 @@ def test_pmu_ud(pmu, cache):
 
 
 def test_without_pillow(pmu, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(ImportError, match=r'needs Pillow: pip install "pairlearn\[data\]"'):
         load(pmu[0])
 
@@ -223,12 +223,12 @@ class Broken(io.BytesIO):
     ],
 )
 def test_a_broken_stream_leaves_nothing(monkeypatch, cache, failure, raised):
-    monkeypatch.setattr(download_module, "urlopen", lambda url, timeout: Broken(failure))
+    monkeypatch.setattr(sources, "urlopen", lambda url, timeout: Broken(failure))
     with pytest.raises(raised) as caught:
         load("pmu-ud")
     assert list(cache.iterdir()) == []
     if failure is None:
-        assert "pmu+ud.zip ended after 10 of 100 bytes" in str(caught.value)
+        assert "could not be fetched: it ended after 10 of 100 bytes" in str(caught.value)
         assert "or pmu-ud.zip, published at https://archive.ics" in str(caught.value)
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pairlearn.atomic import replacing
 from pairlearn.data import (
     Dataset,
     DatasetCorruptError,
-    DatasetNotFoundError,
     DatasetSpec,
     cache_folder,
     content_digest,
@@ -24,7 +24,7 @@ from pairlearn.data import (
     load,
     write_npz_atomically,
 )
-from pairlearn.data.storage import checksum_path, read_npz, replacing
+from pairlearn.data.loading import checksum_path, read_npz
 
 MNIST = replace(get_spec("mnist"), n_train=12, n_test=5, digest=None)
 LETTER = replace(get_spec("letter"), n_train=24, n_test=6, digest=None)
@@ -153,63 +153,6 @@ def test_a_file_of_the_wrong_size_is_refused_for_the_real_benchmark(tmp_path):
     np.savez(tmp_path / "data/letter.npz", **pooled(LETTER))
     with pytest.raises(DatasetCorruptError, match="letter has 30 instances; give 20000"):
         load("letter", tmp_path / "data", download=False)
-
-
-def save_sheets(folder: Path, spec: DatasetSpec, arrays: dict[str, np.ndarray]) -> None:
-    image = pytest.importorskip("PIL.Image")
-    half = spec.n_train // 2
-    rows = {
-        "train-1": ("train", slice(0, half)),
-        "train-2": ("train", slice(half, None)),
-        "test": ("test", slice(None)),
-    }
-    for part, (of, chosen) in rows.items():
-        x, y = arrays[f"x_{of}"][chosen], arrays[f"y_{of}"][chosen]
-        pieces = []
-        for hundred in np.split(x, len(x) // 100):
-            lines = [np.concatenate(list(ten), axis=1) for ten in np.split(hundred, 10)]
-            sheet = np.concatenate(lines)
-            buffer = io.BytesIO()
-            image.fromarray(sheet).save(buffer, "WEBP", lossless=True)
-            pieces.append(buffer.getvalue())
-        np.savez(
-            folder / f"{spec.name}-{part}.webp.npz",
-            sheets=np.frombuffer(b"".join(pieces), np.uint8),
-            offsets=np.cumsum([0, *map(len, pieces)]),
-            y=y,
-        )
-
-
-def test_sheets_unpack_to_the_same_images(tmp_path):
-    spec = replace(CIFAR, n_train=400)
-    save_sheets(tmp_path / "data", spec, parts(spec))
-    assert_holds(local(spec, tmp_path / "data"), parts(spec))
-
-
-def test_a_whole_file_goes_before_sheets(tmp_path):
-    other = {name: array[::-1] for name, array in parts(CIFAR).items()}
-    save_sheets(tmp_path / "data", CIFAR, parts(CIFAR))
-    np.savez(tmp_path / "data/cifar10.npz", **other)
-    assert_holds(local(CIFAR, tmp_path / "data"), other)
-
-
-def test_missing_and_damaged_sheets(tmp_path):
-    folder = tmp_path / "data"
-    save_sheets(folder, CIFAR, parts(CIFAR))
-    path = folder / "cifar10-train-2.webp.npz"
-    arrays = dict(np.load(path))
-    np.savez(path, **arrays | {"sheets": np.zeros_like(arrays["sheets"])})
-    with pytest.raises(DatasetCorruptError, match=r"train-2\.webp\.npz has a sheet that cannot"):
-        local(CIFAR, folder)
-    np.savez(path, **arrays | {"y": arrays["y"][:99]})
-    with pytest.raises(DatasetCorruptError, match="1 sheets of 100 images for 99 labels"):
-        local(CIFAR, folder)
-    np.savez(path, y=arrays["y"])
-    with pytest.raises(DatasetCorruptError, match="but not sheets, offsets; replace the file"):
-        local(CIFAR, folder)
-    path.unlink()
-    with pytest.raises(DatasetNotFoundError, match=r"add cifar10-train-2\.webp\.npz"):
-        local(CIFAR, folder)
 
 
 def png(value: int, size: tuple[int, int] = (40, 50)) -> bytes:

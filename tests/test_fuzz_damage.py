@@ -23,14 +23,13 @@ from pyarrow import parquet
 
 from fuzz import fuzz_dataset_zip, fuzz_model_folder, table_property
 from fuzz.sandbox import MARK, limits
-from pairlearn.data import archive
+from pairlearn.data import sources
 
 CORPUS = Path(__file__).parent / "fuzz" / "corpus"
 VALID = {
     "answer_cache": "two",
     "answers": "whole",
     "dataset_npz": "whole",
-    "dataset_sheets": "whole",
     "dataset_zip": "stored",
     "items_csv": "full",
     "items_npy": "f8",
@@ -48,7 +47,7 @@ VALID = {
     "studio_items": "table",
 }
 WITH_A_LENGTH = {
-    *("answers", "dataset_npz", "dataset_sheets", "dataset_zip", "items_npy", "items_parquet"),
+    *("answers", "dataset_npz", "dataset_zip", "items_npy", "items_parquet"),
     *("label_studio", "model_folder", "model_reply", "npy_ids", "pairs_parquet"),
 }
 JSON = ("label_studio", "model_folder", "model_reply", "project_file", "run_store")
@@ -298,7 +297,7 @@ def test_lies_about_tensors(header: dict[str, Any], body: bytes, extra: int) -> 
 
 def test_members_of_an_archive_are_bounded() -> None:
     data = (CORPUS / "dataset_zip" / "whole").read_bytes()
-    with mock.patch.object(archive, "_LARGEST_IMAGE", 10):
+    with mock.patch.object(sources, "_LARGEST_IMAGE", 10):
         assert "at most 10 are read" in fuzz_dataset_zip.one_input(data)
     assert not isinstance(fuzz_dataset_zip.one_input(data), str)
 

@@ -191,7 +191,7 @@ def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
         ({"distribution": "digits", "overlap": 0.1}, "overlap is what it is in digits"),
         (
             {"distribution": "breast-cancer", "items": 560, "prior": 0.5},
-            "560 items at prior 0.5 need 280 positive ones, and breast-cancer has 212",
+            "560 items of breast-cancer at prior 0.5 need 280 distinct positive .* there are 212",
         ),
     ],
 )

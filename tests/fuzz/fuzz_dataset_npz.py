@@ -6,8 +6,8 @@ from typing import Any
 
 from fuzz.sandbox import attempt, folder, parts
 from fuzz.small_set import GREY, data_set
-from pairlearn.data.errors import DatasetCorruptError
-from pairlearn.data.storage import read_npz
+from pairlearn.data import DatasetCorruptError
+from pairlearn.data.loading import read_npz
 
 WORDS = [b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"x.npy", b"y.npy", b"x_train.npy"]
 WORDS += [b"\x93NUMPY\x01\x00", b"'descr': '|u1'", b"'<f8'", b"'|O'", b"(4, 4, 4)", b"x"]

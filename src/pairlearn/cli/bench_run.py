@@ -70,8 +70,14 @@ class Chosen:
     methods: Annotated[
         str | None, typer.Option(help="Methods such as likelihood-abs, separated by commas.")
     ] = None
-    model: Annotated[str | None, typer.Option(help="One of mlp, mlp-bn, linear, resnet34.")] = None
+    model: Annotated[
+        str | None, typer.Option(help="One of mlp, mlp-bn, linear, resnet34, resnet32.")
+    ] = None
     annotator: Annotated[str | None, typer.Option(help="One of paper, calibrated.")] = None
+    images: Annotated[
+        str | None,
+        typer.Option(help="CIFAR-10's: proper, or published, mixed up as in the public code."),
+    ] = None
 
     def selection(self) -> Selection:
         """Which runs of the experiment."""
@@ -85,6 +91,7 @@ class Chosen:
             epochs=self.epochs,
             model=self.model,
             annotator=self.annotator,
+            images=self.images,
         )
 
     def runs(self) -> list[Run]:
@@ -161,11 +168,7 @@ def _train(
     checkpoint_seconds: float,
 ) -> int:
     """Run and keep the runs, and say how many were kept."""
-    from pairlearn.data.errors import (
-        DatasetCorruptError,
-        DatasetNotFoundError,
-        DownloadFailedError,
-    )
+    from pairlearn.data import DatasetCorruptError, DatasetNotFoundError
     from pairlearn.experiments.clusters import ClusterError
     from pairlearn.experiments.execute import Checkpoints, execute
     from pairlearn.experiments.records import StoreError
@@ -173,7 +176,7 @@ def _train(
 
     expected = (
         *(ClusterError, CheckpointError, StoreError, NotADirectoryError),
-        *(DatasetNotFoundError, DatasetCorruptError, DownloadFailedError),
+        *(DatasetNotFoundError, DatasetCorruptError),
     )
     finished = 0
     folder = store.path.absolute().with_suffix(".checkpoints")

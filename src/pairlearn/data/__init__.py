@@ -7,19 +7,35 @@
 (1436, 64)
 """
 
-from pairlearn.data.dataset import Dataset as Dataset
-from pairlearn.data.dataset import Split as Split
-from pairlearn.data.dataset import as_features as as_features
-from pairlearn.data.dataset import as_images as as_images
-from pairlearn.data.dataset import split as split
-from pairlearn.data.dataset import split_indices as split_indices
-from pairlearn.data.digests import content_digest as content_digest
-from pairlearn.data.errors import DatasetCorruptError as DatasetCorruptError
-from pairlearn.data.errors import DatasetNotFoundError as DatasetNotFoundError
-from pairlearn.data.folders import cache_folder as cache_folder
-from pairlearn.data.folders import data_folder as data_folder
-from pairlearn.data.loading import load as load
-from pairlearn.data.registry import SPECS as SPECS
-from pairlearn.data.registry import DatasetSpec as DatasetSpec
-from pairlearn.data.registry import get_spec as get_spec
-from pairlearn.data.storage import write_npz_atomically as write_npz_atomically
+from pairlearn.data.dataset import (
+    Dataset,
+    Split,
+    as_features,
+    as_images,
+    content_digest,
+    split,
+    split_indices,
+)
+from pairlearn.data.loading import (
+    DatasetNotFoundError,
+    cache_folder,
+    data_folder,
+    load,
+    write_npz_atomically,
+)
+from pairlearn.data.registry import (
+    SPECS,
+    DatasetSpec,
+    ImageArchive,
+    OpenML,
+    ScikitLearn,
+    get_spec,
+)
+from pairlearn.data.sources import DatasetCorruptError
+
+__all__ = [
+    "SPECS", "Dataset", "DatasetCorruptError", "DatasetNotFoundError", "DatasetSpec",
+    "ImageArchive", "OpenML", "ScikitLearn", "Split", "as_features", "as_images",
+    "cache_folder", "content_digest", "data_folder", "get_spec", "load", "split",
+    "split_indices", "write_npz_atomically",
+]  # fmt: skip

@@ -1,13 +1,13 @@
-"""A data set in memory, its split into two parts, and its features as floats."""
+"""A data set in memory: its split, its features as floats, and the digest of its content."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.digests import canonical_order
 from pairlearn.data.registry import DatasetSpec
 
 # Keeps this stream of random numbers apart from others started from the same seed.
@@ -178,8 +178,8 @@ def split_indices(
 def as_features(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     """Instances as rows of floats, divided by ``spec.scale``.
 
-    Images come out in [0, 1]. The UCI features stay the integers they are, because the
-    model normalises its input.
+    Images come out in [0, 1], the "published" ones (see :func:`load`) as they are. The UCI
+    features stay the integers they are, because the model normalises its input.
 
     Parameters
     ----------
@@ -200,9 +200,13 @@ def as_features(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     >>> features.shape, features.dtype.name, float(features.max())
     ((2, 784), 'float32', 1.0)
     """
-    _check_instances(x, spec)
+    if x.shape[1:] != spec.shape:
+        raise ValueError(
+            f"x has the shape {x.shape}; instances of {spec.name} have (n, *{spec.shape})"
+        )
     features = x.reshape(len(x), spec.n_features).astype(np.float32)
-    features /= np.float32(spec.scale)
+    if spec.images == "proper":
+        features /= np.float32(spec.scale)
     return features
 
 
@@ -214,7 +218,8 @@ def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     x : ndarray of uint8, shape (n, height, width) or (n, height, width, channels)
         Instances.
     spec : DatasetSpec
-        What they are.
+        What they are. With ``spec.images="published"`` the values of an image are reshaped
+        in their order, which mixes colours and places, and not scaled; see :func:`load`.
 
     Returns
     -------
@@ -227,18 +232,73 @@ def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     >>> as_images(np.zeros((2, 32, 32, 3), np.uint8), get_spec("cifar10")).shape
     (2, 3, 32, 32)
     """
-    _check_instances(x, spec)
     if len(spec.shape) == 1:
         raise ValueError(f"{spec.name} has no images; use as_features for its feature vectors")
-    height, width, *channels = spec.shape
-    channels_last = x.reshape(len(x), height, width, *(channels or [1]))
-    images = np.ascontiguousarray(channels_last.transpose(0, 3, 1, 2), dtype=np.float32)
-    images /= np.float32(spec.scale)
-    return images
+    height, width, channels = (*spec.shape, 1)[:3]
+    features = as_features(x, spec)
+    if spec.images == "published":
+        return features.reshape(-1, channels, height, width)
+    channels_last = features.reshape(-1, height, width, channels)
+    return np.ascontiguousarray(channels_last.transpose(0, 3, 1, 2))
 
 
-def _check_instances(x: NDArray[np.uint8], spec: DatasetSpec) -> None:
-    if x.shape[1:] != spec.shape:
-        raise ValueError(
-            f"x has the shape {x.shape}; instances of {spec.name} have (n, *{spec.shape})"
-        )
+def canonical_order(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """Order of the rows by label, then by their values from the first to the last.
+
+    Copies of one data set whose rows stand in different orders agree after it. Rows that
+    tie are equal in every value, so their order among themselves cannot matter.
+
+    Parameters
+    ----------
+    x : ndarray of uint8, shape (n, ...)
+        Instances.
+    y : ndarray of uint8, shape (n,)
+        Labels.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> x = np.array([[7, 1], [3, 9], [3, 2]], np.uint8)
+    >>> canonical_order(x, np.array([0, 1, 1], np.uint8))
+    array([0, 2, 1])
+    """
+    columns = x.reshape(len(x), -1).T
+    return np.lexsort((*columns[::-1], y))
+
+
+def content_digest(x: NDArray[np.uint8], y: NDArray[np.uint8], *, pooled: bool = False) -> str:
+    """SHA-256 of a data set's content: type, shape and bytes of ``x``, then of ``y``.
+
+    Parameters
+    ----------
+    x : ndarray of uint8, shape (n, ...)
+        Instances.
+    y : ndarray of uint8, shape (n,)
+        Labels.
+    pooled : bool
+        Take the rows in :func:`canonical_order`. Sources of the pooled sets differ in
+        their row order, which means nothing there; in an official split it does.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> x, y = np.array([[1], [2]], np.uint8), np.array([0, 1], np.uint8)
+    >>> content_digest(x, y) == content_digest(x[::-1], y[::-1])
+    False
+    >>> content_digest(x, y, pooled=True) == content_digest(x[::-1], y[::-1], pooled=True)
+    True
+    """
+    if pooled:
+        order = canonical_order(x, y)
+        x, y = x[order], y[order]
+    digest = hashlib.sha256()
+    for array in (x, y):
+        digest.update(f"{array.dtype.name} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,20 +1,51 @@
-"""Loading a benchmark from wherever it is: a folder, the cache, or the net."""
+"""Loading a benchmark from wherever it is: a folder, the cache, or the net.
+
+In a folder a data set is ``NAME.npz`` or, where it is published as an archive of images,
+that archive as ``NAME.zip``.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from http.client import HTTPException
 from pathlib import Path
+from typing import get_args
 
-from pairlearn.data.archive import read_archive
-from pairlearn.data.dataset import Dataset
-from pairlearn.data.download import bundled_arrays, fetch_file, fetch_openml_arrays
-from pairlearn.data.errors import DatasetNotFoundError, DownloadFailedError
-from pairlearn.data.folders import cache_folder, data_folder
-from pairlearn.data.layout import describe_layout, from_arrays, read_folder, to_arrays
-from pairlearn.data.progress import Progress, reporting
-from pairlearn.data.registry import DatasetSpec, ImageArchive, OpenML, ScikitLearn, get_spec
-from pairlearn.data.storage import write_npz_atomically
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.atomic import replacing
+from pairlearn.data.dataset import Dataset, content_digest
+from pairlearn.data.registry import (
+    DatasetSpec,
+    ImageArchive,
+    Images,
+    OpenML,
+    ScikitLearn,
+    get_spec,
+)
+from pairlearn.data.sources import (
+    Arrays,
+    DatasetCorruptError,
+    Progress,
+    bundled_arrays,
+    fetch_file,
+    fetch_openml,
+    openml_arrays,
+    read_archive,
+    reporting,
+)
+
+_PARTS = ("x_train", "y_train", "x_test", "y_test")
+
+
+class DatasetNotFoundError(FileNotFoundError):
+    """The data are neither in a folder at hand nor to be had by download."""
 
 
 def load(
@@ -23,6 +54,7 @@ def load(
     *,
     download: bool = True,
     progress: Progress | None = None,
+    images: Images = "proper",
 ) -> Dataset:
     """Load a benchmark, from the first place that has it.
 
@@ -42,6 +74,11 @@ def load(
         Called during a download with the bytes done and the bytes in all, None while those
         are unknown (OpenML tells neither until it is done). By default there is a bar on a
         terminal and nothing elsewhere.
+    images : {"proper", "published"}
+        How colour images (CIFAR-10) are prepared for a model. "published" does what the
+        public code of the field did: the 32×32×3 values of an image are *reshaped* to
+        3×32×32, which mixes colours and places, and left at 0 to 255. Use it to reproduce
+        published numbers, and for nothing else.
 
     Returns
     -------
@@ -61,42 +98,122 @@ def load(
     ((1797, 64), array([0, 1, 2, 3, 4], dtype=uint8))
     """
     spec = dataset if isinstance(dataset, DatasetSpec) else get_spec(dataset)
-    cache = cache_folder()
-    own = data_folder(data)
+    if images not in get_args(Images):
+        raise ValueError(f"images must be 'proper' or 'published'; got {images!r}")
+    if images == "published":
+        if len(spec.shape) != 3:
+            raise ValueError(f"images='published' is for colour images; leave it for {spec.name}")
+        spec = replace(spec, images=images)
+    cache, own = cache_folder(), data_folder(data)
     folders = [cache] if own is None else [own, cache]
     for folder in folders:
         found = read_folder(spec, folder)
         if found is not None:
             return found
-    if isinstance(spec.source, ScikitLearn):
-        return from_arrays(spec, bundled_arrays(spec.source), origin=str(spec.source))
-    if not download or spec.source is None:
+    source = spec.source
+    if isinstance(source, ScikitLearn):
+        return _from_arrays(spec, bundled_arrays(source), str(source))
+    if source is None or not download:
         reason = "there is nowhere to download it from" if download else "download=False"
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason))
-    try:
-        with reporting(progress, f"Downloading {spec.title}") as report:
-            return _download(spec, spec.source, cache, report)
-    except DownloadFailedError as error:
-        raise DatasetNotFoundError(_what_to_do(spec, folders, str(error))) from error
-
-
-def _download(
-    spec: DatasetSpec, source: OpenML | ImageArchive, cache: Path, progress: Progress
-) -> Dataset:
-    """Fetch, verify, and only then keep."""
     archive = cache / f"{spec.name}.zip"
+    with reporting(progress, f"Downloading {spec.title}") as report:
+        try:
+            if isinstance(source, OpenML):
+                report(0, None)
+                bunch = fetch_openml(spec, source)
+            else:
+                fetch_file(source.url, archive, report)
+        except (OSError, HTTPException, ValueError) as error:
+            reason = f"{source} could not be fetched: {error}"
+            raise DatasetNotFoundError(_what_to_do(spec, folders, reason)) from error
     if isinstance(source, OpenML):
-        progress(0, None)
-        arrays = fetch_openml_arrays(spec, source)
-        size = sum(array.nbytes for array in arrays.values())
-        progress(size, size)
+        arrays = openml_arrays(spec, source, bunch)
     else:
-        fetch_file(source.url, archive, progress)
         arrays = read_archive(spec, archive)
-    dataset = from_arrays(spec, arrays, origin=f"the download from {source}")
-    write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(dataset), source=str(source))
+    # Fetched, verified, and only then kept.
+    found = _from_arrays(spec, arrays, f"the download from {source}")
+    write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(found), source=str(source))
     archive.unlink(missing_ok=True)
-    return dataset
+    return found
+
+
+# ---- folders ----------------------------------------------------------------------------------
+
+
+def data_folder(data: str | os.PathLike[str] | None = None) -> Path | None:
+    """The user's own data folder, if there is one.
+
+    Parameters
+    ----------
+    data : path-like or None
+        The folder; None takes the environment variable ``PAIRLEARN_DATA``.
+
+    Returns
+    -------
+    Path or None
+
+    Raises
+    ------
+    NotADirectoryError
+        If a folder is named that does not exist.
+
+    Examples
+    --------
+    >>> data_folder(".") == Path(".")
+    True
+    """
+    name, value = "data", data
+    if data is None:
+        # An empty variable is an unset one, as the XDG specification has it.
+        name, value = "PAIRLEARN_DATA", os.environ.get("PAIRLEARN_DATA") or None
+    if value is None:
+        return None
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"{name}={os.fspath(value)!r} is not a folder; "
+            "name an existing one, or none to use the cache alone"
+        )
+    return folder
+
+
+def cache_folder() -> Path:
+    """The folder of downloaded data; it need not exist yet.
+
+    ``PAIRLEARN_CACHE`` if set, else ``pairlearn`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> isinstance(cache_folder(), Path)
+    True
+    """
+    if own := os.environ.get("PAIRLEARN_CACHE"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pairlearn"
+
+
+def read_folder(spec: DatasetSpec, folder: Path) -> Dataset | None:
+    """Read a data set from a folder; None if it has no such file."""
+    whole, archive = folder / f"{spec.name}.npz", folder / f"{spec.name}.zip"
+    if whole.exists():
+        return _from_arrays(spec, read_npz(whole), str(whole))
+    if isinstance(spec.source, ImageArchive) and archive.exists():
+        return _from_arrays(spec, read_archive(spec, archive), str(archive))
+    return None
+
+
+def _layout(spec: DatasetSpec) -> str:
+    """In words, the file that holds a data set."""
+    sizes = {"": spec.n_instances}
+    if spec.official_split:
+        sizes = {"_train": spec.n_train, "_test": spec.n_test}
+    arrays = [f"x{part} {(n, *spec.shape)}, y{part} {(n,)}" for part, n in sizes.items()]
+    return f"{spec.name}.npz with the uint8 arrays {', '.join(arrays)}"
 
 
 def _what_to_do(spec: DatasetSpec, folders: Sequence[Path], reason: str) -> str:
@@ -105,6 +222,147 @@ def _what_to_do(spec: DatasetSpec, folders: Sequence[Path], reason: str) -> str:
     origin = f", published at {spec.source}," if spec.source is not None else ""
     return (
         f"{spec.name} is not in {places}, and was not downloaded: {reason}. "
-        f"Put {describe_layout(spec)}{archive}{origin} into {folders[0]}, or into a folder "
+        f"Put {_layout(spec)}{archive}{origin} into {folders[0]}, or into a folder "
         "that you name with --data, data=... or PAIRLEARN_DATA"
     )
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def checksum_path(path: Path) -> Path:
+    """The small JSON file beside ``path`` that records its checksum."""
+    return path.with_name(f"{path.name}.json")
+
+
+def write_npz_atomically(
+    path: Path, arrays: Mapping[str, NDArray[np.generic]], *, source: str
+) -> None:
+    """Write arrays as a compressed npz file with its checksum beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    arrays : mapping of str to ndarray
+        What to write; arrays of Python objects are refused.
+    source : str
+        Where the arrays came from, for the record.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.npz")
+    ...     write_npz_atomically(path, {"x": np.arange(3)}, source="example")
+    ...     read_npz(path)["x"]
+    array([0, 1, 2])
+    """
+    with replacing(path) as part:
+        # Not np.savez_compressed: before numpy 2.1 it cannot be told to refuse pickles.
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        record = {"sha256": _sha256(part), "source": source}
+        # The record goes first: a crash between the two leaves a record without a file,
+        # which is ignored, and never a file whose record belongs to an older one.
+        with replacing(checksum_path(path)) as part_of_record:
+            part_of_record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def read_npz(path: Path) -> Arrays:
+    """Read every array of an npz file, after comparing it with its recorded checksum.
+
+    A file with no record beside it, such as one put there by hand, is read without.
+    """
+    record, again = checksum_path(path), f"delete {path} and load the data set again"
+    if record.exists():
+        try:
+            recorded = json.loads(record.read_text(encoding="utf-8"))["sha256"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise DatasetCorruptError(
+                f"{record} is not a checksum record; delete it and its data file and load again"
+            ) from None
+        if _sha256(path) != recorded:
+            raise DatasetCorruptError(
+                f"{path} does not have the checksum recorded in {record}; {again}"
+            )
+    with path.open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            for name, array in arrays.items():
+                # numpy hands out the bytes of a member that is no array.
+                if not isinstance(array, np.ndarray):
+                    raise ValueError(f"{name!r:.80} is not an array")
+            return arrays
+        # The readers of zip, deflate and npy headers raise a dozen types on damaged bytes.
+        except Exception as error:
+            reason = f"{type(error).__name__}: {str(error)[:300]}"
+            raise DatasetCorruptError(
+                f"{path} cannot be read as an npz file ({reason}); {again}"
+            ) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ---- arrays -----------------------------------------------------------------------------------
+
+
+def to_arrays(dataset: Dataset) -> dict[str, NDArray[np.uint8]]:
+    """The arrays of a data set's npz file."""
+    x, y, n = dataset.x, dataset.y, dataset.spec.n_train
+    if dataset.spec.official_split:
+        return dict(zip(_PARTS, (x[:n], y[:n], x[n:], y[n:]), strict=True))
+    return {"x": x, "y": y}
+
+
+def _from_arrays(spec: DatasetSpec, arrays: Arrays, origin: str) -> Dataset:
+    """The data set that the arrays of a file make up, compared with the published content."""
+    try:
+        dataset = Dataset(spec, *_rows(spec, arrays))
+    except ValueError as error:
+        raise DatasetCorruptError(
+            f"{origin} does not hold {spec.name}: {error}. Expected: {_layout(spec)}"
+        ) from error
+    if spec.digest is not None:
+        digest = content_digest(dataset.x, dataset.y, pooled=not spec.official_split)
+        if digest != spec.digest:
+            raise DatasetCorruptError(
+                f"{origin} has the layout of {spec.name} but not its published content "
+                f"(sha256 {digest}, expected {spec.digest}); "
+                "delete it and load the data set again, or get it from another source"
+            )
+    return dataset
+
+
+def _rows(spec: DatasetSpec, arrays: Arrays) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Instances and labels, those of the training part first."""
+    if {"x", "y"} <= arrays.keys():
+        return _as_uint8("x", arrays["x"]), _as_uint8("y", arrays["y"])
+    missing = [name for name in _PARTS if name not in arrays]
+    if missing:
+        raise ValueError(f"it has the arrays {sorted(arrays)} but not {', '.join(missing)}")
+    x_train, y_train, x_test, y_test = (_as_uint8(name, arrays[name]) for name in _PARTS)
+    if spec.official_split and len(y_train) != spec.n_train:
+        raise ValueError(f"y_train has {len(y_train)} labels in place of {spec.n_train}")
+    for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
+        if len(x) != len(y):
+            raise ValueError(f"x_{part} has {len(x)} rows and y_{part} has {len(y)}")
+    return np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
+
+
+def _as_uint8(name: str, array: NDArray[np.generic]) -> NDArray[np.uint8]:
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        raise ValueError(f"{name} is a {array.dtype} array of shape {array.shape}, not of numbers")
+    if array.dtype == np.uint8:
+        return array.view(np.uint8)
+    with np.errstate(invalid="ignore"):  # a NaN has no uint8; the comparison finds it
+        whole = array.astype(np.uint8)
+    if not np.array_equal(whole, array):
+        raise ValueError(f"{name} has values that are not whole numbers from 0 to 255")
+    return whole

@@ -16,17 +16,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_DIGITS = tuple("0123456789")
-_LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_KUZUSHIJI = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
-_CLOTHES = (
-    *("t-shirt", "trouser", "pullover", "dress", "coat"),
-    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
-)
-_OBJECTS = (
-    *("airplane", "automobile", "bird", "cat", "deer"),
-    *("dog", "frog", "horse", "ship", "truck"),
-)
+_DIGITS = "0 1 2 3 4 5 6 7 8 9"
+_CLOTHES = "t-shirt trouser pullover dress coat sandal shirt sneaker bag ankle_boot"
+_OBJECTS = "airplane automobile bird cat deer dog frog horse ship truck"
 _EVEN = (0, 2, 4, 6, 8)
 
 
@@ -79,6 +71,7 @@ class ScikitLearn:
 
 
 Source: TypeAlias = OpenML | ImageArchive | ScikitLearn
+Images: TypeAlias = Literal["proper", "published"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +111,11 @@ class DatasetSpec:
         Training recipe.
     learning_rate, weight_decay : float
         Training recipe (Adam).
-    model : {"mlp", "resnet34"}
+    model : {"mlp", "resnet34", "resnet32"}
         Architecture.
+    images : {"proper", "published"}
+        How :func:`as_features` and :func:`as_images` prepare colour images; see
+        :func:`load`.
 
     Examples
     --------
@@ -146,7 +142,8 @@ class DatasetSpec:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     batch_size: int = 256
-    model: Literal["mlp", "resnet34"] = "mlp"
+    model: Literal["mlp", "resnet34", "resnet32"] = "mlp"
+    images: Images = "proper"
 
     @property
     def n_classes(self) -> int:
@@ -168,136 +165,75 @@ class DatasetSpec:
         return np.isin(np.asarray(y), self.positive)
 
 
+def _grey(name: str, title: str, classes: str, source: Source, digest: str) -> DatasetSpec:
+    """A set of the size and layout of MNIST."""
+    return DatasetSpec(
+        name=name, title=title, shape=(28, 28), class_names=_names(classes), positive=_EVEN,
+        n_train=60_000, n_test=10_000, official_split=True, n_pairs=15_000, scale=255.0,
+        source=source, digest=digest,
+    )  # fmt: skip
+
+
+def _pooled(
+    name: str, title: str, features: int, sizes: tuple[int, int], n_pairs: int, source: Source,
+    digest: str, classes: str = _DIGITS, positive: tuple[int, ...] = _EVEN,
+) -> DatasetSpec:  # fmt: skip
+    """A table of small integers, divided anew for each seed."""
+    return DatasetSpec(
+        name=name, title=title, shape=(features,), class_names=_names(classes), positive=positive,
+        n_train=sizes[0], n_test=sizes[1], official_split=False, n_pairs=n_pairs, scale=1.0,
+        source=source, digest=digest,
+    )  # fmt: skip
+
+
+def _names(classes: str) -> tuple[str, ...]:
+    return tuple(name.replace("_", " ") for name in classes.split())
+
+
 _SPECS = (
-    DatasetSpec(
-        name="mnist",
-        title="MNIST",
-        shape=(28, 28),
-        class_names=_DIGITS,
-        positive=_EVEN,
-        n_train=60_000,
-        n_test=10_000,
-        official_split=True,
-        n_pairs=15_000,
-        scale=255.0,
-        source=OpenML(554),
-        digest="548f330c3b01d118e8d0d8274c01828d1adb73c7eb4f500a435b7b43508f640c",
+    _grey(
+        "mnist", "MNIST", _DIGITS, OpenML(554),
+        "548f330c3b01d118e8d0d8274c01828d1adb73c7eb4f500a435b7b43508f640c",
+    ),
+    _grey(
+        "kmnist", "Kuzushiji-MNIST", "o ki su tsu na ha ma ya re wo", OpenML(41_982),
+        "137c1b27623b691dcf829bb24fc2e4d8c4eaadc8e9ea43c06ba479a184d0f000",
+    ),
+    _grey(
+        "fashion-mnist", "Fashion-MNIST", _CLOTHES, OpenML(40_996),
+        "877d538b6735cc8ed183fe53972709339e4860a071d352b1e540a255447f1f4d",
     ),
     DatasetSpec(
-        name="kmnist",
-        title="Kuzushiji-MNIST",
-        shape=(28, 28),
-        class_names=_KUZUSHIJI,
-        positive=_EVEN,
-        n_train=60_000,
-        n_test=10_000,
-        official_split=True,
-        n_pairs=15_000,
-        scale=255.0,
-        source=OpenML(41_982),
-        digest="137c1b27623b691dcf829bb24fc2e4d8c4eaadc8e9ea43c06ba479a184d0f000",
-    ),
-    DatasetSpec(
-        name="fashion-mnist",
-        title="Fashion-MNIST",
-        shape=(28, 28),
-        class_names=_CLOTHES,
-        positive=_EVEN,
-        n_train=60_000,
-        n_test=10_000,
-        official_split=True,
-        n_pairs=15_000,
-        scale=255.0,
-        source=OpenML(40_996),
-        digest="877d538b6735cc8ed183fe53972709339e4860a071d352b1e540a255447f1f4d",
-    ),
-    DatasetSpec(
-        name="cifar10",
-        title="CIFAR-10",
-        shape=(32, 32, 3),
-        class_names=_OBJECTS,
-        positive=(2, 3, 4, 5, 6, 7),
-        n_train=50_000,
-        n_test=10_000,
-        official_split=True,
-        n_pairs=10_000,
-        scale=255.0,
-        source=OpenML(40_927),
-        digest="90ccaecdd173211c3beb4541ecb3c3f9465199aaf3ea8f76d0e3bff44dbc1222",
-        learning_rate=5e-4,
-        batch_size=128,
+        name="cifar10", title="CIFAR-10", shape=(32, 32, 3), class_names=_names(_OBJECTS),
+        positive=(2, 3, 4, 5, 6, 7), n_train=50_000, n_test=10_000, official_split=True,
+        n_pairs=10_000, scale=255.0, source=OpenML(40_927), learning_rate=5e-4, batch_size=128,
         model="resnet34",
+        digest="90ccaecdd173211c3beb4541ecb3c3f9465199aaf3ea8f76d0e3bff44dbc1222",
+    ),
+    _pooled(
+        "optdigits", "Optdigits", 64, (4_495, 1_125), 1_200, OpenML(28),
+        "be34cfc0aa63d2a9ea63a72ccb41c4533879d545822876df973c2aef65ad1939",
+    ),
+    _pooled(
+        "pendigits", "Pendigits", 16, (8_793, 2_199), 2_500, OpenML(32),
+        "2e34568383e5050e581cf4b286d7ebfe4aee1f621e20d121de9c0811e9dbc630",
+    ),
+    _pooled(
+        "letter", "Letter", 16, (16_000, 4_000), 4_000, OpenML(6),
+        "395188373f2667477b01ecc24a56080b15b201622023e8c18372e11e60bcee8b",
+        " ".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), tuple(range(13)),
     ),
     DatasetSpec(
-        name="optdigits",
-        title="Optdigits",
-        shape=(64,),
-        class_names=_DIGITS,
-        positive=_EVEN,
-        n_train=4_495,
-        n_test=1_125,
-        official_split=False,
-        n_pairs=1_200,
-        scale=1.0,
-        source=OpenML(28),
-        digest="be34cfc0aa63d2a9ea63a72ccb41c4533879d545822876df973c2aef65ad1939",
-    ),
-    DatasetSpec(
-        name="pendigits",
-        title="Pendigits",
-        shape=(16,),
-        class_names=_DIGITS,
-        positive=_EVEN,
-        n_train=8_793,
-        n_test=2_199,
-        official_split=False,
-        n_pairs=2_500,
-        scale=1.0,
-        source=OpenML(32),
-        digest="2e34568383e5050e581cf4b286d7ebfe4aee1f621e20d121de9c0811e9dbc630",
-    ),
-    DatasetSpec(
-        name="letter",
-        title="Letter",
-        shape=(16,),
-        class_names=_LETTERS,
-        positive=tuple(range(13)),
-        n_train=16_000,
-        n_test=4_000,
-        official_split=False,
-        n_pairs=4_000,
-        scale=1.0,
-        source=OpenML(6),
-        digest="395188373f2667477b01ecc24a56080b15b201622023e8c18372e11e60bcee8b",
-    ),
-    DatasetSpec(
-        name="pmu-ud",
-        title="PMU-UD",
-        shape=(28, 28),
-        class_names=_DIGITS,
-        positive=_EVEN,
-        n_train=4_144,
-        n_test=1_036,
-        official_split=False,
-        n_pairs=1_000,
+        name="pmu-ud", title="PMU-UD", shape=(28, 28), class_names=_names(_DIGITS),
+        positive=_EVEN, n_train=4_144, n_test=1_036, official_split=False, n_pairs=1_000,
         scale=255.0,
         source=ImageArchive("https://archive.ics.uci.edu/static/public/469/pmu+ud.zip"),
     ),
-    DatasetSpec(
-        name="digits",
-        title="Digits",
-        shape=(64,),
-        class_names=_DIGITS,
-        positive=_EVEN,
-        n_train=1_436,
-        n_test=361,
-        official_split=False,
-        n_pairs=400,
-        scale=1.0,
-        source=ScikitLearn("load_digits"),
-        digest="029e98a5150def71d6fc036d804d8626c7f98849d6f3f4a588f3c61c6f3dd873",
+    _pooled(
+        "digits", "Digits", 64, (1_436, 361), 400, ScikitLearn("load_digits"),
+        "029e98a5150def71d6fc036d804d8626c7f98849d6f3f4a588f3c61c6f3dd873",
     ),
-)
+)  # fmt: skip
 
 SPECS: Mapping[str, DatasetSpec] = MappingProxyType({spec.name: spec for spec in _SPECS})
 """Every benchmark by name, in the order of the paper's tables."""

@@ -14,7 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TestSubset", "normal", "permutation", "sample_pairs", "stream", "subset_at_prior"]
+__all__ = [
+    "TestSubset", "draw_at_prior", "normal", "permutation", "sample_pairs", "stream",
+    "subset_at_prior", "uniform",
+]  # fmt: skip
 
 Indices = NDArray[np.int64]
 TestSubset = Literal["paper", "stratified"]
@@ -44,6 +47,19 @@ def permutation(rng: np.random.Generator, n: int) -> Indices:
     return np.argsort(rng.bit_generator.random_raw(n), kind="stable")
 
 
+def uniform(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+    """Draw n times from [0, 1), the same in every version of numpy.
+
+    Examples
+    --------
+    >>> uniform(stream(0, "noise"), 3).round(4)
+    array([0.8098, 0.1962, 0.9129])
+    """
+    bits = rng.bit_generator.random_raw(n) >> np.uint64(11)
+    draws: NDArray[np.float64] = bits.astype(np.float64) * 2.0**-53
+    return draws
+
+
 def normal(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
     """Draw n times from N(0, 1), the same in every version of numpy up to rounding.
 
@@ -54,8 +70,7 @@ def normal(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
     >>> normal(stream(0, "noise"), 3).round(4)
     array([-0.3141, -0.493 , -1.7614])
     """
-    bits = rng.bit_generator.random_raw(2 * n) >> np.uint64(11)
-    u, v = bits.astype(np.float64).reshape(2, n) * 2.0**-53
+    u, v = uniform(rng, 2 * n).reshape(2, n)
     draws: NDArray[np.float64] = np.sqrt(-2 * np.log(1 - u)) * np.cos(2 * np.pi * v)
     return draws
 
@@ -90,21 +105,46 @@ def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
         raise ValueError(f"n must be at least 1; got {n}")
     if not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior}")
-    rng = stream(seed, "pairs")
-    n_positive = int(2 * n * prior + 1e-9)
+    shuffled = draw_at_prior(positive, 2 * n, prior, stream(seed, "pairs"), f"{n} pairs")
+    return np.stack([shuffled[:n], shuffled[n:]], axis=1)
+
+
+def draw_at_prior(
+    positive: NDArray[np.bool_], n: int, prior: float, rng: np.random.Generator, what: str
+) -> Indices:
+    """Draw n distinct instances, ⌊n π₊⌋ of them positive, in random order.
+
+    Parameters
+    ----------
+    positive : array of bool, shape (m,)
+        Which instances are positive.
+    n : int
+        Number of instances.
+    prior : float
+        π₊ in (0, 1).
+    rng : Generator
+        Of `stream`.
+    what : str
+        What they are drawn for, for the message where there are too few.
+
+    Examples
+    --------
+    >>> draw_at_prior(np.arange(6) < 3, 4, 0.5, stream(0, "pairs"), "4 items")
+    array([1, 0, 3, 4])
+    """
+    n_positive = int(n * prior + 1e-9)
     chosen = []
     for name, members, wanted in (
         ("positive", np.flatnonzero(positive), n_positive),
-        ("negative", np.flatnonzero(~positive), 2 * n - n_positive),
+        ("negative", np.flatnonzero(~positive), n - n_positive),
     ):
         if wanted > len(members):
             raise ValueError(
-                f"{n} pairs at prior {prior:g} need {wanted} distinct {name} instances, "
-                f"and there are {len(members)}: ask for fewer pairs"
+                f"{what} at prior {prior:g} need {wanted} distinct {name} instances, "
+                f"and there are {len(members)}: ask for fewer"
             )
         chosen.append(members[permutation(rng, len(members))[:wanted]])
-    shuffled = np.concatenate(chosen)[permutation(rng, 2 * n)]
-    return np.stack([shuffled[:n], shuffled[n:]], axis=1)
+    return np.concatenate(chosen)[permutation(rng, n)]
 
 
 def subset_at_prior(
@@ -117,12 +157,12 @@ def subset_at_prior(
 ) -> Indices:
     """Rows of a test set reduced to a class prior.
 
-    One class is kept whole and the other cut down to fit the prior: at .2 to a quarter
-    of the first, at .5 to its size. "stratified" draws what is kept at random, in equal
+    One class is kept whole and the other cut down to fit the prior: at 0.2 to a quarter
+    of the first, at 0.5 to its size. "stratified" draws what is kept at random, in equal
     shares from the original classes. "paper" truncates instead: in order of `classes`
     where they are given, as the published experiments on images did, so that at prior
-    .2 on MNIST the test positives are the zeros and some twos. That raises
-    accuracies on MNIST by .007 (.2) to .015 (.8), less elsewhere; use it to reproduce
+    0.2 on MNIST the test positives are the zeros and some twos. That raises
+    accuracies on MNIST by 0.007 (0.2) to 0.015 (0.8), less elsewhere; use it to reproduce
     published numbers, and for nothing else.
 
     Parameters

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.data.sampling import normal, permutation, stream
-from pairlearn.extras import missing_extra
+from pairlearn.data.sampling import draw_at_prior, normal, permutation, stream, uniform
+from pairlearn.data.sources import optional
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
@@ -142,9 +142,16 @@ def simulate(
     >>> int(np.isnan(made.pairs.similarity).sum()), int(np.isnan(made.pairs.difference).sum())
     (25, 25)
     """
-    _check(distribution, pairs, items, annotators, seed)
-    for name, share in (("prior", prior), ("annotator_prior", annotator_prior)):
-        if share is not None and not 0 < share < 1:
+    if distribution not in get_args(Distribution):
+        known = ", ".join(get_args(Distribution))
+        raise ValueError(f"distribution must be one of {known}; got {distribution!r}")
+    counts = (("pairs", pairs, 1), ("items", items, 2), ("annotators", annotators, 1))
+    for name, number, least in (*counts, ("seed", seed, 0)):
+        if number is not None and number < least:
+            raise ValueError(f"{name} must be at least {least}; got {number}")
+    judged = prior if annotator_prior is None else annotator_prior
+    for name, share in (("prior", prior), ("annotator_prior", judged)):
+        if not 0 < share < 1:
             raise ValueError(f"{name} must lie in (0, 1); got {share:g}")
     for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
         if not 0 <= share <= 1:
@@ -155,17 +162,21 @@ def simulate(
         raise ValueError(f"noise must be a finite number of at least 0; got {noise:g}")
     if repeated and annotators < 2:
         raise ValueError(f"repeated is {repeated:g}: a second judgement needs two annotators")
-    drawn = _draw_items(distribution, pairs, prior, items, overlap, seed)
-    judged = prior if annotator_prior is None else annotator_prior
-    told = _sigmoid(drawn.evidence + math.log(judged / (1 - judged)))
+    if distribution in ("digits", "breast-cancer"):
+        if overlap is not None:
+            raise ValueError(f"overlap is what it is in {distribution}: leave it out")
+        drawn = _from_data_set(distribution, pairs, prior, items, seed)
+    else:
+        count = 2 * pairs if items is None else items
+        error = OVERLAP if overlap is None else overlap
+        drawn = _from_density(distribution, count, prior, error, seed)
     table = _judge(
-        told, pairs, seed, annotators=annotators, noise=noise, missing=missing,
-        preference=preference, repeated=repeated,
+        _sigmoid(drawn.evidence + _logit(judged)), pairs, seed, annotators=annotators,
+        noise=noise, missing=missing, preference=preference, repeated=repeated,
     )  # fmt: skip
     ids = np.arange(len(drawn.positive))
-    posterior = _sigmoid(drawn.evidence + math.log(prior / (1 - prior)))
     found = ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names))
-    return Simulation(found, table, drawn.positive, posterior)
+    return Simulation(found, table, drawn.positive, _sigmoid(drawn.evidence + _logit(prior)))
 
 
 class _Items(NamedTuple):
@@ -177,53 +188,25 @@ class _Items(NamedTuple):
     evidence: Floats
 
 
-def _check(distribution: str, pairs: int, items: int | None, annotators: int, seed: int) -> None:
-    if distribution not in get_args(Distribution):
-        known = ", ".join(get_args(Distribution))
-        raise ValueError(f"distribution must be one of {known}; got {distribution!r}")
-    for name, number, least in (
-        ("pairs", pairs, 1),
-        ("annotators", annotators, 1),
-        ("seed", seed, 0),
-    ):
-        if number < least:
-            raise ValueError(f"{name} must be at least {least}; got {number}")
-    if items is not None and items < 2:
-        raise ValueError(f"items must be at least 2; got {items}")
-
-
 # ---- items ------------------------------------------------------------------------------------
 
 
-def _draw_items(
-    distribution: Distribution,
-    pairs: int,
-    prior: float,
-    items: int | None,
-    overlap: float | None,
-    seed: int,
-) -> _Items:
-    if distribution in ("digits", "breast-cancer"):
-        if overlap is not None:
-            raise ValueError(f"overlap is what it is in {distribution}: leave it out")
-        return _from_data_set(distribution, pairs, prior, items, seed)
-    count = 2 * pairs if items is None else items
-    positive = np.arange(count) < int(count * prior + 1e-9)
-    positive = positive[permutation(stream(seed, "classes"), count)]
-    error = OVERLAP if overlap is None else overlap
-    if not 0 < error <= LARGEST_OVERLAP[distribution]:
+def _from_density(distribution: str, count: int, prior: float, overlap: float, seed: int) -> _Items:
+    if not 0 < overlap <= LARGEST_OVERLAP[distribution]:
         raise ValueError(
             f"overlap must lie in (0, {LARGEST_OVERLAP[distribution]:g}] for {distribution}; "
-            f"got {error:g}"
+            f"got {overlap:g}"
         )
+    positive = np.arange(count) < int(count * prior + 1e-9)
+    positive = positive[permutation(stream(seed, "classes"), count)]
     draws = normal(stream(seed, "features"), 2 * count).reshape(count, 2)
     if distribution == "gaussians":
         # The best classifier errs in Φ(−d/2) of cases at distance d.
-        distance = -2 * NormalDist().inv_cdf(error)
+        distance = -2 * NormalDist().inv_cdf(overlap)
         draws[:, 0] += distance * (positive - 0.5)
         return _Items(draws, ["x1", "x2"], positive, distance * draws[:, 0])
-    sigma = _moon_noise(error)
-    angle = math.pi * _uniform(stream(seed, "angles"), count)
+    sigma = _moon_noise(overlap)
+    angle = math.pi * uniform(stream(seed, "angles"), count)
     points = np.where(positive[:, None], _arc(angle, 1), _arc(angle, 0)) + sigma * draws
     return _Items(points, ["x1", "x2"], positive, _moon_evidence(points, sigma))
 
@@ -270,33 +253,18 @@ def _from_data_set(name: str, pairs: int, prior: float, items: int | None, seed:
     features, names, positive = _load(name)
     available = int(min(positive.sum() / prior, (~positive).sum() / (1 - prior)) + 1e-9)
     count = min(2 * pairs, available) if items is None else items
-    n_positive = int(count * prior + 1e-9)
-    rows = []
-    rng = stream(seed, "items")
-    for members, wanted, side in (
-        (np.flatnonzero(positive), n_positive, "positive"),
-        (np.flatnonzero(~positive), count - n_positive, "negative"),
-    ):
-        if wanted > len(members):
-            raise ValueError(
-                f"{count} items at prior {prior:g} need {wanted} {side} ones, and {name} has "
-                f"{len(members)}: ask for at most {available} items"
-            )
-        rows.append(members[permutation(rng, len(members))[:wanted]])
-    chosen = np.concatenate(rows)[permutation(rng, count)]
+    rng, what = stream(seed, "items"), f"{count} items of {name}"
+    chosen = draw_at_prior(positive, count, prior, rng, what)
     evidence = _cross_fitted_evidence(features, positive, _INVERSE_PENALTY[name])
     return _Items(features[chosen], names, positive[chosen], evidence[chosen])
 
 
 def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:
-    try:
-        from sklearn.datasets import load_breast_cancer, load_digits
-    except ImportError:
-        raise missing_extra("data", "scikit-learn", name) from None
+    bundled = optional("sklearn.datasets", "scikit-learn", name)
     if name == "digits":
-        digits = load_digits()
+        digits = bundled.load_digits()
         return digits.data, [f"pixel_{i}" for i in range(64)], digits.target % 2 == 0
-    cancer = load_breast_cancer()
+    cancer = bundled.load_breast_cancer()
     return cancer.data, [str(n).replace(" ", "_") for n in cancer.feature_names], cancer.target == 0
 
 
@@ -309,8 +277,7 @@ def _cross_fitted_evidence(features: Floats, positive: NDArray[np.bool_], c: flo
 
     model = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=2000))
     log_odds = cross_val_predict(model, features, positive, cv=5, method="decision_function")
-    share = float(positive.mean())
-    return np.asarray(log_odds, dtype=np.float64) - math.log(share / (1 - share))
+    return np.asarray(log_odds, dtype=np.float64) - _logit(float(positive.mean()))
 
 
 # ---- judgements -------------------------------------------------------------------------------
@@ -376,10 +343,8 @@ def _pair_up(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
     return made[:pairs]
 
 
-def _uniform(rng: np.random.Generator, n: int) -> Floats:
-    bits = rng.bit_generator.random_raw(n) >> np.uint64(11)
-    draws: Floats = bits.astype(np.float64) * 2.0**-53
-    return draws
+def _logit(p: float) -> float:
+    return math.log(p / (1 - p))
 
 
 def _sigmoid(z: Floats) -> Floats:

@@ -1,0 +1,205 @@
+"""Where data sets are published: OpenML, scikit-learn, and zip archives of images.
+
+An archive is read tolerantly: images may lie at any depth and inside zip files of the
+archive; the class of an image is the one number below the number of classes in the name of
+its innermost folder that has one (``PMU-UD/4/629.jpg`` is a four), or else in its own name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, TypeAlias
+from urllib.request import urlopen
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.atomic import replacing
+from pairlearn.data.registry import DatasetSpec, OpenML, ScikitLearn
+from pairlearn.extras import missing_extra
+
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+Progress: TypeAlias = Callable[[int, int | None], None]
+"""Called with the bytes done and the bytes in all, None while those are unknown."""
+
+_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif"})
+_LARGEST_IMAGE = 1 << 26
+_LARGEST_ARCHIVE = 1 << 31
+_DEEPEST = 4
+"""Zip files in one another: there are files that contain themselves."""
+
+
+class DatasetCorruptError(ValueError):
+    """A file or a download is damaged or is not the data that it should be."""
+
+
+def optional(module: str, package: str, purpose: str) -> Any:
+    """A module of a package that only the ``data`` extra installs."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise missing_extra("data", package, purpose) from error
+
+
+# ---- downloads --------------------------------------------------------------------------------
+
+
+@contextmanager
+def reporting(progress: Progress | None, title: str) -> Iterator[Progress]:
+    """The given callback; without one a bar on the terminal, or nothing where there is none."""
+    if progress is not None:
+        yield progress
+    elif not sys.stderr.isatty():
+        yield lambda done, total: None
+    else:
+        # Here, because importing rich takes longer than reading a small data set.
+        from rich import progress as bar
+        from rich.console import Console
+
+        columns = (*bar.Progress.get_default_columns(), bar.DownloadColumn())
+        with bar.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task(title, total=None)
+            yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def fetch_file(url: str, path: Path, progress: Progress) -> None:
+    """Stream a file to disk; ``path`` appears only once it is whole."""
+    with (
+        urlopen(url, timeout=60) as response,
+        replacing(path) as part,
+        part.open("wb") as file,
+    ):
+        length = response.headers.get("Content-Length")
+        total = int(length) if length else None
+        progress(0, total)
+        while chunk := response.read(1 << 18):
+            file.write(chunk)
+            progress(file.tell(), total)
+        if total not in (None, file.tell()):
+            raise OSError(f"it ended after {file.tell()} of {total} bytes")
+
+
+def fetch_openml(spec: DatasetSpec, source: OpenML) -> Any:
+    """What scikit-learn downloads from OpenML: ``data`` and ``target``."""
+    sklearn_datasets = optional("sklearn.datasets", "scikit-learn", f"downloading {spec.title}")
+    # Our cache keeps the result, so a second copy in scikit-learn's would be waste;
+    # liac-arff is the parser that needs no pandas.
+    return sklearn_datasets.fetch_openml(
+        data_id=source.id, as_frame=False, parser="liac-arff", cache=False
+    )
+
+
+def openml_arrays(spec: DatasetSpec, source: OpenML, bunch: Any) -> Arrays:
+    """The instances of a download from OpenML in our shape, and its labels as our numbers."""
+    x = np.asarray(bunch.data)
+    if x.ndim != 2 or x.shape[1] != spec.n_features:
+        raise DatasetCorruptError(
+            f"{source} has the shape {x.shape}; {spec.name} has {spec.n_features} features"
+        )
+    x = x.reshape(-1, *spec.shape)
+    if len(spec.shape) == 3:
+        # OpenML keeps CIFAR's own order: the whole red plane, then green, then blue.
+        height, width, channels = spec.shape
+        x = x.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
+    # Labels stand there as "7" or as "A".
+    codes = {name: code for code, name in enumerate(spec.class_names)}
+    codes |= {str(code): code for code in range(spec.n_classes)}
+    names, rows = np.unique(np.asarray(bunch.target).astype(str), return_inverse=True)
+    unknown = [str(name) for name in names if name not in codes]
+    if unknown:
+        raise DatasetCorruptError(f"{source} has labels unknown to {spec.name}: {unknown[:5]}")
+    return {"x": x, "y": np.array([codes[name] for name in names], dtype=np.uint8)[rows]}
+
+
+def bundled_arrays(source: ScikitLearn) -> Arrays:
+    """The arrays of a data set that comes with scikit-learn."""
+    sklearn_datasets = optional("sklearn.datasets", "scikit-learn", str(source))
+    x, y = getattr(sklearn_datasets, source.function)(return_X_y=True)
+    return {"x": x, "y": y}
+
+
+# ---- archives of images -----------------------------------------------------------------------
+
+
+def read_archive(spec: DatasetSpec, path: Path) -> Arrays:
+    """Read the images of a zip file, resized to the shape of the set, as grey pictures.
+
+    They are resized by bilinear interpolation, what the usual image loaders do. Rows stand
+    in the order of their classes, then of their names.
+    """
+    image = optional("PIL.Image", "Pillow", "reading images")
+    height, width = spec.shape
+    rows: list[tuple[int, tuple[str, ...], NDArray[np.uint8]]] = []
+    others: list[str] = []
+    with path.open("rb") as file:
+        try:
+            for member, content in _members(file, PurePosixPath()):
+                if member.suffix.lower() not in _SUFFIXES:
+                    others.append(member.name)
+                    continue
+                label = _class_of(member, spec.n_classes)
+                with image.open(io.BytesIO(content)) as picture:
+                    small = picture.convert("L").resize((width, height), image.Resampling.BILINEAR)
+                    rows.append((label, member.parts, np.asarray(small, dtype=np.uint8)))
+        # The readers of zip files and of images raise a dozen types on damaged bytes.
+        except Exception as error:
+            reason = str(error)[:300] or type(error).__name__
+            raise DatasetCorruptError(
+                f"{path} cannot be read as images of {spec.title} ({reason}); "
+                "delete or replace it and load the data set again"
+            ) from error
+    absent = sorted(set(range(spec.n_classes)) - {label for label, _, _ in rows})
+    if absent:
+        seen = f" (but {', '.join(others[:3])})" if others else ""
+        raise DatasetCorruptError(
+            f"{path} has {len(rows)} images and none of the classes {absent}{seen}; "
+            "make a zip file with one folder of images per class"
+        )
+    rows.sort(key=lambda row: row[:2])
+    y = np.array([label for label, _, _ in rows], dtype=np.uint8)
+    return {"x": np.stack([small for _, _, small in rows]), "y": y}
+
+
+def _members(
+    file: IO[bytes], inside: PurePosixPath, depth: int = 0
+) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """Every file of a zip archive and of the archives in it; of images, the content."""
+    if depth > _DEEPEST:
+        raise ValueError(f"{inside} lies in more than {_DEEPEST} zip files, one in another")
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            member = inside / info.filename
+            # Finder leaves a shadow file of each image in __MACOSX and files named ._NAME.
+            if info.is_dir() or "__MACOSX" in member.parts or member.name.startswith("."):
+                continue
+            suffix = member.suffix.lower()
+            if suffix != ".zip" and suffix not in _SUFFIXES:
+                yield member, b""
+                continue
+            # What a member says of its size is an upper bound of what is read of it.
+            largest = _LARGEST_ARCHIVE if suffix == ".zip" else _LARGEST_IMAGE
+            if info.file_size > largest:
+                raise ValueError(f"{member} has {info.file_size} bytes; at most {largest} are read")
+            content = archive.read(info)
+            if suffix == ".zip":
+                yield from _members(io.BytesIO(content), member.with_suffix(""), depth + 1)
+            else:
+                yield member, content
+
+
+def _class_of(member: PurePosixPath, n_classes: int) -> int:
+    for name in (*reversed(member.parts[:-1]), member.stem):
+        numbers = {int(digits) for digits in re.findall(r"\d+", name)}
+        labels = [number for number in numbers if number < n_classes]
+        if len(labels) == 1:
+            return labels[0]
+    raise ValueError(
+        f"the class of {member} is unknown: name its folder after the class, 0 to {n_classes - 1}"
+    )
