@@ -3,12 +3,16 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
-from pairlearn.data import SPECS
+from pairlearn.data import SPECS, Dataset
 from pairlearn.experiments import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
+from pairlearn.experiments import execute as execute_module
 from pairlearn.experiments.methods import PAPER_METHODS, convex_method
+from pairlearn.experiments.records import Record
 
 RUN = Run(dataset="letter", prior=0.2, seed=0, method="convex-0.5-abs", pairs=4000, epochs=200)
 
@@ -39,6 +43,20 @@ def test_key_is_stable_across_releases() -> None:
         "window": 10,
     }
     assert RUN.key().startswith('{"annotator":"paper","batch_size":256,')
+    published = replace(RUN, images="published")
+    assert json.loads(published.key()) == json.loads(RUN.key()) | {"images": "published"}
+    assert Run.from_fields(json.loads(published.key())) == published
+
+
+def test_published_images_are_for_colour_sets() -> None:
+    choice = Selection(datasets=("cifar10", "letter"), images="published", seeds=(0,))
+    runs = choice.of(GRIDS["accuracy"]).runs()
+    assert {(run.dataset, run.images) for run in runs} == {
+        ("cifar10", "published"),
+        ("letter", "proper"),
+    }
+    records = [Record(run, {"paper": 0.5}) for run in (*runs, replace(runs[0], images="proper"))]
+    assert choice.records(GRIDS["accuracy"], records) == records[:-1]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +76,7 @@ def test_key_is_stable_across_releases() -> None:
         ("fraction", 1.1),
         ("model", "cnn"),
         ("annotator", "expert"),
+        ("images", "odd"),
         ("pairs", 0),
         ("epochs", 0),
         ("batch_size", 0),
@@ -197,3 +216,20 @@ def test_import_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_runs_on_published_images_train_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = replace(SPECS["cifar10"], shape=(8, 8, 3), n_train=24, n_test=8, digest=None)
+    x = np.random.default_rng(0).integers(0, 256, (32, 8, 8, 3)).astype(np.uint8)
+    seen = []
+
+    def load(name: str, data: object, images: Any = "proper") -> Dataset:
+        seen.append(images)
+        return Dataset(replace(spec, images=images), x, (np.arange(32) % 4).astype(np.uint8))
+
+    monkeypatch.setattr(execute_module, "load", load)
+    run = replace(RUN, dataset="cifar10", model="resnet32", pairs=6, epochs=1, method="supervised")
+    both = [run, replace(run, images="published")]
+    finished = dict(execute_module.execute(both, device="cpu", workers=1))
+    assert set(finished) == set(both)
+    assert seen == ["proper", "published"]

@@ -26,7 +26,7 @@ from pairlearn.estimators.model_folder import (
     save_classifier,
     write_folder,
 )
-from pairlearn.models import MLP, ResNet34
+from pairlearn.models import MLP, ResNet32, ResNet34
 from test_model_folder import rewrite
 
 
@@ -89,11 +89,12 @@ def test_an_estimator_comes_back_whole(tmp_path: Path) -> None:
     assert all(parameter.requires_grad for parameter in loaded.module_.parameters())
 
 
-def test_the_large_network_comes_back(tmp_path: Path) -> None:
-    fitted = Fake(model=ResNet34(1)).fit()
+@pytest.mark.parametrize("network", [ResNet34, ResNet32])
+def test_residual_networks_come_back(network: Any, tmp_path: Path) -> None:
+    fitted = Fake(model=network(1)).fit()
     save_classifier(fitted, tmp_path / "model")
     loaded = load_classifier(Fake, tmp_path / "model")
-    assert isinstance(loaded.module_, ResNet34)
+    assert type(loaded.module_) is network
     assert torch.equal(loaded.module_.head.weight, fitted.module_.head.weight)
 
 

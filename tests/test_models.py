@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from pairlearn.models import MLP, ResNet34, make_model
+from pairlearn.models import MLP, make_model
 
 
 def size(model):
@@ -100,30 +100,45 @@ def test_networks_that_do_not_exist(arguments, message):
         MLP(**arguments)
 
 
-# --- ResNet-34 -----------------------------------------------------------------------------
+# --- residual networks ---------------------------------------------------------------------
+
+STAGES = {
+    "resnet34": ((64, 3), (128, 4), (256, 6), (512, 3)),
+    "resnet32": ((16, 5), (32, 5), (64, 5)),
+}
 
 
-def test_parameters_of_resnet34():
+@pytest.mark.parametrize(("name", "parameters"), [("resnet34", 21_277_505), ("resnet32", 466_321)])
+def test_parameters_of_residual_networks(name, parameters):
     def conv(inputs, outputs, kernel):
         return inputs * outputs * kernel**2 + 2 * outputs  # with its batch norm
 
-    expected = conv(3, 64, 3)
-    inputs = 64
-    for outputs, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+    inputs = STAGES[name][0][0]
+    expected = conv(3, inputs, 3)
+    for outputs, blocks in STAGES[name]:
         expected += conv(inputs, outputs, 3) + conv(outputs, outputs, 3)
         expected += (blocks - 1) * 2 * conv(outputs, outputs, 3)
         if inputs != outputs:
             expected += conv(inputs, outputs, 1)
         inputs = outputs
-    expected += 512 + 1
-    model = ResNet34()
-    assert size(model) == expected == 21_277_505
+    expected += inputs + 1
+    model = make_model(name, (3, 32, 32))
+    assert size(model) == expected == parameters
     main_path = sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in model.modules())
-    assert main_path + 1 == 34, "33 convolutions and the linear layer"
+    assert f"resnet{main_path + 1}" == name, "the convolutions and the linear layer"
 
 
-def test_resnet34_forward_and_backward():
-    model = make_model("resnet34", (3, 32, 32), seed=0)
+def test_convolutions_of_resnet32_start_with_the_spread_of_the_public_code():
+    for module in make_model("resnet32", (3, 32, 32), seed=0).modules():
+        if isinstance(module, nn.Conv2d):
+            spread = (2 / (module.kernel_size[0] ** 2 * module.out_channels)) ** 0.5
+            error = 5 * spread / (2 * module.weight.numel()) ** 0.5
+            assert module.weight.std().item() == pytest.approx(spread, abs=error)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_residual_networks_forward_and_backward(name):
+    model = make_model(name, (3, 32, 32), seed=0)
     sizes = []
     for block in model.blocks:
         block.register_forward_hook(lambda _m, _i, out: sizes.append(tuple(out.shape[1:])))
@@ -133,19 +148,24 @@ def test_resnet34_forward_and_backward():
     F.softplus(logits).sum().backward()
     assert all(bool(p.grad.isfinite().all()) and bool(p.grad.any()) for p in model.parameters())
     assert bool(x.grad[0].any()) and bool(x.grad[1].any())
-    stages = [(64, 32, 32)] * 3 + [(128, 16, 16)] * 4 + [(256, 8, 8)] * 6 + [(512, 4, 4)] * 3
-    assert sizes == stages
+    sides = (32, 16, 8, 4)
+    assert sizes == [
+        (width, side, side)
+        for (width, count), side in zip(STAGES[name], sides, strict=False)
+        for _ in range(count)
+    ]
     assert int(model.norm.num_batches_tracked) == 1
 
 
-def test_resnet34_takes_any_channels():
-    assert make_model("resnet34", (1, 8, 8), seed=0).eval()(torch.zeros(1, 1, 8, 8)).shape == (1,)
+@pytest.mark.parametrize("name", STAGES)
+def test_residual_networks_take_any_channels(name):
+    assert make_model(name, (1, 8, 8), seed=0).eval()(torch.zeros(1, 1, 8, 8)).shape == (1,)
 
 
 # --- by name -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["mlp", "mlp-bn", "linear", "resnet34"])
+@pytest.mark.parametrize("name", ["mlp", "mlp-bn", "linear", *STAGES])
 def test_weights_follow_the_seed_and_touch_no_other(name):
     shape = (3, 8, 8)
     torch.manual_seed(5)

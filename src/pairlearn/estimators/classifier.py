@@ -54,9 +54,9 @@ class PairClassifier(PairPredictor):
         shift makes mean P(y = +1 | x) over the training instances the `target_prior`.
     model : str, nn.Module, callable or scikit-learn classifier
         "mlp-bn" (three hidden layers of 300 with batch norm), "mlp" (the paper's, batch
-        norm on the input only), "linear", "resnet34"; a module with one output, which is
-        copied and trained from the weights that it has; a function that makes one from
-        the number of features (for images: channels, height, width); or a classifier
+        norm on the input only), "linear", "resnet34", "resnet32"; a module with one output,
+        which is copied and trained from the weights that it has; a function that makes one
+        from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion.
     loss : str
         Margin loss of the affine risks.

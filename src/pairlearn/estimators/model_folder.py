@@ -8,8 +8,8 @@ Everything is kept by kind, whatever the estimator calls it:
     tensors       arrays of numbers as ``fitted.NAME``, the network's state as
                   ``NAME.…``
     networks      how to build each network: widths and norm of an `MLP`, channels of a
-                  `ResNet34`; for a module of one's own, its class's name, and loading
-                  asks for an instance of it
+                  `ResNet34` or `ResNet32`; for a module of one's own, its class's name, and
+                  loading asks for an instance of it
 
 A scikit-learn model inside is refused: its state is Python objects, which only pickle
 keeps, and unpickling executes what a file says. Keep such a model with ``skops``, or keep
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from pairlearn.estimators.completion import CompletionRound
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
-from pairlearn.models import MLP, ResNet34
+from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
 
 __all__ = [
@@ -188,8 +188,9 @@ def _described(network: nn.Module) -> dict[str, Any]:
     # Exact types: a subclass may compute something else.
     if type(network) is MLP:
         return {"kind": "mlp", "widths": list(network.widths), "norm": network.norm}
-    if type(network) is ResNet34:
-        return {"kind": "resnet34", "channels": network.stem.in_channels}
+    for kind, network_type in CONVOLUTIONAL.items():
+        if type(network) is network_type:
+            return {"kind": kind, "channels": network.stem.in_channels}
     return {"kind": "module", "class": _full_name(network)}
 
 
@@ -226,8 +227,10 @@ def _built_in(description: Any, where: str) -> nn.Module:
                 if not sizes or len(sizes) < len(widths) or len(sizes) > DEEPEST:
                     raise error
                 return MLP(sizes[0], sizes[1:], norm)
-            case {"kind": "resnet34", "channels": int(channels)} if 0 < channels < 2**16:
-                return ResNet34(channels)
+            case {"kind": "resnet34" | "resnet32" as kind, "channels": int(channels)} if (
+                0 < channels < 2**16
+            ):
+                return CONVOLUTIONAL[kind](channels)
     raise error
 
 

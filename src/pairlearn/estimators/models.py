@@ -8,10 +8,12 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from pairlearn.models import CONVOLUTIONAL
+
 __all__ = ["MODELS", "flattens", "is_scikit_learn", "make_module"]
 
-MODELS = ("mlp", "mlp-bn", "linear", "resnet34")
-Name = Literal["mlp", "mlp-bn", "linear", "resnet34"]
+MODELS = ("mlp", "mlp-bn", "linear", *CONVOLUTIONAL)
+Name = Literal["mlp", "mlp-bn", "linear", "resnet34", "resnet32"]
 
 
 def is_scikit_learn(model: Any) -> bool:
@@ -21,7 +23,7 @@ def is_scikit_learn(model: Any) -> bool:
 
 def flattens(model: Any) -> bool:
     """Whether a model reads instances as vectors."""
-    return isinstance(model, str) and model != "resnet34"
+    return isinstance(model, str) and model not in CONVOLUTIONAL
 
 
 def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Module:

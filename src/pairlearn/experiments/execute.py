@@ -86,14 +86,16 @@ def execute(
     # Runs that differ in what their risk does not read are trained once.
     alike = grouped(runs, _as_trained)
     among = list(grouped(among or runs, _as_trained))
-    sets = grouped(among, lambda run: (run.dataset, run.model))
+    sets = grouped(among, lambda run: (run.dataset, run.model, run.images))
     asked = {key: set(members).intersection(alike) for key, members in sets.items()}
     bar = _Bar(progress, sum(run.epochs for chosen in asked.values() for run in chosen))
-    for (name, model), members in sets.items():
-        chosen = asked[name, model]
+    for (name, model, images), members in sets.items():
+        chosen = asked[name, model, images]
         if not chosen:
             continue
-        benchmark = Benchmark(load(name, data), model, device, precision)
+        mixed = images == "published"
+        dataset = load(name, data, images="published") if mixed else load(name, data)
+        benchmark = Benchmark(dataset, model, device, precision)
         report = bar.report if progress is not None else None
         inputs = Inputs(benchmark, report=report, checkpoints=checkpoints)
         fleets = plan_fleets(members, largest_fleet(cluster, inputs, members))

@@ -9,7 +9,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from pairlearn.data.registry import SPECS, DatasetSpec, get_spec
+from pairlearn.data import SPECS, DatasetSpec, get_spec
 from pairlearn.experiments.methods import (
     CORRECTIONS,
     METHOD_GROUPS,
@@ -46,6 +46,8 @@ class Grid:
         Seeds.
     epochs, model, annotator : optional
         In place of the recipe of each benchmark.
+    images : str
+        How colour images are prepared, as in :func:`pairlearn.data.load`.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Grid:
     epochs: int | None = None
     model: str | None = None
     annotator: str = "paper"
+    images: str = "proper"
 
     def select(
         self,
@@ -80,6 +83,7 @@ class Grid:
         epochs: int | None = None,
         model: str | None = None,
         annotator: str | None = None,
+        images: str | None = None,
     ) -> Grid:
         """The same grid with other values; what is None stays.
 
@@ -94,7 +98,7 @@ class Grid:
             for name, values in lists.items()
             if values is not None
         }
-        single = {"epochs": epochs, "model": model, "annotator": annotator}
+        single = {"epochs": epochs, "model": model, "annotator": annotator, "images": images}
         changes |= {name: value for name, value in single.items() if value is not None}
         return dataclasses.replace(self, **changes)
 
@@ -144,6 +148,7 @@ class Grid:
             "learning_rate": spec.learning_rate,
             "weight_decay": spec.weight_decay,
             "window": 10,
+            "images": self.images if len(spec.shape) == 3 else "proper",
         }
 
 

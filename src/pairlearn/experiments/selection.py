@@ -6,13 +6,15 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pairlearn.data.registry import get_spec
+from pairlearn.data import SPECS, get_spec
 from pairlearn.experiments.grids import Grid
 from pairlearn.experiments.methods import canonical_name
 from pairlearn.experiments.records import Record
 from pairlearn.experiments.spec import Run
 
 __all__ = ["Selection"]
+
+COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +33,8 @@ class Selection:
         Names for :func:`pairlearn.make_risk`, in any spelling.
     epochs : int, optional
         Length of the training.
-    model, annotator : str, optional
-        Architecture and annotator.
+    model, annotator, images : str, optional
+        Architecture, annotator, and how colour images are prepared.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Selection:
     epochs: int | None = None
     model: str | None = None
     annotator: str | None = None
+    images: str | None = None
 
     def __post_init__(self) -> None:
         for name in self.datasets or ():
@@ -67,6 +70,7 @@ class Selection:
         epochs: int | None = None,
         model: str | None = None,
         annotator: str | None = None,
+        images: str | None = None,
     ) -> Selection:
         """Read lists as one types them, separated by commas.
 
@@ -85,6 +89,7 @@ class Selection:
             epochs=epochs,
             model=model,
             annotator=annotator,
+            images=images,
         )
 
     def of(self, grid: Grid) -> Grid:
@@ -111,6 +116,7 @@ class Selection:
             (self.epochs, run.epochs),
             (self.model, run.model),
             (self.annotator, run.annotator),
+            (self.images if run.dataset in COLOUR else None, run.images),
         )
         return all(wanted is None or value in wanted for wanted, value in lists) and all(
             wanted is None or value == wanted for wanted, value in single

@@ -14,8 +14,9 @@ from pairlearn.experiments.methods import canonical_name, is_defined
 
 __all__ = ["Run"]
 
-MODELS = ("mlp", "mlp-bn", "linear", "resnet34")
+MODELS = ("mlp", "mlp-bn", "linear", "resnet34", "resnet32")
 ANNOTATORS = ("paper", "calibrated")
+IMAGES = ("proper", "published")
 
 _KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "int": (int, "a whole number"),
@@ -44,7 +45,7 @@ class Run:
         σ: similarities and differences are multiplied by N(1, σ²).
     fraction : float
         Share of the pairs that is used, in (0, 1].
-    model : {"mlp", "mlp-bn", "linear", "resnet34"}
+    model : {"mlp", "mlp-bn", "linear", "resnet34", "resnet32"}
         Architecture.
     annotator : {"paper", "calibrated"}
         Trained at the natural class balance, or at that of the pairs.
@@ -56,6 +57,8 @@ class Run:
         Of Adam.
     window : int
         The accuracy is the mean over this many last epochs, or over all if there are fewer.
+    images : {"proper", "published"}
+        How colour images are prepared, as in :func:`pairlearn.data.load`.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Run:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     window: int = 10
+    images: str = "proper"
 
     def __post_init__(self) -> None:
         _normalise_types(self)
@@ -90,8 +94,9 @@ class Run:
         _require(self.label_noise >= 0, "label_noise", self.label_noise, "0 or more")
         _require(0 < self.fraction <= 1, "fraction", self.fraction, "a number in (0, 1]")
         _require(self.model in MODELS, "model", self.model, f"one of {', '.join(MODELS)}")
-        names = ", ".join(ANNOTATORS)
-        _require(self.annotator in ANNOTATORS, "annotator", self.annotator, f"one of {names}")
+        for name, known in (("annotator", ANNOTATORS), ("images", IMAGES)):
+            value = getattr(self, name)
+            _require(value in known, name, value, f"one of {', '.join(known)}")
         for name in ("pairs", "epochs", "batch_size", "window"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
         _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
@@ -130,7 +135,10 @@ class Run:
 
     def key(self) -> str:
         """The configuration as one line of JSON: equal for equal runs, on every machine."""
-        return json.dumps(self.fields(), sort_keys=True, separators=(",", ":"))
+        fields = self.fields()
+        if self.images == "proper":  # as they all were when the first keys were written
+            del fields["images"]
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def is_finite(value: Any) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pairlearn.data.registry import SPECS
+from pairlearn.data import SPECS
 from pairlearn.experiments.methods import METHOD_GROUPS, Method
 from pairlearn.experiments.records import Record
 from pairlearn.experiments.spec import Run

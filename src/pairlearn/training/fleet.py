@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.losses import Loss
-from pairlearn.models import MLP, make_model
+from pairlearn.models import CONVOLUTIONAL, MLP, make_model
 from pairlearn.risks import BASIS, TERMS
 from pairlearn.training.batches import Batches, MemoryBatches, StreamBatches
 from pairlearn.training.checkpoint import Arrays, Checkpoint
@@ -117,7 +117,7 @@ class Fleet:
         self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
-        if isinstance(model, str) and model != "resnet34":
+        if isinstance(model, str) and model not in CONVOLUTIONAL:
             self.features = self.features.flatten(1)
         self.model, self.objective = model, objective
         self.network = self._make_network(model).to(self.device)
@@ -358,9 +358,9 @@ class Fleet:
     def _make_network(self, model: str | nn.Module) -> Network:
         shape = tuple(self.features.shape[1:])
         dtype = torch.bfloat16 if self.precision == "bf16" else self.dtype
-        if isinstance(model, nn.Module) or model == "resnet34":
+        if isinstance(model, nn.Module) or model in CONVOLUTIONAL:
             if len(self.groups) > 1 or self.sizes != [1]:
-                raise ValueError("a module of your own and resnet34 train one at a time")
+                raise ValueError("a module of your own and a ResNet train one at a time")
             seed = self.groups[0].members[0].seed
             module = make_model(model, shape, seed) if isinstance(model, str) else model
             if len(shape) == 3:

@@ -20,6 +20,7 @@ from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
 from pairlearn.data import Dataset, as_features, as_images, split_indices
 from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.experiments.spec import Run
+from pairlearn.models import CONVOLUTIONAL
 from pairlearn.risks import make_risk
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 
@@ -62,7 +63,7 @@ class Benchmark:
     precision: Precision
 
     def __post_init__(self) -> None:
-        prepare = as_images if self.model == "resnet34" else as_features
+        prepare = as_images if self.model in CONVOLUTIONAL else as_features
         self.features: NDArray[np.float32] | Tensor = prepare(self.dataset.x, self.dataset.spec)
         self.positive = self.dataset.spec.is_positive(self.dataset.y)
         self._used: Fleet | None = None
@@ -76,7 +77,7 @@ class Benchmark:
     def annotator_batches(self, runs: Sequence[Run]) -> list[list[AnnotatorKey]]:
         """The annotators that the runs ask for, those together that train together."""
         wanted = sorted({annotator_of(run) for run in runs}, key=str)
-        if self.model == "resnet34" or choose_device(self.device).type == "cpu":
+        if self.model in CONVOLUTIONAL or choose_device(self.device).type == "cpu":
             return [[one] for one in wanted]
         # Of one prior only: a fleet's annotators learn from equally many instances.
         priors = dict.fromkeys(prior for _, prior in wanted)
@@ -167,7 +168,7 @@ class Benchmark:
             device=self.device,
             precision=self.precision,
         )
-        if self.model == "resnet34":
+        if self.model in CONVOLUTIONAL:
             self._used = fleet
         return fleet
 

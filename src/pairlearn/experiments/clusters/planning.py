@@ -19,7 +19,7 @@ from pairlearn.experiments.clusters.benchmark import (
 )
 from pairlearn.experiments.clusters.interface import Cluster, ClusterError
 from pairlearn.experiments.spec import Run
-from pairlearn.models import make_model
+from pairlearn.models import CONVOLUTIONAL, make_model
 
 __all__ = ["Memory", "largest_fleet", "measure_memory", "models_that_fit", "plan_fleets"]
 
@@ -171,12 +171,12 @@ def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
     alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
     for members in alike.values():
         groups = list(grouped(members, lambda run: (run.prior, run.seed)).values())
-        size = 1 if members[0].model == "resnet34" else min(limit, _best_size(groups))
+        size = 1 if members[0].model in CONVOLUTIONAL else min(limit, _best_size(groups))
         pieces = [
             group[start : start + size] for group in groups for start in range(0, len(group), size)
         ]
         per_fleet = max(1, limit // size)
-        if members[0].model == "resnet34":
+        if members[0].model in CONVOLUTIONAL:
             per_fleet = 1
         fleets += [pieces[k : k + per_fleet] for k in range(0, len(pieces), per_fleet)]
     return fleets
