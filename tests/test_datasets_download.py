@@ -21,7 +21,6 @@ from pairlearn.data import (
     load,
     sources,
 )
-from pairlearn.data.sources import reporting
 
 sklearn_datasets = pytest.importorskip("sklearn.datasets")
 
@@ -249,13 +248,11 @@ def test_an_archive_of_something_else_is_named(pmu, cache):
     assert not (cache / "pmu-ud.npz").exists()
 
 
-def test_a_bar_on_a_terminal_only(monkeypatch, capsys):
-    with reporting(None, "Downloading") as report:
-        report(1, 2)
+def test_a_bar_on_a_terminal_only(pmu, cache, monkeypatch, capsys):
+    load(pmu[0])
     assert capsys.readouterr().err == ""
+    (cache / "pmu-ud.npz").unlink()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with reporting(None, "Downloading") as report:
-        report(0, None)
-        report(2_000, 2_000)
+    load(pmu[0])
     assert "Downloading" in capsys.readouterr().err

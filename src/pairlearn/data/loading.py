@@ -21,14 +21,7 @@ from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
 from pairlearn.data.dataset import Dataset, content_digest
-from pairlearn.data.registry import (
-    DatasetSpec,
-    ImageArchive,
-    Images,
-    OpenML,
-    ScikitLearn,
-    get_spec,
-)
+from pairlearn.data.registry import DatasetSpec, ImageArchive, Images, OpenML, ScikitLearn, get_spec
 from pairlearn.data.sources import (
     Arrays,
     DatasetCorruptError,
@@ -38,8 +31,8 @@ from pairlearn.data.sources import (
     fetch_openml,
     openml_arrays,
     read_archive,
-    reporting,
 )
+from pairlearn.progress import bar
 
 _PARTS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -117,7 +110,8 @@ def load(
         reason = "there is nowhere to download it from" if download else "download=False"
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason))
     archive = cache / f"{spec.name}.zip"
-    with reporting(progress, f"Downloading {spec.title}") as report:
+    with bar(f"Downloading {spec.title}", unit="bytes", shown=progress is None) as shown:
+        report = progress or shown or (lambda done, total: None)
         try:
             if isinstance(source, OpenML):
                 report(0, None)

@@ -10,10 +10,8 @@ from __future__ import annotations
 import importlib
 import io
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeAlias
 from urllib.request import urlopen
@@ -49,24 +47,6 @@ def optional(module: str, package: str, purpose: str) -> Any:
 
 
 # ---- downloads --------------------------------------------------------------------------------
-
-
-@contextmanager
-def reporting(progress: Progress | None, title: str) -> Iterator[Progress]:
-    """The given callback; without one a bar on the terminal, or nothing where there is none."""
-    if progress is not None:
-        yield progress
-    elif not sys.stderr.isatty():
-        yield lambda done, total: None
-    else:
-        # Here, because importing rich takes longer than reading a small data set.
-        from rich import progress as bar
-        from rich.console import Console
-
-        columns = (*bar.Progress.get_default_columns(), bar.DownloadColumn())
-        with bar.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-            task = bars.add_task(title, total=None)
-            yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def fetch_file(url: str, path: Path, progress: Progress) -> None:
