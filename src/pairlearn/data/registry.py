@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-_DIGITS = "0 1 2 3 4 5 6 7 8 9"
-_CLOTHES = "t-shirt trouser pullover dress coat sandal shirt sneaker bag ankle_boot"
-_OBJECTS = "airplane automobile bird cat deer dog frog horse ship truck"
-_EVEN = (0, 2, 4, 6, 8)
 
 
 @dataclass(frozen=True)
@@ -165,77 +162,22 @@ class DatasetSpec:
         return np.isin(np.asarray(y), self.positive)
 
 
-def _grey(name: str, title: str, classes: str, source: Source, digest: str) -> DatasetSpec:
-    """A set of the size and layout of MNIST."""
-    return DatasetSpec(
-        name=name, title=title, shape=(28, 28), class_names=_names(classes), positive=_EVEN,
-        n_train=60_000, n_test=10_000, official_split=True, n_pairs=15_000, scale=255.0,
-        source=source, digest=digest,
-    )  # fmt: skip
+_SOURCES: dict[str, Callable[[Any], Source]] = {
+    "openml": OpenML,
+    "archive": ImageArchive,
+    "sklearn": ScikitLearn,
+}
 
 
-def _pooled(
-    name: str, title: str, features: int, sizes: tuple[int, int], n_pairs: int, source: Source,
-    digest: str, classes: str = _DIGITS, positive: tuple[int, ...] = _EVEN,
-) -> DatasetSpec:  # fmt: skip
-    """A table of small integers, divided anew for each seed."""
-    return DatasetSpec(
-        name=name, title=title, shape=(features,), class_names=_names(classes), positive=positive,
-        n_train=sizes[0], n_test=sizes[1], official_split=False, n_pairs=n_pairs, scale=1.0,
-        source=source, digest=digest,
-    )  # fmt: skip
+def _read() -> Iterator[tuple[str, DatasetSpec]]:
+    text = resources.files("pairlearn.data").joinpath("benchmarks.toml").read_text("utf-8")
+    for name, entry in tomllib.loads(text).items():
+        ((kind, place),) = entry.pop("source").items()
+        entry |= {field: tuple(entry[field]) for field in ("shape", "class_names", "positive")}
+        yield name, DatasetSpec(name=name, source=_SOURCES[kind](place), **entry)
 
 
-def _names(classes: str) -> tuple[str, ...]:
-    return tuple(name.replace("_", " ") for name in classes.split())
-
-
-_SPECS = (
-    _grey(
-        "mnist", "MNIST", _DIGITS, OpenML(554),
-        "548f330c3b01d118e8d0d8274c01828d1adb73c7eb4f500a435b7b43508f640c",
-    ),
-    _grey(
-        "kmnist", "Kuzushiji-MNIST", "o ki su tsu na ha ma ya re wo", OpenML(41_982),
-        "137c1b27623b691dcf829bb24fc2e4d8c4eaadc8e9ea43c06ba479a184d0f000",
-    ),
-    _grey(
-        "fashion-mnist", "Fashion-MNIST", _CLOTHES, OpenML(40_996),
-        "877d538b6735cc8ed183fe53972709339e4860a071d352b1e540a255447f1f4d",
-    ),
-    DatasetSpec(
-        name="cifar10", title="CIFAR-10", shape=(32, 32, 3), class_names=_names(_OBJECTS),
-        positive=(2, 3, 4, 5, 6, 7), n_train=50_000, n_test=10_000, official_split=True,
-        n_pairs=10_000, scale=255.0, source=OpenML(40_927), learning_rate=5e-4, batch_size=128,
-        model="resnet34",
-        digest="90ccaecdd173211c3beb4541ecb3c3f9465199aaf3ea8f76d0e3bff44dbc1222",
-    ),
-    _pooled(
-        "optdigits", "Optdigits", 64, (4_495, 1_125), 1_200, OpenML(28),
-        "be34cfc0aa63d2a9ea63a72ccb41c4533879d545822876df973c2aef65ad1939",
-    ),
-    _pooled(
-        "pendigits", "Pendigits", 16, (8_793, 2_199), 2_500, OpenML(32),
-        "2e34568383e5050e581cf4b286d7ebfe4aee1f621e20d121de9c0811e9dbc630",
-    ),
-    _pooled(
-        "letter", "Letter", 16, (16_000, 4_000), 4_000, OpenML(6),
-        "395188373f2667477b01ecc24a56080b15b201622023e8c18372e11e60bcee8b",
-        " ".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), tuple(range(13)),
-    ),
-    DatasetSpec(
-        name="pmu-ud", title="PMU-UD", shape=(28, 28), class_names=_names(_DIGITS),
-        positive=_EVEN, n_train=4_144, n_test=1_036, official_split=False, n_pairs=1_000,
-        scale=255.0,
-        source=ImageArchive("https://archive.ics.uci.edu/static/public/469/pmu+ud.zip"),
-    ),
-    _pooled(
-        "digits", "Digits", 64, (1_436, 361), 400, ScikitLearn("load_digits"),
-        "029e98a5150def71d6fc036d804d8626c7f98849d6f3f4a588f3c61c6f3dd873",
-    ),
-)  # fmt: skip
-
-SPECS: Mapping[str, DatasetSpec] = MappingProxyType({spec.name: spec for spec in _SPECS})
+SPECS: Mapping[str, DatasetSpec] = MappingProxyType(dict(_read()))
 """Every benchmark by name, in the order of the paper's tables."""
 
 
