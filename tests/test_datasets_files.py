@@ -66,11 +66,6 @@ def local(spec: DatasetSpec, data: Path | None = None) -> Dataset:
     return load(spec, data, download=False)
 
 
-def test_official_split(tmp_path):
-    np.savez_compressed(tmp_path / "data/mnist.npz", **parts(MNIST))
-    assert_holds(local(MNIST, tmp_path / "data"), parts(MNIST))
-
-
 @pytest.mark.parametrize("arrays", [parts(LETTER), pooled(LETTER)])
 def test_pooled_set_as_one_or_as_two_parts(tmp_path, arrays):
     np.savez(tmp_path / "data/letter.npz", **arrays)
