@@ -61,7 +61,7 @@ browser:
 docs: $(STAMP)
 	@echo "== docs: building the site"
 	@$(BIN)/python -m sphinx -b html -q -n -W --keep-going -d build/doctrees docs build/docs
-	@$(BIN)/python docs/_ext/links.py build/docs
+	@$(BIN)/python tests/site_links.py build/docs
 	@echo "== docs: build/docs/index.html"
 
 bench: $(STAMP)

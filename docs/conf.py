@@ -31,32 +31,42 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     # In docs/_ext:
-    "commands",
     "docstrings",
-    "expansion",
     "mathml",
-    "names",
-    "notebooks",
-    "repository",
-    "result_tables",
+    "pages",
     "rooms",
-    "scripts",
 ]
-# Scripts are pages in the gallery only.
-exclude_patterns = ["_ext", "_static"] + [
-    path.relative_to(DOCS).as_posix()
-    for path in DOCS.rglob("*.py")
-    if path.parent.name != "gallery"
-]
+exclude_patterns = ["_ext", "_static", "gallery"]  # the gallery's pages are in auto_gallery
 
 # --- text -----------------------------------------------------------------------------------
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-default_role = "name"
+default_role = "py:obj"
 highlight_language = "python"
 smartquotes = False  # an apostrophe may be a prime
+
+copybutton_exclude = ".linenos, .gp, .go"
+
+# --- gallery --------------------------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["gallery"],
+    "gallery_dirs": ["auto_gallery"],
+    "filename_pattern": r"/\d\d_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "image_srcset": ["2x"],
+    "capture_repr": (),
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+}
 
 # --- API reference --------------------------------------------------------------------------
 
@@ -72,6 +82,8 @@ viewcode_line_numbers = True
 
 # Every reference must lead somewhere (`sphinx-build -n`), but for these:
 nitpicky = True
+# Names in single backquotes may be parameters; bases may be of other projects.
+nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(?!pairlearn).*")]
 nitpick_ignore = [
     # Named in docstrings, and not public.
     ("py:func", "canonical_order"),

@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "pairlearn"
 sys.path.insert(0, str(DOCS / "_ext"))
 
-from links import (  # noqa: E402
+from site_links import (  # noqa: E402
     broken_links,
     external_links,
     foreign_loads,
@@ -197,7 +197,7 @@ def test_gallery_scripts_are_short_and_use_what_is_public(path):
 
 
 def test_every_script_has_a_page_with_a_figure(site):
-    pages = {path.stem: page for path, page in site.items() if path.parent.name == "gallery"}
+    pages = {path.stem: page for path, page in site.items() if path.parent.name == "auto_gallery"}
     assert len(SCRIPTS) >= 8
     for path in SCRIPTS:
         assert any("_images" in target for target in pages[path.stem].loads), path.stem
@@ -216,7 +216,7 @@ def test_results_are_those_of_the_files(folder):
 
 
 def test_tables_are_cut_where_the_first_column_changes():
-    from result_tables import cut_tables
+    from pages import cut_tables
 
     cut = cut_tables(
         "Text.\n\n| set | a | b |\n| - | - | - |\n| X | 1 | 2 |\n| X | 3 | 4 |\n| Y | 5 | 6 |"
@@ -251,7 +251,7 @@ def test_pages_open_from_disk_without_a_request_or_an_error(folder):
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda sent: requested.append(sent.url))
-        for name in ("index", "gallery/index", "api/risks", "results/accuracy", "notebook"):
+        for name in ("index", "auto_gallery/index", "api/risks", "results/accuracy", "notebook"):
             page.goto((folder / f"{name}.html").as_uri())
             wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
             assert wide <= 0, f"{name} is wider than the window by {wide}"

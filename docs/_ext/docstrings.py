@@ -1,4 +1,4 @@
-"""Docstrings as they are meant: an indented block in running text keeps its lines.
+"""Docstrings as they are meant: indented blocks keep their lines, names become links.
 
 The equations and small tables of the docstrings are indented by four. To docutils that is
 a quotation, whose lines it joins; here they become literal blocks.
@@ -9,7 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
 
 # Sections whose indented lines describe a name above them.
 _LISTS = {
@@ -34,8 +38,7 @@ def keep_lines(lines: list[str]) -> list[str]:
     kept: list[str] = []
     section, above = "", ""
     inside = False
-    for number, line in enumerate(lines):
-        after = lines[number + 1] if number + 1 < len(lines) else ""
+    for number, (line, after) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
         if line and set(after.strip()) == {"-"} and len(after.strip()) >= 3:
             section = line.strip()
         indented = line.startswith("    ")
@@ -68,11 +71,8 @@ def escape(line: str) -> str:
 
 def _is_text(line: str) -> bool:
     """Whether a block below this line is not already something else to docutils."""
-    return (
-        bool(line)
-        and not line.startswith(" ")
-        and not line.rstrip().endswith("::")
-        and not _LIST_ITEM.match(line)
+    return bool(line) and not (
+        line.startswith(" ") or line.endswith("::") or _LIST_ITEM.match(line)
     )
 
 
@@ -87,8 +87,29 @@ def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
     lines[:] = keep_lines(lines)
 
 
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.Element
+) -> nodes.Node | None:
+    """Link a class that is documented in another module, and what the top of the package has.
+
+    Annotations are made from the code: what they name may be of another project, or not public.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    name = node["reftarget"].removeprefix("pairlearn.")
+    if name[:1].isupper() or name != node["reftarget"]:
+        found = env.domains.python_domain.find_obj(env, None, None, name, None, 1)
+        entries = [(full, entry) for full, entry in found if not entry.aliased]
+        if len(entries) == 1:
+            full, entry = entries[0]
+            place = (app.builder, node["refdoc"], entry.docname, entry.node_id)
+            return make_refnode(*place, content, full)
+    return None if "refexplicit" in node else content
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Run before numpydoc, which rewrites the sections."""
     app.connect("autodoc-process-docstring", process, priority=100)
     app.connect("autodoc-skip-member", skip)
+    app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,16 +10,11 @@ import ast
 import contextlib
 import io
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from expansion import Place, offer
-from scripts import drawings, save_figures, show_figure
-from sphinx.application import Sphinx
 
 
 @dataclass(frozen=True)
@@ -61,22 +56,14 @@ def run_notebook(path: Path, figures: Path) -> Iterator[tuple[Cell, str, tuple[P
             yield cell, printed, save_figures(figures / f"{path.stem}-{number}")
 
 
-def notebook_page(name: str, place: Place) -> str:
-    """A notebook, run, as the text of a page."""
-    path, parts = place.file(name), []
-    for cell, printed, figures in run_notebook(path, drawings(place.app.env)):
-        if cell.kind == "markdown":
-            parts.append(cell.source)
-            continue
-        parts.append(f"```python\n{cell.source}\n```")
-        if printed:
-            parts.append(f"```text\n{printed.rstrip()}\n```")
-        parts += [show_figure(one, place.page, "what the cell drew") for one in figures]
-    below = Path(os.path.relpath(path, place.page.parent)).as_posix()
-    return "\n\n".join([*parts, f"Download [{path.name}](path:{below}).", ""])
+def save_figures(stem: Path) -> tuple[Path, ...]:
+    """Write every open figure next to this stem, and close them."""
+    import matplotlib.pyplot as plt
 
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Offer the block."""
-    offer("notebook", notebook_page)
-    return {"parallel_read_safe": False, "parallel_write_safe": True}
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    found = []
+    for number in plt.get_fignums():
+        found.append(stem.with_name(f"{stem.name}-{number}.png"))
+        plt.figure(number).savefig(found[-1], dpi=180, bbox_inches="tight", facecolor="white")
+    plt.close("all")
+    return tuple(found)

@@ -8,9 +8,10 @@ writes the module's own text, a table of its public names, and the entry of each
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
+import re
+import sys
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,14 +19,14 @@ from typing import Any, Literal, get_args, get_origin
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 # Members of these are documented by those who made them.
 OTHERS = (
-    *("BaseEstimator", "ClassifierMixin", "TransformerMixin", "Module", "Protocol"),
-    *("object", "BaseException", "Exception", "Warning", "UserWarning", "OSError"),
-    *("ValueError", "LookupError", "RuntimeError", "FileNotFoundError"),
-    *("Enum", "StrEnum", "str", "tuple", "dict"),
+    "BaseEstimator, ClassifierMixin, TransformerMixin, Module, Protocol, object, BaseException, "
+    "Exception, Warning, UserWarning, OSError, ValueError, LookupError, RuntimeError, "
+    "FileNotFoundError, Enum, StrEnum, str, tuple, dict"
 )
 
 
@@ -38,16 +39,8 @@ def public_names(module: types.ModuleType) -> list[str]:
     >>> public_names(pairlearn.prior)
     ['PriorEstimate', 'estimate_prior']
     """
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
-    return [
-        alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname == alias.name
-    ]
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    return list(getattr(module, "__all__", re.findall(r"\b(\w+) as \1\b", source)))
 
 
 def kind_of(found: Any) -> str:
@@ -60,8 +53,7 @@ def kind_of(found: Any) -> str:
 def describe_data(module: str, name: str, found: Any) -> list[str]:
     """An entry for a constant or a type alias: the text below it in the source, its values."""
     lines = [f".. py:data:: {name}", f"   :module: {module}", ""]
-    if text := _text_below(module, name):
-        lines += [f"   {line}".rstrip() for line in inspect.cleandoc(text).splitlines()] + [""]
+    lines += [f"   {line}".rstrip() for line in _text_below(module, name)] + [""]
     if get_origin(found) is Literal:
         lines += ["   One of " + ", ".join(f"``{one!r}``" for one in get_args(found)) + ".", ""]
     elif isinstance(found, Mapping):
@@ -71,21 +63,12 @@ def describe_data(module: str, name: str, found: Any) -> list[str]:
     return lines
 
 
-def _text_below(module: str, name: str) -> str:
-    """The string below the assignment of a name, in this module or in one that it is from."""
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
-        if isinstance(node, ast.ImportFrom) and node.module and name in _imported(node):
-            return _text_below(node.module, name)
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        named = any(isinstance(target, ast.Name) and target.id == name for target in targets)
-        if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            return str(after.value.value)
-    return ""
-
-
-def _imported(node: ast.ImportFrom) -> set[str]:
-    return {alias.asname or alias.name for alias in node.names}
+def _text_below(module: str, name: str) -> list[str]:
+    """The lines below the assignment of a name, in this module or in one of its package."""
+    for one in (module, *sorted(m for m in sys.modules if m.startswith(f"{module}."))):
+        if lines := ModuleAnalyzer.for_module(one).find_attr_docs().get(("", name)):
+            return lines
+    return []
 
 
 class Room(SphinxDirective):
@@ -98,13 +81,11 @@ class Room(SphinxDirective):
         name = self.arguments[0]
         module = importlib.import_module(name)
         self.env.note_dependency(str(module.__file__))
-        names = public_names(module)
+        kinds = {one: kind_of(getattr(module, one)) for one in public_names(module)}
         lines = [f".. automodule:: {name}", "   :no-members:", ""]
-        described = [one for one in names if kind_of(getattr(module, one)) != "data"]
         lines += [f".. currentmodule:: {name}", "", ".. autosummary::", ""]
-        lines += [*(f"   {one}" for one in described), ""]
-        for one in names:
-            kind = kind_of(getattr(module, one))
+        lines += [*(f"   {one}" for one, kind in kinds.items() if kind != "data"), ""]
+        for one, kind in kinds.items():
             if kind == "data":
                 lines += describe_data(name, one, getattr(module, one))
                 continue
@@ -112,23 +93,13 @@ class Room(SphinxDirective):
             if kind == "autoexception":
                 lines.append("   :show-inheritance:")
             if kind != "autofunction":
-                lines += ["   :members:", f"   :inherited-members: {', '.join(OTHERS)}"]
+                lines += ["   :members:", f"   :inherited-members: {OTHERS}"]
             lines.append("")
         text = "\n".join(["```{eval-rst}", *lines, "```"])
         return self.parse_text_to_nodes(text)
 
 
-def follow(app: Sphinx, module: str, attribute: str) -> str:
-    """Where the source of a name is, for the link beside it; a constant's is where it stands."""
-    found: Any = importlib.import_module(module)
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
-    defined = str(getattr(found, "__module__", None))
-    return defined if defined.startswith("pairlearn") else module
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive, and where sources are."""
+    """Register the directive."""
     app.add_directive("room", Room)
-    app.connect("viewcode-follow-imported", follow)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,6 @@
-"""Three outcomes, one plane.
+"""
+Three outcomes, one plane
+=========================
 
 A similarity and a difference are a distribution over three outcomes: left positive and right
 negative, the other way round, or both of the same class. Where the labels of a pair are

@@ -1,4 +1,6 @@
-"""One family of estimators, and the member that varies least.
+"""
+One family of estimators, and the member that varies least
+==========================================================
 
 A weight that is affine in the judgements and unbiased for its loss term is ConfDiff's plus β times
 a term T whose mean is zero. For a given classifier the variance of the estimated risk is a parabola

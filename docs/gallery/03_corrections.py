@@ -1,4 +1,6 @@
-"""What a correction does to training.
+"""
+What a correction does to training
+==================================
 
 A risk that is estimated from pairs has negative weights. A flexible model can push it below
 zero, which no true risk can be, by fitting those weights. The correction bends a partial risk

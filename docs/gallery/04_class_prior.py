@@ -1,4 +1,6 @@
-"""The class prior from similarities.
+"""
+The class prior from similarities
+=================================
 
 Two independent instances agree with probability π₊² + π₋², which the mean similarity
 estimates; the larger class must be told. The error falls like n^−½, and slower near π₊ = ½.

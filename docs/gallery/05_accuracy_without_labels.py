@@ -1,4 +1,6 @@
-"""Accuracy without labels.
+"""
+Accuracy without labels
+=======================
 
 Held-out judgements say how accurate a classifier is, although nobody gave a class. Here are
 linear classifiers that look in more and more wrong directions: the estimate from 500 judged

@@ -1,4 +1,6 @@
-"""Missing judgements cost little.
+"""
+Missing judgements cost little
+==============================
 
 An annotator may give the similarity, the difference, or both. The likelihood uses what there
 is: a pair with one judgement still says something about both of its ends.

@@ -1,4 +1,6 @@
-"""Where the classifier will be used.
+"""
+Where the classifier will be used
+=================================
 
 The likelihood learns the probabilities of the population that the annotator has in mind. Here
 the annotator thinks of a balanced one, and the classifier is used where one instance in ten is

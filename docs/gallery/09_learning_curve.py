@@ -1,4 +1,6 @@
-"""How accuracy grows with the number of pairs.
+"""
+How accuracy grows with the number of pairs
+===========================================
 
 Two methods that learn from judgements beside one that is given the true classes of both ends of
 the same pairs. Soft judgements carry more than classes do, so that the likelihood is ahead

@@ -22,8 +22,10 @@ def demo(
 ) -> None:
     """Learn even from odd digits from 400 judged pairs, and say how well, without labels.
 
-    Example: pairlearn demo --seed 1 --out demo.png
-    """
+    \b
+    Examples:
+      pairlearn demo --seed 1 --out demo.png
+    """  # noqa: D301
     from pairlearn.experiments.demo import METHODS, draw_demo, run_demo
     from pairlearn.experiments.figure_files import save_figure
 

@@ -1,6 +1,6 @@
 """Check a built site without a network: every link leads somewhere, nothing is from outside.
 
-    python docs/_ext/links.py build/docs
+    python tests/site_links.py build/docs
 
 prints the links to other sites, and fails if a link inside the site is broken or a page
 would load something from another host.

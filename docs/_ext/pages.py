@@ -1,0 +1,228 @@
+"""Text that is put into a page before it is parsed, and links between files of the repository.
+
+    ```{repository-page} results/README.md
+    ```
+
+A directive could not do it: the headings of what it brings would not nest among those of
+the page. `BLOCKS` has the functions that make Markdown of what stands behind such a name.
+A link in any page to a file that a page shows leads to that page; a link to another file of
+the repository downloads it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from notebooks import run_notebook
+from sphinx.application import Sphinx
+from typer.cli import get_docs_for_click
+
+from pairlearn.cli import app as command_line
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+_BLOCK = re.compile(r"^```\{([\w-]+)\} *(\S*)\n```$", re.MULTILINE)
+_SHOWN = re.compile(r"^```\{repository-page\} (\S+)$", re.MULTILINE)
+_LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#]*)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
+_KEPT_LINES = re.compile(r"\x08\n(.*)\n((?:  .*\n?)+)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The page that text is put into, and the folder that `docs/` is in."""
+
+    page: Path
+    root: Path
+    app: Sphinx
+
+    def file(self, name: str) -> Path:
+        """A file of the repository, of which the page is made anew when it changes."""
+        path = (self.root / name).resolve()
+        self.app.env.note_dependency(str(path))
+        return path
+
+
+def shown_pages(docs: Path) -> dict[Path, Path]:
+    """Which file of the repository is shown by which page; the first page stands for README.md."""
+    root = docs.parent
+    return {README: docs / "index.md"} | {
+        (root / target).resolve(): page
+        for page in sorted(docs.rglob("*.md"))
+        for target in _SHOWN.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+def relocate(text: str, origin: Path, page: Path, shown: dict[Path, Path]) -> str:
+    """The text of one file for the place of another, with links that lead where they led.
+
+    Parameters
+    ----------
+    text : str
+        Markdown.
+    origin, page : Path
+        The file that the text is from, and the page of the site that will show it.
+    shown : dict of Path to Path
+        See `shown_pages`.
+    """
+    docs = shown[README].parent
+    fences = [match.span() for match in _FENCE.finditer(text)]
+
+    def replace(match: re.Match[str]) -> str:
+        words, target, anchor = match[1], match[2], match[3] or ""
+        in_code = any(start <= match.start() < end for start, end in fences)
+        if in_code or not target or "://" in target or target.startswith("mailto:"):
+            return match[0]
+        path = (origin.parent / target).resolve()
+        path = path / "README.md" if (path / "README.md").exists() else path
+        place = Path(os.path.relpath(shown.get(path, path), page.parent)).as_posix()
+        if path in shown or words.startswith("!"):
+            return f"{words}({place}{anchor})"
+        if path.is_file() and docs not in path.parents:
+            return f"{words}(path:{place})"  # a download; `.py` would else be taken for a page
+        return match[0] if origin == page else f"{words}({place}{anchor})"
+
+    return _LINK.sub(replace, text)
+
+
+def repository_page(name: str, place: Place) -> str:
+    """The text of a file, for the page that shows it."""
+    origin = place.file(name)
+    shown = shown_pages(place.root / "docs")
+    return relocate(origin.read_text("utf-8"), origin, place.page, shown)
+
+
+def cut_tables(text: str) -> str:
+    r"""Every table of a Markdown text, cut where the value in its first column changes.
+
+    Examples
+    --------
+    >>> print(cut_tables("| set | a |\n| --- | --- |\n| X | 1 |\n| Y | 2 |"))
+    <BLANKLINE>
+    ## X
+    <BLANKLINE>
+    :::{rst-class} numbers
+    :::
+    <BLANKLINE>
+    | a |
+    | --- |
+    | 1 |
+    <BLANKLINE>
+    ## Y
+    <BLANKLINE>
+    :::{rst-class} numbers
+    :::
+    <BLANKLINE>
+    | a |
+    | --- |
+    | 2 |
+    """
+    done: list[str] = []
+    for is_table, group in groupby(text.splitlines(), key=lambda line: line.startswith("|")):
+        lines = list(group)
+        done += _cut([_cells(line) for line in lines]) if is_table else lines
+    return "\n".join(done)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _cut(rows: list[list[str]]) -> list[str]:
+    head, rule, *body = rows
+    lines = []
+    for value, group in groupby(body, key=lambda row: row[0]):
+        lines += ["", f"## {value}", "", ":::{rst-class} numbers", ":::", ""]
+        lines += ["| " + " | ".join(row[1:]) + " |" for row in (head, rule, *group)]
+    return lines
+
+
+def cut_page(name: str, place: Place) -> str:
+    """A Markdown file of the repository with its tables cut."""
+    return cut_tables(repository_page(name, place))
+
+
+def figures(pattern: str, place: Place) -> str:
+    """All figures of the repository that match a pattern, each with its name."""
+    found = sorted(place.root.glob(pattern))
+    if not found:
+        raise ValueError(f"{place.page}: no file matches {pattern}")
+    parts = []
+    for path in found:
+        name = path.relative_to(place.root).as_posix()
+        below = Path(os.path.relpath(place.file(name), place.page.parent)).as_posix()
+        parts.append(f"```{{figure}} {below}\n:alt: {path.stem}\n:class: drawn\n\n`{name}`\n```")
+    return "\n\n".join(parts)
+
+
+def commands(name: str, place: Place) -> str:
+    """Every command below one of this name, as a section each."""
+    text = "\n".join(_commands(typer.main.get_command(command_line), name))
+    return _KEPT_LINES.sub(r"\1\n\n```console\n\2```\n", text).replace(
+        "\n  pairlearn", "\npairlearn"
+    )
+
+
+def _commands(command: Any, name: str) -> Iterator[str]:
+    for key, below in getattr(command, "commands", {}).items():
+        yield from _commands(below, f"{name} {key}")
+    if not hasattr(command, "commands"):
+        context = typer.Context(command, info_name=name)
+        yield get_docs_for_click(obj=command, ctx=context, indent=1, name=name, title=name)
+
+
+def show_figure(figure: Path, page: Path, said: str) -> str:
+    """A figure in Markdown, at the size that its letters were meant for."""
+    place = Path(os.path.relpath(figure, page.parent)).as_posix()
+    width = int.from_bytes(figure.read_bytes()[16:20], "big") * 2 // 3  # of a PNG file
+    return f"```{{image}} {place}\n:alt: {said}\n:width: {width}px\n:class: drawn\n```"
+
+
+def notebook_page(name: str, place: Place) -> str:
+    """A notebook, run, as the text of a page."""
+    path, parts = place.file(name), []
+    for cell, printed, figures in run_notebook(path, Path(place.app.doctreedir, "drawings")):
+        if cell.kind == "markdown":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        if printed:
+            parts.append(f"```text\n{printed.rstrip()}\n```")
+        parts += [show_figure(one, place.page, "what the cell drew") for one in figures]
+    below = Path(os.path.relpath(path, place.page.parent)).as_posix()
+    return "\n\n".join([*parts, f"Download [{path.name}](path:{below}).", ""])
+
+
+BLOCKS: dict[str, Callable[[str, Place], str]] = {
+    "commands": commands,
+    "cut-tables": cut_page,
+    "figures": figures,
+    "notebook": notebook_page,
+    "repository-page": repository_page,
+}
+
+
+def expand(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Replace the blocks of a page, and let its links lead to pages of the site."""
+    page = Path(app.env.doc2path(docname)).resolve()
+    if page.suffix != ".md":
+        return
+    place = Place(page, Path(app.srcdir).resolve().parent, app)
+
+    def replace(match: re.Match[str]) -> str:
+        return BLOCKS[match[1]](match[2], place) if match[1] in BLOCKS else match[0]
+
+    text = _BLOCK.sub(replace, content[0])
+    content[0] = relocate(text, page, page, shown_pages(Path(app.srcdir)))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Change pages when they are read."""
+    app.connect("source-read", expand)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}
