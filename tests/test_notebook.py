@@ -30,7 +30,7 @@ def test_it_is_stored_without_outputs(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_is_explained(path):
-    kinds = [cell.kind for cell in read_notebook(path)]
+    kinds = [kind for kind, _ in read_notebook(path)]
     assert kinds[0] == "markdown"
     assert "code code" not in " ".join(kinds)
 

@@ -19,6 +19,9 @@ _REWRITTEN = (
 )
 # The signs in P(+, −) are no binary operators.
 _LONE_SIGN = re.compile(r"(<math[^>]*>\s*|>[(\[,]</mo>\s*)<mo>(?=[+−]</mo>)")
+# p log p is not one word.
+_FUNCTION = re.compile(r"<mi>([a-z]+)</mi>\s*<mo>&ApplyFunction;</mo>")
+_SPACED = r'<mo form="prefix" lspace="0.17em" rspace="0.17em">\1</mo>'
 
 
 def to_mathml(latex: str, display: str) -> str:
@@ -42,9 +45,8 @@ def to_mathml(latex: str, display: str) -> str:
     except MathError as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{reason} in the formula {latex!r}: write it another way") from None
-    return _LONE_SIGN.sub(r'\1<mo form="prefix" lspace="0" rspace="0">', found).replace(
-        ">'<", ">′<"
-    )
+    found = _LONE_SIGN.sub(r'\1<mo form="prefix" lspace="0" rspace="0">', found)
+    return _FUNCTION.sub(_SPACED, found).replace(">'<", ">′<")
 
 
 def visit_math(self: Any, node: nodes.math) -> None:

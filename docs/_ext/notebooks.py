@@ -12,23 +12,16 @@ import io
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a notebook."""
-
-    kind: str
-    source: str
+Cell = tuple[str, str]
 
 
 def read_notebook(path: Path) -> list[Cell]:
-    """The cells of a notebook."""
+    """Kind and source of the cells of a notebook."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [Cell(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
 
 
 def run_cell(source: str, namespace: dict[str, Any], name: str) -> str:
@@ -48,12 +41,10 @@ def run_notebook(path: Path, figures: Path) -> Iterator[tuple[Cell, str, tuple[P
     """Run a notebook in an empty folder: each cell with its text and its figures."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for number, cell in enumerate(read_notebook(path), start=1):
-            if cell.kind != "code":
-                yield cell, "", ()
-                continue
-            printed = run_cell(cell.source, namespace, f"{path.name}, cell {number}")
-            yield cell, printed, save_figures(figures / f"{path.stem}-{number}")
+        for number, (kind, source) in enumerate(read_notebook(path), start=1):
+            code = source if kind == "code" else ""
+            printed = run_cell(code, namespace, f"{path.name}, cell {number}")
+            yield (kind, source), printed, save_figures(figures / f"{path.stem}-{number}")
 
 
 def save_figures(stem: Path) -> tuple[Path, ...]:

@@ -187,11 +187,9 @@ def show_figure(figure: Path, page: Path, said: str) -> str:
 def notebook_page(name: str, place: Place) -> str:
     """A notebook, run, as the text of a page."""
     path, parts = place.file(name), []
-    for cell, printed, figures in run_notebook(path, Path(place.app.doctreedir, "drawings")):
-        if cell.kind == "markdown":
-            parts.append(cell.source)
-            continue
-        parts.append(f"```python\n{cell.source}\n```")
+    folder = Path(place.app.doctreedir, "drawings")
+    for (kind, source), printed, figures in run_notebook(path, folder):
+        parts.append(source if kind == "markdown" else f"```python\n{source}\n```")
         if printed:
             parts.append(f"```text\n{printed.rstrip()}\n```")
         parts += [show_figure(one, place.page, "what the cell drew") for one in figures]
