@@ -35,8 +35,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     # In docs/_ext:
     "docstrings",
+    "expansion",
     "mathml",
-    "pages",
     "rooms",
 ]
 exclude_patterns = ["_ext", "_static", "gallery"]  # the gallery's pages are in auto_gallery

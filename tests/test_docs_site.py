@@ -216,7 +216,7 @@ def test_results_are_those_of_the_files(folder):
 
 
 def test_tables_are_cut_where_the_first_column_changes():
-    from pages import cut_tables
+    from expansion import cut_tables
 
     cut = cut_tables(
         "Text.\n\n| set | a | b |\n| - | - | - |\n| X | 1 | 2 |\n| X | 3 | 4 |\n| Y | 5 | 6 |"
