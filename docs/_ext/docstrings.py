@@ -15,6 +15,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 
+import pairlearn
+
 # Sections whose indented lines describe a name above them.
 _LISTS = {
     *("Parameters", "Other Parameters", "Attributes", "Methods"),
@@ -99,6 +101,8 @@ def resolve(
     name = node["reftarget"].removeprefix("pairlearn.")
     if name[:1].isupper() or name != node["reftarget"]:
         found = env.domains.python_domain.find_obj(env, None, None, name, None, 1)
+        home = getattr(getattr(pairlearn, name, None), "__module__", None)
+        found = [one for one in found if (home or one[0]).startswith(one[0].rpartition(".")[0])]
         entries = [(full, entry) for full, entry in found if not entry.aliased]
         if len(entries) == 1:
             full, entry = entries[0]
