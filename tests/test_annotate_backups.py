@@ -1,0 +1,147 @@
+"""Backups, snapshots, and the way back from them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from annotate_store import make, rows, said
+from pairlearn.annotate import Project, Store, StoreError, backups
+from pairlearn.annotate.store_file import StoreFileError, copy_of, find_damage
+
+COUNT = "SELECT count(*) FROM answer"
+
+
+def answered(folder: Path, count: int = 6) -> Project:
+    project = make(folder, items=12, pairs=60)
+    with Store.create(project) as store:
+        store.add_annotator("ann")
+        for pair in range(1, count + 1):
+            store.submit(1, pair, said("k")).result()
+    return project
+
+
+def test_a_backup_is_one_file_for_its_owner(tmp_path: Path) -> None:
+    project = answered(tmp_path / "p")
+    with Store.open(project) as store:  # in use, with a log beside it
+        store.submit(1, 7, said("k")).result()
+        path, count = backups.back_up(project, tmp_path / "copy.sqlite")
+        assert count == 7
+    assert rows(path, COUNT) == [(7,)]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["copy.sqlite", "p"]
+    with pytest.raises(StoreError, match="there already"):
+        backups.back_up(project, path)
+
+
+def test_a_copy_that_is_not_whole_does_not_appear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = answered(tmp_path / "p")
+    monkeypatch.setattr("pairlearn.annotate.store_file.find_damage", lambda *_: "page 7 is lost")
+    with pytest.raises(StoreFileError, match=r"not written whole \(page 7 is lost\)"):
+        backups.back_up(project, tmp_path / "copy.sqlite")
+    assert [one.name for one in tmp_path.iterdir()] == ["p"]
+
+
+def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backups, "EVERY", 5)
+    project = answered(tmp_path / "p", 0)
+    for pair in range(1, 41):
+        with Store.open(project) as store:  # closing waits for the snapshot
+            store.submit(1, pair, said("k")).result()
+    found = sorted((project.folder / "backups").iterdir())
+    assert [path.name for path in found] == [f"auto-{number:09}.sqlite" for number in (30, 35, 40)]
+    assert [rows(path, COUNT)[0][0] for path in found] == [30, 35, 40]
+
+
+def test_a_snapshot_does_not_hold_up_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+
+    def slow(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
+        assert go.wait(20)
+        return copy_of(connection, path)
+
+    monkeypatch.setattr(backups, "EVERY", 5)
+    monkeypatch.setattr(backups, "copy_of", slow)
+    project = answered(tmp_path / "p", 0)
+    with Store.open(project) as store:
+        for pair in range(1, 21):
+            store.submit(1, pair, said("k")).result(timeout=10)
+        go.set()
+    assert [path.name for path in (project.folder / "backups").iterdir()] == [
+        "auto-000000005.sqlite"
+    ]
+
+
+def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(backups, "EVERY", 10)
+    project = answered(tmp_path / "p", 0)
+    (project.folder / "backups").write_text("in the way")
+    with Store.open(project) as store:
+        for pair in range(1, 16):
+            store.submit(1, pair, said("k")).result()
+    assert [one.getMessage() for one in caplog.records if "no snapshot" in one.getMessage()] != []
+    assert len(caplog.records) == 1
+    assert rows(project.store_path, COUNT) == [(15,)]
+
+
+@pytest.mark.parametrize("harm", ["overwritten", "cut", "gone"])
+def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> None:
+    project = answered(tmp_path / "p")
+    path, _ = backups.back_up(project)
+    if harm == "overwritten":
+        project.store_path.write_bytes(b"no SQLite here\n" * 1000)
+    elif harm == "cut":
+        os.truncate(project.store_path, 8192)
+    else:
+        project.store_path.unlink()
+    with pytest.raises(StoreError):
+        Store.open(project)
+    done = backups.restore(project, backups.newest_backup(project))
+    assert done.answers == 6
+    with Store.open(project) as store:
+        assert len(store.answers()) == 6
+        store.submit(1, 7, said("k")).result()
+    assert (done.replaced is None) == (harm == "gone")
+    assert rows(path, COUNT) == [(6,)]
+
+
+def test_what_is_not_restored(tmp_path: Path) -> None:
+    project = answered(tmp_path / "p")
+    with pytest.raises(StoreError, match="has no backups"):
+        backups.newest_backup(project)
+    with pytest.raises(StoreError, match="is the file of answers itself"):
+        backups.restore(project, project.store_path)
+    other = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    with pytest.raises(StoreError, match="of another program"):
+        backups.restore(project, other)
+    path, _ = backups.back_up(project)
+    os.truncate(path, path.stat().st_size - 4096)
+    with pytest.raises(StoreError, match="damaged"):
+        backups.restore(project, path)
+    assert rows(project.store_path, COUNT) == [(6,)]
+
+
+def test_a_file_of_two_moments_is_told_from_a_whole_one(tmp_path: Path) -> None:
+    project = answered(tmp_path / "p")
+    torn = shutil.copy(project.store_path, tmp_path / "torn.sqlite")
+    with closing(sqlite3.connect(torn, isolation_level=None)) as connection:
+        assert find_damage(connection) == ""
+        connection.execute("DROP TRIGGER answer_delete")
+        connection.execute("DELETE FROM answer WHERE id = 3")
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert find_damage(connection) == "6 answers were stored, 5 are there"
