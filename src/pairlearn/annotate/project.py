@@ -7,6 +7,8 @@ A project is a folder::
       items.csv        the items as rows (or items.parquet),
       items/           or as a folder of images or texts
       answers.sqlite   every answer (pairlearn.annotate.store)
+      backups/         whole copies of it (pairlearn.annotate.backups)
+      serve.lock       held while the project is served, with its address
 """
 
 from __future__ import annotations
