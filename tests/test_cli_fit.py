@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from model_folders import plain, run, simulated
-from pairlearn.cli import bars
+from pairlearn import progress as bars
 from pairlearn.estimators import PairClassifier, hold_out_items
 from pairlearn.simulation import Simulation, simulate
 from pairlearn.tables import PairTable, read_pairs, write_pairs

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from pairlearn import __version__
-from pairlearn import progress as bars  # noqa: F401  (the name under which tests replace it)
 from pairlearn.cli import annotate, bench
 from pairlearn.cli.check import check
 from pairlearn.cli.compare import compare
