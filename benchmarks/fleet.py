@@ -30,9 +30,9 @@ from torch.utils.data import DataLoader, Dataset
 from pairlearn import PairLabels, make_risk
 from pairlearn.data import as_features, get_spec, load
 from pairlearn.data.sampling import sample_pairs
-from pairlearn.experiments.execute import MEMBERS_ON_CPU, plan_fleets
-from pairlearn.experiments.spec import Run
 from pairlearn.models import make_model
+from pairlearn.paper.execute import MEMBERS_ON_CPU, plan_fleets
+from pairlearn.paper.runs import Run
 from pairlearn.training import Fleet, Group, Member, choose_device
 
 METHODS = [

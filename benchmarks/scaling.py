@@ -133,9 +133,8 @@ def measure_pairs(sizes: Iterable[int], repeats: int, out: Path) -> None:
 
 def run_grid(workers: str) -> Row:
     """Twelve trainings of digits; the seconds from the first call to the last result."""
-    from pairlearn.experiments.execute import execute
-    from pairlearn.experiments.grids import GRIDS
-    from pairlearn.experiments.selection import Selection
+    from pairlearn.paper.execute import execute
+    from pairlearn.paper.grids import GRIDS, Selection
 
     methods = "likelihood-abs,sconfconfdiff-abs,confdiff-abs,supervised"
     chosen = Selection.parse("digits", "0.2", "3", methods, epochs=100)

@@ -68,8 +68,8 @@ def work(folder: Path, seconds: float) -> int:
 
     from pairlearn.data.simulation import simulate
     from pairlearn.estimators import PairClassifier, fit_file, predict_file
-    from pairlearn.experiments import GRIDS, RunStore
-    from pairlearn.experiments.execute import execute
+    from pairlearn.paper import GRIDS, RunStore
+    from pairlearn.paper.execute import execute
     from pairlearn.tables import read_pairs, write_items, write_pairs
     from pairlearn.training import Checkpoint
 

@@ -16,10 +16,10 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from pairlearn.experiments import GRIDS, TABLES, RunStore, Selection, summarize, to_markdown
-from pairlearn.experiments.export import write_parquet
-from pairlearn.experiments.layout import Row, Table
-from pairlearn.experiments.published import PUBLISHED
+from pairlearn.paper import GRIDS, TABLES, RunStore, Selection, summarize, to_markdown
+from pairlearn.paper.published import PUBLISHED
+from pairlearn.paper.store import write_parquet
+from pairlearn.paper.tables import Row, Table
 
 RESULTS = Path(__file__).parent
 PAPER = RESULTS / "paper"

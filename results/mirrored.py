@@ -20,8 +20,8 @@ from pairlearn import make_risk
 from pairlearn.annotators import judge
 from pairlearn.data import load
 from pairlearn.data.sampling import sample_pairs, subset_at_prior
-from pairlearn.experiments.clusters.benchmark import Benchmark
 from pairlearn.models import make_model
+from pairlearn.paper.benchmark import Benchmark
 
 CASES = [("optdigits", 0.2, 2, 120), ("kmnist", 0.8, 0, 1500), ("kmnist", 0.8, 1, 1500)]
 INITIAL_WEIGHTS = range(6)

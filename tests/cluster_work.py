@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairlearn.experiments.clusters.benchmark import train_fleet
+from pairlearn.paper.benchmark import train_fleet
 from pairlearn.training import Fleet
 
 

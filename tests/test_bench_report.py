@@ -11,13 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 from pairlearn.cli.bench import report as command
-from pairlearn.experiments import GRIDS, Record, Run, RunStore, Selection, StoreError
-from pairlearn.experiments.export import write_parquet
-from pairlearn.experiments.published import published_accuracy, published_robustness
-from pairlearn.experiments.report import Source, build_report, read_sources
-from pairlearn.experiments.report.heat import heat_colour
-from pairlearn.experiments.report.sources import read_records
-from pairlearn.experiments.report.summary import summarize_grid
+from pairlearn.paper import GRIDS, Record, Run, RunStore, Selection, StoreError
+from pairlearn.paper.page import Source, build_report, read_sources
+from pairlearn.paper.page_heat import heat_colour
+from pairlearn.paper.page_summary import summarize_grid
+from pairlearn.paper.published import published_accuracy, published_robustness
+from pairlearn.paper.sources import read_records
+from pairlearn.paper.store import write_parquet
 from test_pages import HOSTILE, Reader
 
 app = typer.Typer()

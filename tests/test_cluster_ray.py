@@ -19,12 +19,11 @@ import cluster_work
 import pairlearn
 from pairlearn.cli import bench
 from pairlearn.data import load
-from pairlearn.experiments import GRIDS, RunStore
-from pairlearn.experiments.clusters import ClusterError
-from pairlearn.experiments.clusters.benchmark import Benchmark, Inputs
-from pairlearn.experiments.clusters.interface import LOSSES
-from pairlearn.experiments.clusters.on_ray import Ray
-from pairlearn.experiments.execute import execute
+from pairlearn.paper import GRIDS, RunStore
+from pairlearn.paper.benchmark import Benchmark, Inputs
+from pairlearn.paper.execute import execute
+from pairlearn.paper.on_ray import Ray
+from pairlearn.paper.workers import LOSSES, ClusterError
 
 pytest.importorskip("sklearn")
 METHODS = ["likelihood-abs", "sconfconfdiff-abs", "confdiff-none", "supervised"]
@@ -207,7 +206,7 @@ def test_a_worker_has_one_thread(cluster, inputs):
 
 
 def test_another_version_on_a_worker_is_refused(cluster, inputs, monkeypatch):
-    monkeypatch.setattr("pairlearn.experiments.clusters.on_ray.__version__", "99.0")
+    monkeypatch.setattr("pairlearn.paper.on_ray.__version__", "99.0")
     with pytest.raises(ClusterError, match=f"has pairlearn {pairlearn.__version__}, the .* 99.0"):
         list(cluster.run(cluster_work.threads, inputs, [0]))
 

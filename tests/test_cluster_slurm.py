@@ -11,12 +11,11 @@ import torch
 import cluster_work
 import pairlearn
 from pairlearn.data import load
-from pairlearn.experiments import GRIDS, RunStore
-from pairlearn.experiments.clusters import ClusterError, open_cluster
-from pairlearn.experiments.clusters.benchmark import Benchmark, Inputs, train_fleet
-from pairlearn.experiments.clusters.interface import LOSSES
-from pairlearn.experiments.clusters.on_slurm import Slurm, _Bundle
-from pairlearn.experiments.execute import execute
+from pairlearn.paper import GRIDS, RunStore
+from pairlearn.paper.benchmark import Benchmark, Inputs, train_fleet
+from pairlearn.paper.execute import execute
+from pairlearn.paper.on_slurm import Slurm, _Bundle
+from pairlearn.paper.workers import LOSSES, ClusterError, open_cluster
 
 pytest.importorskip("sklearn")
 core = pytest.importorskip("submitit.core.core")

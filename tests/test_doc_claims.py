@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS, PAPER = ROOT / "docs", ROOT / "results" / "paper"
-PUBLISHED = ROOT / "src" / "pairlearn" / "experiments" / "published"
+PUBLISHED = ROOT / "src" / "pairlearn" / "paper" / "published"
 DATASETS = {
     "MNIST": "mnist",
     "Kuzushiji-MNIST": "kmnist",

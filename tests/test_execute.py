@@ -22,12 +22,11 @@ from torch.nn import functional as F
 import pairlearn
 from pairlearn import make_risk
 from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
-from pairlearn.experiments import GRIDS, Run, RunStore
-from pairlearn.experiments import execute as module
-from pairlearn.experiments.clusters import benchmark as trainer
-from pairlearn.experiments.clusters import planning
-from pairlearn.experiments.execute import Checkpoints, execute, plan_fleets
 from pairlearn.models import MLP, make_model
+from pairlearn.paper import GRIDS, Run, RunStore
+from pairlearn.paper import benchmark as trainer
+from pairlearn.paper import execute as module
+from pairlearn.paper.execute import Checkpoints, execute, plan_fleets
 from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
 from pairlearn.training import Fleet
 
@@ -471,7 +470,7 @@ def test_a_fleet_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 
 def test_only_what_is_asked_for_comes_back_and_in_its_own_company(monkeypatch):
     """Fleets are planned for the whole experiment, whatever of it is missing."""
-    monkeypatch.setattr(planning, "MEMBERS_ON_CPU", 4)  # fleets of several, as on CUDA
+    monkeypatch.setattr(module, "MEMBERS_ON_CPU", 4)  # fleets of several, as on CUDA
     whole = [make(method) for method in ("likelihood-abs", "confdiff-abs", "supervised")]
     everything = dict(execute(whole, device="cpu", workers=1))
     part = dict(execute(whole[1:2], among=whole, device="cpu", workers=1))

@@ -13,7 +13,7 @@ import pairlearn
 from pairlearn import progress as bars
 from pairlearn.cli import bench, bench_run
 from pairlearn.data import DatasetNotFoundError
-from pairlearn.experiments import GRIDS, Method, Run, RunStore, published_accuracy
+from pairlearn.paper import GRIDS, Method, Run, RunStore, published_accuracy
 
 PUBLISHED = {(c.dataset, c.prior, c.method): c.mean for c in published_accuracy()}
 
@@ -47,7 +47,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
             value = accuracy(run)
             yield run, {"paper": value, "stratified": value - 0.01, "annotator_paper": 0.99}
 
-    module = pytest.importorskip("pairlearn.experiments.execute")
+    module = pytest.importorskip("pairlearn.paper.execute")
     monkeypatch.setattr(module, "execute", execute)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PAIRLEARN_DATA", raising=False)
@@ -114,7 +114,7 @@ def test_run_keeps_what_was_finished_before_a_failure(
         yield runs[0], {"paper": 0.5}
         raise DatasetNotFoundError("put letter.npz into the data folder")
 
-    monkeypatch.setattr("pairlearn.experiments.execute.execute", execute)
+    monkeypatch.setattr("pairlearn.paper.execute.execute", execute)
     done = call("run", *MNIST)
     assert done.exit_code == 2
     assert "bench run: put letter.npz into the data folder" in done.stderr

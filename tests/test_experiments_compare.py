@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pairlearn.data import SPECS
-from pairlearn.experiments import (
+from pairlearn.paper import (
     PAPER_DATASETS,
     Record,
     Run,
@@ -18,9 +18,9 @@ from pairlearn.experiments import (
     summarize,
     tolerance,
 )
-from pairlearn.experiments.methods import PAPER_METHODS
-from pairlearn.experiments.reports import passes, report_data, report_text
-from pairlearn.experiments.summary import Cell
+from pairlearn.paper.methods import PAPER_METHODS
+from pairlearn.paper.summary import Cell
+from pairlearn.paper.verdict import passes, report_data, report_text
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 

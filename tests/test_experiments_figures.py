@@ -10,16 +10,16 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from pairlearn.experiments import GRIDS, Record, Run, Selection, summarize
-from pairlearn.experiments.figure_files import FIGURES, draw_figures, save_figures
-from pairlearn.experiments.figures import (
+from pairlearn.paper import GRIDS, Record, Run, Selection, summarize
+from pairlearn.paper.figures import (
     plot_accuracy,
     plot_gamma,
     plot_limited,
     plot_robustness_bars,
     plot_robustness_heatmap,
 )
-from pairlearn.experiments.summary import Cell
+from pairlearn.paper.panels import FIGURES, draw_figures, save_figures
+from pairlearn.paper.summary import Cell
 
 OURS = "ours, coloured by method"
 

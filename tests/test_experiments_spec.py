@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pairlearn.data import SPECS, Dataset
-from pairlearn.experiments import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
-from pairlearn.experiments import execute as execute_module
-from pairlearn.experiments.methods import PAPER_METHODS, convex_method
-from pairlearn.experiments.records import Record
+from pairlearn.paper import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
+from pairlearn.paper import execute as execute_module
+from pairlearn.paper.methods import PAPER_METHODS, convex_method
+from pairlearn.paper.runs import Record
 
 RUN = Run(dataset="letter", prior=0.2, seed=0, method="convex-0.5-abs", pairs=4000, epochs=200)
 
@@ -209,7 +209,7 @@ def test_unknown_names_are_refused() -> None:
 def test_import_is_light() -> None:
     heavy = ["matplotlib", "pyarrow", "sklearn", "pandas", "scipy", "rich", "typer"]
     code = (
-        "import sys, pairlearn.experiments, pairlearn.experiments.figure_files\n"
+        "import sys, pairlearn.paper, pairlearn.paper.panels\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run(

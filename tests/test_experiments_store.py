@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pairlearn.experiments import (
+from pairlearn.paper import (
     DuplicateRunError,
     Record,
     Run,
@@ -22,7 +22,7 @@ from pairlearn.experiments import (
 # A program that runs what is missing with a deterministic fake training.
 WORKER = """
 import random, sys, time
-from pairlearn.experiments import Run, RunStore
+from pairlearn.paper import Run, RunStore
 store = RunStore(sys.argv[1])
 runs = [
     Run(dataset="digits", prior=0.2, seed=i, method="likelihood-abs", pairs=9, epochs=1)
@@ -165,7 +165,7 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
 def test_a_forked_worker_does_not_keep_the_lock(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys, time\n"
-        "from pairlearn.experiments import RunStore\n"
+        "from pairlearn.paper import RunStore\n"
         "with RunStore(sys.argv[1]):\n"
         "    child = os.fork()\n"
         "    if not child:\n"

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pairlearn.experiments import (
+from pairlearn.paper import (
     Record,
     Run,
     accuracy_table,
@@ -15,7 +15,7 @@ from pairlearn.experiments import (
     to_latex,
     to_markdown,
 )
-from pairlearn.experiments.summary import mean_and_std
+from pairlearn.paper.summary import mean_and_std
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pairlearn import make_risk
 from pairlearn.cli.bench import theory
-from pairlearn.experiments.theory import (
+from pairlearn.paper.theory import (
     FULL,
     QUICK,
     SmallWorld,
@@ -330,7 +330,7 @@ def test_command_explains_what_it_cannot_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("pairlearn.experiments.theory.compute_theory", lambda *_, **__: quick)
+    monkeypatch.setattr("pairlearn.paper.theory.compute_theory", lambda *_, **__: quick)
     (tmp_path / "file").write_text("in the way")
     done = call("--out", str(tmp_path / "file"), "--quick")
     assert done.exit_code == 2

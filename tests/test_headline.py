@@ -12,9 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 from pairlearn.cli.bench import headline
-from pairlearn.experiments import GRIDS, Record, Run, Tally, headline_counts
-from pairlearn.experiments.report import build_report, read_sources
-from pairlearn.experiments.report.sources import Source
+from pairlearn.paper import GRIDS, Record, Run, Tally, headline_counts
+from pairlearn.paper.page import build_report, read_sources
+from pairlearn.paper.sources import Source
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

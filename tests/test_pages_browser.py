@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 from browser import PHONE, chromium, complaints, snapshot
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.experiments import GRIDS
-from pairlearn.experiments.report import Source, build_report
 from pairlearn.pages import write_page
+from pairlearn.paper import GRIDS
+from pairlearn.paper.page import Source, build_report
 from pairlearn.reporting import build_report as build_model_report
 from pairlearn.reporting import measure
 from test_bench_report import fake_records
@@ -238,7 +238,7 @@ def test_accessibility_scan_and_width(
 
 
 def test_hostile_names_do_not_run(page: Page, tmp_path: Path) -> None:
-    from pairlearn.experiments import Record, Run
+    from pairlearn.paper import Record, Run
 
     evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     run = Run(dataset=evil, prior=0.2, seed=0, method="supervised", pairs=9, epochs=1)

@@ -16,7 +16,7 @@ from PIL.PngImagePlugin import PngImageFile
 from typer.testing import CliRunner
 
 from pairlearn.cli import app
-from pairlearn.experiments import demo
+from pairlearn.paper import demo
 from pairlearn.style import STYLE
 
 ROOT = Path(__file__).parents[1]

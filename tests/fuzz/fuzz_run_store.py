@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuzz.mutation import line_mutation
 from fuzz.sandbox import Broken, attempt, folder, same
-from pairlearn.experiments.records import Record, StoreError
-from pairlearn.experiments.store import RunStore
+from pairlearn.paper.runs import Record, StoreError
+from pairlearn.paper.store import RunStore
 
 WORDS = [f'"{name}": '.encode() for name in ("dataset", "prior", "seed", "method", "results")]
 WORDS += [b'{"dataset": ', b"\n", b"NaN", b"1e999", b'"supervised"', b'"convex-0.5-relu"']

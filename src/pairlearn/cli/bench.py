@@ -19,7 +19,7 @@ from pairlearn.cli.refusals import check_new_file, refusing
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
-    from pairlearn.experiments.summary import Cell
+    from pairlearn.paper.summary import Cell
 
 __all__ = ["app"]
 
@@ -59,8 +59,8 @@ app.command()(run)
 @with_options(Chosen)
 def status(chosen: Chosen, as_json: JsonOption = False) -> None:
     """How much of an experiment is finished."""
-    from pairlearn.experiments.render import aligned
-    from pairlearn.experiments.summary import dataset_title
+    from pairlearn.paper.render import aligned
+    from pairlearn.paper.summary import dataset_title
 
     with refusing("bench status"):
         wanted = chosen.runs()
@@ -88,9 +88,9 @@ def table(
 ) -> None:
     """Mean and standard deviation over seeds, laid out as in the paper."""
     from pairlearn.atomic import replacing
-    from pairlearn.experiments.render import to_csv, to_latex, to_markdown
-    from pairlearn.experiments.results import result_rows
-    from pairlearn.experiments.tables import TABLES
+    from pairlearn.paper.render import to_csv, to_latex, to_markdown
+    from pairlearn.paper.summary import result_rows
+    from pairlearn.paper.tables import TABLES
 
     with refusing("bench table"):
         summaries = _summaries(chosen, test_subset)
@@ -119,7 +119,7 @@ def figure(
     as_json: JsonOption = False,
 ) -> None:
     """Draw the figures of an experiment."""
-    from pairlearn.experiments.figure_files import save_figures
+    from pairlearn.paper.panels import save_figures
 
     _one(test_subset, "a figure shows")
     with refusing("bench figure"):
@@ -137,10 +137,9 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare with the published tables cell by cell; exit code 1 if they disagree."""
-    from pairlearn.experiments.better import improvements
-    from pairlearn.experiments.compare import compare_with_published
-    from pairlearn.experiments.published import PUBLISHED
-    from pairlearn.experiments.reports import passes, report_data, report_text
+    from pairlearn.paper.against_published import compare_with_published, improvements
+    from pairlearn.paper.published import PUBLISHED
+    from pairlearn.paper.verdict import passes, report_data, report_text
 
     _one(test_subset, "a comparison is on")
     name = chosen.grid.value
@@ -169,8 +168,8 @@ def theory(
     as_json: JsonOption = False,
 ) -> None:
     """Geometry of the labels, class prior, variances, and bounds beside measured errors."""
-    from pairlearn.experiments import theory as tables
-    from pairlearn.experiments.render import aligned
+    from pairlearn.paper import theory as tables
+    from pairlearn.paper.render import aligned
 
     start = time.monotonic()
     with refusing("bench theory", ImportError, OSError):
@@ -211,8 +210,8 @@ def report(
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("bench report"):
-        from pairlearn.experiments.report import build_report, read_sources
         from pairlearn.pages import write_page
+        from pairlearn.paper.page import build_report, read_sources
 
         paths = _paths(store, results)
         check_new_file(out, "reports", (".html",), inputs=paths, force=force)
@@ -237,9 +236,9 @@ def headline(
     Exit codes: 0 counted, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("bench headline"):
-        from pairlearn.experiments.grids import GRIDS
-        from pairlearn.experiments.headline import headline_counts
-        from pairlearn.experiments.report import read_sources
+        from pairlearn.paper.grids import GRIDS
+        from pairlearn.paper.headline import headline_counts
+        from pairlearn.paper.page import read_sources
 
         sources = read_sources(_paths(store, results))
         counts = {
@@ -264,8 +263,8 @@ def _paths(store: list[Path] | None, results: Path | None) -> list[Path]:
 
 def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
     """The cells on each test subset asked for; an error if there are none."""
-    from pairlearn.experiments.grids import GRIDS
-    from pairlearn.experiments.summary import TEST_SUBSETS, summarize
+    from pairlearn.paper.grids import GRIDS
+    from pairlearn.paper.summary import TEST_SUBSETS, summarize
 
     store = chosen.open_store()
     records = chosen.selection().records(GRIDS[chosen.grid.value], store)

@@ -18,10 +18,10 @@ from pairlearn.cli.refusals import refusing
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
-    from pairlearn.experiments.clusters import Cluster
-    from pairlearn.experiments.selection import Selection
-    from pairlearn.experiments.spec import Run
-    from pairlearn.experiments.store import RunStore
+    from pairlearn.paper.grids import Selection
+    from pairlearn.paper.runs import Run
+    from pairlearn.paper.store import RunStore
+    from pairlearn.paper.workers import Cluster
     from pairlearn.training import Precision
 
 __all__ = ["Chosen", "GridName", "run"]
@@ -81,7 +81,7 @@ class Chosen:
 
     def selection(self) -> Selection:
         """Which runs of the experiment."""
-        from pairlearn.experiments.selection import Selection
+        from pairlearn.paper.grids import Selection
 
         return Selection.parse(
             self.datasets,
@@ -96,7 +96,7 @@ class Chosen:
 
     def runs(self) -> list[Run]:
         """The runs themselves; an error if there are none."""
-        from pairlearn.experiments.grids import GRIDS
+        from pairlearn.paper.grids import GRIDS
 
         runs = self.selection().of(GRIDS[self.grid.value]).runs()
         if not runs:
@@ -105,7 +105,7 @@ class Chosen:
 
     def open_store(self) -> RunStore:
         """Where finished runs are kept."""
-        from pairlearn.experiments.store import RunStore
+        from pairlearn.paper.store import RunStore
 
         return RunStore(self.store or Path("runs", f"{self.grid.value}.jsonl"))
 
@@ -134,7 +134,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Train what is not in the store yet; stop it at any time and start it again."""
-    from pairlearn.experiments.clusters import open_cluster
+    from pairlearn.paper.workers import open_cluster
 
     with refusing("bench run", ValueError):
         wanted = chosen.runs()
@@ -169,9 +169,10 @@ def _train(
 ) -> int:
     """Run and keep the runs, and say how many were kept."""
     from pairlearn.data import DatasetCorruptError, DatasetNotFoundError
-    from pairlearn.experiments.clusters import ClusterError
-    from pairlearn.experiments.execute import Checkpoints, execute
-    from pairlearn.experiments.records import StoreError
+    from pairlearn.paper.benchmark import Checkpoints
+    from pairlearn.paper.execute import execute
+    from pairlearn.paper.runs import StoreError
+    from pairlearn.paper.workers import ClusterError
     from pairlearn.training import CheckpointError
 
     expected = (

@@ -83,7 +83,8 @@ def _draw(table: PairTable, path: Path) -> None:
     except ImportError:
         raise missing_extra("plot", "matplotlib", "--figure") from None
     from pairlearn.diagnostics import plot_plane
-    from pairlearn.experiments.figure_files import STYLE, save_figure
+    from pairlearn.paper.panels import save_figure
+    from pairlearn.style import STYLE
 
     judged = table[table.judged]
     if not len(judged):

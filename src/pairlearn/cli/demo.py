@@ -26,8 +26,8 @@ def demo(
     Examples:
       pairlearn demo --seed 1 --out demo.png
     """  # noqa: D301
-    from pairlearn.experiments.demo import METHODS, draw_demo, run_demo
-    from pairlearn.experiments.figure_files import save_figure
+    from pairlearn.paper.demo import METHODS, draw_demo, run_demo
+    from pairlearn.paper.panels import save_figure
 
     with refusing("demo"):
         if out.suffix not in (".png", ".svg", ".pdf"):

@@ -1,0 +1,341 @@
+"""Ours against the published numbers, cell by cell.
+
+A cell agrees if it lies within what rounding, small differences of protocol and chance allow:
+
+    |ours − published| ≤ 0.006 + 2 √(σ²/n + σ_paper²/5),
+
+with n seeds of ours (five, as in the paper, unless chosen otherwise).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pairlearn.paper.published import PUBLISHED_SEEDS, PublishedCell
+from pairlearn.paper.summary import Cell, index_cells
+
+BASE_TOLERANCE = 0.006
+REQUIRED_SHARE = 0.85
+WORST_ALLOWED = 0.02
+NOT_COMPARABLE = ("cifar10",)
+"""Data sets whose published numbers were reached with another network than ours, and not counted.
+
+The paper says ResNet-34 and no more; ours is above it in every row, supervised training included.
+"""
+_ROUNDING = 1e-9  # of sums of decimal fractions
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """A published cell and ours.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the benchmark.
+    prior : float
+        Class prior.
+    prior_factor, label_noise : float
+        ε and σ.
+    method : str
+        Title of the method.
+    published, ours : float
+        Mean accuracies.
+    tolerance : float
+        How far apart they may be.
+    is_copy : bool
+        The published numbers repeat those of another noise, and count for nothing.
+    is_steady : bool
+        A method that hardly depends on chance: supervised or with ABS.
+
+    Examples
+    --------
+    >>> cell = ComparedCell("mnist", 0.2, 1.0, 0.0, "Sconf-ABS", 0.960, 0.970, 0.009)
+    >>> round(cell.difference, 3), cell.ok
+    (0.01, False)
+    """
+
+    dataset: str
+    prior: float
+    prior_factor: float
+    label_noise: float
+    method: str
+    published: float
+    ours: float
+    tolerance: float
+    is_copy: bool = False
+    is_steady: bool = False
+
+    @property
+    def difference(self) -> float:
+        """Ours less the published."""
+        return self.ours - self.published
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says anything: no copy, and of a data set that can be compared."""
+        return not self.is_copy and self.dataset not in NOT_COMPARABLE
+
+    @property
+    def ok(self) -> bool:
+        """Whether they agree."""
+        return abs(self.difference) <= self.tolerance + _ROUNDING
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All cells that are both published and ours.
+
+    Parameters
+    ----------
+    cells : tuple of ComparedCell
+        The cells.
+    absent : int
+        Published cells that ours has no run for.
+
+    Examples
+    --------
+    >>> Comparison((), absent=360).share is None
+    True
+    """
+
+    cells: tuple[ComparedCell, ...]
+    absent: int
+
+    @property
+    def evidence(self) -> tuple[ComparedCell, ...]:
+        """The cells that count: no copies, no data set that cannot be compared."""
+        return tuple(cell for cell in self.cells if cell.counts)
+
+    @property
+    def share(self) -> float | None:
+        """Share of the cells that agree; None without cells."""
+        cells = self.evidence
+        return sum(cell.ok for cell in cells) / len(cells) if cells else None
+
+    @property
+    def worst(self) -> ComparedCell | None:
+        """The supervised or ABS cell that is the furthest off."""
+        steady = [cell for cell in self.evidence if cell.is_steady]
+        return max(steady, key=lambda cell: abs(cell.difference), default=None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether enough cells agree and no supervised or ABS cell is far off."""
+        enough = self.share is not None and self.share >= REQUIRED_SHARE - _ROUNDING
+        far = self.worst is not None and abs(self.worst.difference) > WORST_ALLOWED + _ROUNDING
+        return enough and not far
+
+
+def tolerance(std: float, seeds: int, published_std: float) -> float:
+    """How far a mean may be from the published one.
+
+    Parameters
+    ----------
+    std : float
+        Population standard deviation of ours over seeds.
+    seeds : int
+        Number of our seeds.
+    published_std : float
+        Published standard deviation, over five seeds.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(tolerance(0.003, 5, 0.004), 6)  # 0.006 + 2·0.005/√5
+    0.010472
+    """
+    return BASE_TOLERANCE + 2 * math.sqrt(std**2 / seeds + published_std**2 / PUBLISHED_SEEDS)
+
+
+def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedCell]) -> Comparison:
+    """Compare with published tables.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Ours, on one test subset; those that were never published are passed over.
+    published : sequence of PublishedCell
+        :func:`published_accuracy` or :func:`published_robustness`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from pairlearn.paper import published_accuracy
+    >>> compare_with_published([], published_accuracy()).absent
+    360
+    """
+    ours = index_cells(cells, lambda cell: (*condition(cell), cell.method))
+    both = [(ours[place], p) for p in published if (place := (*condition(p), p.method)) in ours]
+    return Comparison(tuple(_compared(c, p) for c, p in both), len(published) - len(both))
+
+
+Condition: TypeAlias = tuple[str, float, float, float]
+
+
+def condition(cell: Cell | PublishedCell) -> Condition:
+    """What methods are compared under: data set, prior, ε and σ.
+
+    Parameters
+    ----------
+    cell : Cell or PublishedCell
+        A cell of ours or of the paper.
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
+    >>> from pairlearn.paper import published_robustness
+    >>> condition(published_robustness()[-1])
+    ('pmu-ud', 0.2, 1.2, 0.5)
+    """
+    source = cell.config if isinstance(cell, Cell) else cell
+    return source.dataset, source.prior, source.prior_factor, source.label_noise
+
+
+def _compared(cell: Cell, published: PublishedCell) -> ComparedCell:
+    return ComparedCell(
+        *condition(cell),
+        method=cell.method.title,
+        published=published.mean,
+        ours=cell.mean,
+        tolerance=tolerance(cell.std, len(cell.seeds), published.std),
+        is_copy=published.copy_of is not None,
+        is_steady=cell.method.correction == "abs" or not cell.method.is_weak,
+    )
+
+
+CHALLENGER = "likelihood-abs"
+CEILING_MARGIN = 0.003
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """The likelihood beside the best published method, and below its ceiling.
+
+    It learns from the annotator, so the annotator's own accuracy bounds what it can
+    reach; so does, at the same number of pairs, training on their true classes.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the benchmark.
+    prior, label_noise : float
+        Class prior and σ.
+    ours : float
+        Mean accuracy of the pair likelihood with ABS.
+    best : float
+        The best published mean of a weakly supervised method, with whatever ε.
+    best_method : str
+        Its title.
+    supervised, annotator : float or None
+        Those of the same runs; None where there are none.
+
+    Examples
+    --------
+    >>> it = Improvement("mnist", 0.2, 0.0, 0.985, 0.978, "Sconf-ABS", 0.99, 0.986)
+    >>> it.beats_best, it.ceiling, it.reaches_ceiling
+    (True, 0.986, True)
+    """
+
+    dataset: str
+    prior: float
+    label_noise: float
+    ours: float
+    best: float
+    best_method: str
+    supervised: float | None = None
+    annotator: float | None = None
+
+    @property
+    def beats_best(self) -> bool:
+        """Whether it is at or above the best published method."""
+        return self.ours >= self.best - _ROUNDING
+
+    @property
+    def ceiling(self) -> float | None:
+        """The lesser of supervised and annotator; None unless both are known."""
+        if self.supervised is None or self.annotator is None:
+            return None
+        return min(self.supervised, self.annotator)
+
+    @property
+    def reaches_ceiling(self) -> bool | None:
+        """Whether it is at most 0.003 below the ceiling; None where there is none."""
+        if self.ceiling is None:
+            return None
+        return self.ours >= self.ceiling - CEILING_MARGIN - _ROUNDING
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing that could be checked failed."""
+        return self.beats_best and self.reaches_ceiling is not False
+
+
+def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> list[Improvement]:
+    """The likelihood wherever ours has runs of it and the published tables have numbers.
+
+    The likelihood takes no prior, so its cells at one σ and five ε are one and the same; it is
+    counted once and has to beat the best of the five. Published copies of a smaller noise, and
+    data sets that cannot be compared, are left out.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Ours, on one test subset.
+    published : sequence of PublishedCell
+        :func:`published_accuracy` or :func:`published_robustness`.
+
+    Returns
+    -------
+    list of Improvement
+
+    Examples
+    --------
+    >>> from pairlearn.paper import published_accuracy
+    >>> improvements([], published_accuracy())
+    []
+    """
+    ours = {_place(c): c for c in cells if c.config.method == CHALLENGER}
+    supervised = {_place(c): c for c in cells if not c.method.is_weak}
+    return [
+        Improvement(
+            *place,
+            ours=ours[place].mean,
+            best=best.mean,
+            best_method=best.method.title,
+            supervised=supervised[place].mean if place in supervised else None,
+            annotator=ours[place].annotator,
+        )
+        for place, best in _best(published).items()
+        if place in ours
+    ]
+
+
+def _place(cell: Cell | PublishedCell) -> tuple[str, float, float]:
+    """What the likelihood depends on: data set, prior and σ."""
+    source = cell.config if isinstance(cell, Cell) else cell
+    return source.dataset, source.prior, source.label_noise
+
+
+def _best(published: Sequence[PublishedCell]) -> dict[tuple[str, float, float], PublishedCell]:
+    best: dict[tuple[str, float, float], PublishedCell] = {}
+    for cell in published:
+        if not cell.method.is_weak or cell.copy_of is not None or cell.dataset in NOT_COMPARABLE:
+            continue
+        place = _place(cell)
+        if place not in best or cell.mean > best[place].mean:
+            best[place] = cell
+    return best

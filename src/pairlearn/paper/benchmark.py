@@ -1,0 +1,300 @@
+"""A data set with what its runs have in common: annotators, pairs, test sets, training."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
+from pairlearn.data import Dataset, as_features, as_images, split_indices
+from pairlearn.data.sampling import sample_pairs, subset_at_prior
+from pairlearn.models import CONVOLUTIONAL
+from pairlearn.paper.runs import Run
+from pairlearn.risks import make_risk
+from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
+
+Result = tuple[Run, dict[str, float]]
+AnnotatorKey = tuple[int, float | None]  # seed, and class prior where it is not the natural one
+Posteriors = dict[AnnotatorKey, NDArray[np.float32]]
+PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
+
+
+@dataclass
+class Benchmark:
+    """A loaded data set with what its runs have in common.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data.
+    model : str
+        Architecture of the runs and of their annotators.
+    device, precision
+        As in `Fleet`.
+
+    Examples
+    --------
+    >>> from pairlearn.data import load
+    >>> benchmark = Benchmark(load("digits"), "mlp", "cpu", "float32")
+    >>> run = Run(dataset="digits", prior=0.2, seed=0, method="likelihood-abs",
+    ...           pairs=300, epochs=10, batch_size=32)
+    >>> posteriors = benchmark.annotate([(0, None)])
+    >>> ((_, accuracies),) = benchmark.train([[run]], posteriors)
+    >>> accuracies["stratified"] > 0.9
+    True
+    """
+
+    dataset: Dataset
+    model: str
+    device: str
+    precision: Precision
+
+    def __post_init__(self) -> None:
+        prepare = as_images if self.model in CONVOLUTIONAL else as_features
+        self.features: NDArray[np.float32] | Tensor = prepare(self.dataset.x, self.dataset.spec)
+        self.positive = self.dataset.spec.is_positive(self.dataset.y)
+        self._used: Fleet | None = None
+
+    def rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of the training and of the test split."""
+        everything = np.arange(len(self.dataset.y))
+        train, test = split_indices(self.dataset, seed)
+        return everything[train], everything[test]
+
+    def annotator_batches(self, runs: Sequence[Run]) -> list[list[AnnotatorKey]]:
+        """The annotators that the runs ask for, those together that train together."""
+        wanted = sorted({annotator_of(run) for run in runs}, key=str)
+        if self.model in CONVOLUTIONAL or choose_device(self.device).type == "cpu":
+            return [[one] for one in wanted]
+        # Of one prior only: a fleet's annotators learn from equally many instances.
+        priors = dict.fromkeys(prior for _, prior in wanted)
+        return [[one for one in wanted if one[1] == prior] for prior in priors]
+
+    def annotate(self, batch: Sequence[AnnotatorKey]) -> Posteriors:
+        """Train one batch of annotators: the posteriors that each has of every instance."""
+        annotators = []
+        for seed, prior in batch:
+            train, _ = self.rows(seed)
+            annotators.append(Annotator(train, self.positive[train], seed, prior))
+        trained = train_annotators(
+            self.features,
+            annotators,
+            self.model,
+            batch_size=self.dataset.spec.batch_size,
+            learning_rate=self.dataset.spec.learning_rate,
+            weight_decay=self.dataset.spec.weight_decay,
+            device=self.device,
+            precision=self.precision,
+        )
+        return dict(zip(batch, trained, strict=True))
+
+    def train(
+        self,
+        groups: Sequence[Sequence[Run]],
+        annotators: Posteriors,
+        progress: Callable[[int, float], None] | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> list[Result]:
+        """Train one fleet and measure it."""
+        run = groups[0][0]
+        fleet = self._fleet([self._group(group, annotators) for group in groups], run.batch_size)
+        kept = {} if checkpoints is None else checkpoints.of(groups)
+        history = fleet.fit(run.epochs, window=run.window, progress=progress, **kept)
+        results = []
+        for g, group in enumerate(groups):
+            test = fleet.groups[g].test
+            assert test is not None
+            for m, one in enumerate(group):
+                accuracy = {name: float(values[:, g, m].mean()) for name, values in history.items()}
+                told = annotators[annotator_of(one)][test.rows]
+                for name, subset in test.subsets.items():
+                    threshold = 1 / (1 + np.exp(-test.thresholds.get(name, 0.0)))
+                    agreement = (told[subset] > threshold) == test.positive[subset]
+                    accuracy[f"annotator_{name}"] = float(agreement.mean())
+                results.append((one, accuracy))
+        return results
+
+    def peak_memory(self, groups: Sequence[Sequence[Run]], annotators: Posteriors) -> int:
+        """Bytes of CUDA memory that one epoch of such a fleet takes, measured.
+
+        The step is not compiled for that: compiling takes longer than the measurement,
+        and what is fused needs less memory, not more.
+        """
+        run, device = groups[0][0], choose_device(self.device)
+        free_memory()
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_reserved(device)
+        fleet = Fleet(
+            self.features,
+            [self._group(group, annotators) for group in groups],
+            self.model,
+            batch_size=run.batch_size,
+            device=self.device,
+            precision=self.precision,
+            compiled=False,
+        )
+        fleet.fit(1, window=1)
+        return torch.cuda.max_memory_reserved(device) - before
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_used": None}  # a fleet stays where it trains
+
+    def _fleet(self, groups: list[Group], batch_size: int) -> Fleet:
+        """A fleet of these groups; for one convolutional net after another the same one."""
+        if self._used is not None and self._used.can_restart(groups):
+            self._used.restart(groups)
+            return self._used
+        if choose_device(self.device).type == "cuda":
+            self._used = None
+            free_memory()
+        fleet = Fleet(
+            self.features,
+            groups,
+            self.model,
+            batch_size=batch_size,
+            device=self.device,
+            precision=self.precision,
+        )
+        if self.model in CONVOLUTIONAL:
+            self._used = fleet
+        return fleet
+
+    def _group(
+        self,
+        runs: Sequence[Run],
+        annotators: Posteriors,
+    ) -> Group:
+        first = runs[0]
+        train, test = self.rows(first.seed)
+        positive = self.positive[train]
+        ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
+        pairs = train[ends]
+        members = []
+        for run in runs:
+            risk = make_risk(run.method, prior=run.estimator_prior)
+            labels: Any = positive[ends]
+            if risk.judgements == ("similarity", "difference"):
+                told = judge(annotators[annotator_of(run)], pairs)
+                labels = add_noise(told, run.label_noise, run.seed).to_array()
+            members.append(Member(risk, labels, run.learning_rate, run.weight_decay, run.seed))
+        return Group(pairs, members, first.seed, self._test_set(test, first))
+
+    def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:
+        positive, classes = self.positive[rows], self.dataset.y[rows]
+        # Only the image sets were truncated in class order; the others were shuffled.
+        in_order = classes if self.dataset.spec.official_split else None
+        subsets = {
+            "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
+            "stratified": subset_at_prior(
+                positive, run.prior, "stratified", classes=classes, seed=run.seed
+            ),
+        }
+        shifted = {f"{name}_shifted": rows for name, rows in subsets.items()}
+        return TestSet(
+            rows, positive, subsets | shifted, dict.fromkeys(shifted, -self._prior_shift(run))
+        )
+
+    def _prior_shift(self, run: Run) -> float:
+        """What to add to the log-odds of the annotator's population to get to the pairs'."""
+        if run.annotator == "calibrated":
+            return 0.0
+        train, _ = self.rows(run.seed)
+        natural = self.positive[train].mean()
+        return math.log(run.prior / (1 - run.prior)) - math.log(natural / (1 - natural))
+
+
+def free_memory() -> None:
+    """Give back the CUDA memory of the fleets that are done with.
+
+    A fleet and the graph of its step refer to each other, so it is there until the
+    garbage is collected, and what fits a device may not fit twice. Of each graph the
+    workspaces of its matrix products are left besides; no graph that is in use may need
+    them when this is called.
+    """
+    gc.collect()
+    clear_workspaces = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
+    if clear_workspaces is not None:
+        clear_workspaces()
+    torch.cuda.empty_cache()
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where fleets that take long keep their state, so that a kill costs little.
+
+    Parameters
+    ----------
+    folder : Path
+        One file for each fleet that is under way.
+    seconds : float
+        How often they are written.
+
+    Examples
+    --------
+    >>> Checkpoints(Path("runs")).of([])["checkpoint"].parent
+    PosixPath('runs')
+    """
+
+    folder: Path
+    seconds: float = 60.0
+
+    def of(self, groups: Sequence[Sequence[Run]]) -> dict[str, Any]:
+        """What `Fleet.fit` is told for the fleet of these runs."""
+        keys = "".join(run.key() for group in groups for run in group)
+        name = hashlib.sha256(keys.encode()).hexdigest()[:24]
+        return {"checkpoint": self.folder / name, "checkpoint_seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What every task on one data set reads.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        The data set.
+    posteriors : dict
+        Of each annotator, by seed and prior, for every instance; empty until trained.
+    report : callable, optional
+        Called with the fleet, the epoch and the mean risk after each epoch of a fleet
+        that trains in this process.
+    checkpoints : Checkpoints, optional
+        Where to keep the state of fleets, and to go on from it.
+    """
+
+    benchmark: Benchmark
+    posteriors: Posteriors = field(default_factory=dict)
+    report: Callable[[PlannedFleet, int, float], None] | None = None
+    checkpoints: Checkpoints | None = None
+
+    def to_share(self) -> Inputs:
+        """The same for another process."""
+        return replace(self, report=None)
+
+
+def train_fleet(inputs: Inputs, fleet: PlannedFleet) -> list[Result]:
+    """Train one planned fleet: the work of most tasks."""
+    report = inputs.report
+    progress = None if report is None else partial(report, fleet)
+    return inputs.benchmark.train(fleet, inputs.posteriors, progress, inputs.checkpoints)
+
+
+def train_annotator_batch(inputs: Inputs, batch: list[AnnotatorKey]) -> Posteriors:
+    """Train one batch of annotators: the work that comes first."""
+    return inputs.benchmark.annotate(batch)
+
+
+def annotator_of(run: Run) -> AnnotatorKey:
+    """The annotator whose judgements a run learns from."""
+    return run.seed, (run.prior if run.annotator == "calibrated" else None)

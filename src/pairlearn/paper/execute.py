@@ -1,0 +1,341 @@
+"""From runs to trained models: which runs train together, where, and how they did.
+
+Runs of one data set that share architecture, number of pairs and epochs form fleets.
+Within a fleet a group is one (prior, seed): the same pairs, the same batches. On CUDA
+a fleet is as large as the device's memory allows; on a CPU, where stacking gains
+nothing, small fleets run side by side. Workers do the training: processes of this
+machine, or those of Ray or Slurm.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from pairlearn.data import load
+from pairlearn.models import CONVOLUTIONAL, make_model
+from pairlearn.paper.benchmark import (
+    Benchmark,
+    Checkpoints,
+    Inputs,
+    PlannedFleet,
+    Posteriors,
+    Result,
+    annotator_of,
+    free_memory,
+    train_annotator_batch,
+    train_fleet,
+)
+from pairlearn.paper.runs import Run
+from pairlearn.paper.workers import Cluster, ClusterError, Processes
+from pairlearn.risks import Supervised, make_risk
+from pairlearn.training import Precision
+
+T = TypeVar("T")
+MEMBERS_ON_CPU = 1  # stacking gains nothing there, and alone a run rounds as it always does
+MODELS_ON_CUDA = 1024
+MARGIN = 0.8  # of the free memory that is planned with; the rest is for what was not foreseen
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a fleet takes of a device, and what the device has.
+
+    A fleet of K models takes about ``fixed + K * per_model`` bytes.
+
+    Parameters
+    ----------
+    fixed, per_model : float
+        Bytes, measured on two small fleets.
+    free : float
+        Bytes that were free on the device.
+    """
+
+    fixed: float
+    per_model: float
+    free: float
+
+
+def largest_fleet(cluster: Cluster, inputs: Inputs, runs: Sequence[Run]) -> int:
+    """How many models of these runs may train together on the cluster's devices.
+
+    On CPUs one. On CUDA as many as fit by measurement, on the smallest of the devices;
+    of runs that train alone anyhow nothing is measured.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where they will train.
+    inputs : Inputs
+        Their data set.
+    runs : sequence of Run
+        All of the experiment on that data set, so that the answer stays the same when
+        some of them are done.
+    """
+    if torch.device(inputs.benchmark.device).type != "cuda":
+        return MEMBERS_ON_CPU
+    fleets = plan_fleets(runs, MODELS_ON_CUDA)
+    # The more pairs there are, and the larger their batches, the more memory a model takes.
+    largest = max(fleets, key=lambda fleet: (*_size_of_a_model(fleet), places(fleet)))
+    if max(map(places, fleets)) == 1:
+        return MODELS_ON_CUDA
+    return min(map(models_that_fit, cluster.everywhere(measure_memory, inputs, largest)))
+
+
+def measure_memory(inputs: Inputs, fleet: PlannedFleet) -> Memory:
+    """Train two small parts of a fleet for one epoch and see what memory they take.
+
+    Where a device has room for more than such a fleet could take, that bound is given in
+    place of a measurement, which takes seconds.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The data set.
+    fleet : list of list of Run
+        Of at least two models; its first groups are trained.
+    """
+    benchmark = inputs.benchmark
+    free, _ = torch.cuda.mem_get_info(torch.device(benchmark.device))
+    at_most = largest_model(benchmark, fleet)
+    if places(fleet) * at_most < MARGIN * free:
+        return Memory(0.0, at_most, free)
+    few, many = small_parts(fleet)
+    # Annotators who do not know: what they say takes as much memory as what others say.
+    unsure = np.full(len(benchmark.features), 0.5, dtype=np.float32)
+    posteriors = {annotator_of(run): unsure for group in many for run in group}
+    benchmark.peak_memory(few, posteriors)  # the first also loads the libraries
+    low, high = (benchmark.peak_memory(part, posteriors) for part in (few, many))
+    per_model = max(1.0, (high - low) / (places(many) - places(few)))
+    free_memory()
+    free, _ = torch.cuda.mem_get_info(torch.device(benchmark.device))
+    return Memory(max(0.0, low - places(few) * per_model), per_model, free)
+
+
+def largest_model(benchmark: Benchmark, fleet: PlannedFleet) -> float:
+    """Bytes that no model of a fleet exceeds, by its numbers of parameters and activations.
+
+    Adam, gradients, operands and what is kept for the backward pass come to about 14 times
+    the float32 parameters and activations of the paper's network; this is 32 times.
+    """
+    run = fleet[0][0]
+    module = make_model(run.model, tuple(benchmark.features.shape[1:]), 0)
+    parameters = sum(parameter.numel() for parameter in module.parameters())
+    outputs = sum(parameter.numel() for parameter in module.parameters() if parameter.ndim == 1)
+    return 32 * 4.0 * (parameters + 2 * run.batch_size * outputs + 2 * run.n_training_pairs)
+
+
+def models_that_fit(memory: Memory) -> int:
+    """Models in the largest fleet that fits, a power of two.
+
+    So that a little more or less free memory, when a grid is taken up again, gives the
+    same plan, and with it the same roundings.
+
+    Examples
+    --------
+    >>> models_that_fit(Memory(fixed=1e9, per_model=1e7, free=8e9))
+    512
+    """
+    fitting = (MARGIN * memory.free - memory.fixed) / memory.per_model
+    if fitting < 1:
+        raise ClusterError(
+            f"one model takes {(memory.fixed + memory.per_model) / 2**20:,.0f} MiB and "
+            f"{MARGIN * memory.free / 2**20:,.0f} MiB of the device may be used; free some "
+            "of its memory or choose another device"
+        )
+    return min(MODELS_ON_CUDA, 1 << (int(fitting).bit_length() - 1))
+
+
+def small_parts(fleet: PlannedFleet) -> tuple[PlannedFleet, PlannedFleet]:
+    """Two small fleets, the second up to three times as large, cut out of a larger one."""
+    if len(fleet) > 1:
+        return fleet[:1], fleet[:3]
+    (group,) = fleet
+    size = max(1, min(16, len(group) // 3))
+    return [group[:size]], [group[: 3 * size]]
+
+
+def places(fleet: PlannedFleet) -> int:
+    """Models that a fleet has room for: it is as wide as its largest group."""
+    return len(fleet) * max(map(len, fleet))
+
+
+def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
+    """Divide runs of one data set into fleets of groups of at most `limit` models.
+
+    Groups of different size waste places, since a fleet is as wide as its largest
+    group; large groups are cut where that saves more than it costs.
+
+    Examples
+    --------
+    >>> def run(prior, method):
+    ...     return Run(dataset="digits", prior=prior, seed=0, method=method, pairs=9, epochs=1)
+    >>> methods = ["confdiff-none", "confdiff-abs", "sconf-none", "sconf-abs"]
+    >>> runs = [run(0.2, m) for m in methods] + [run(0.5, m) for m in methods[:2]]
+    >>> [[len(group) for group in fleet] for fleet in plan_fleets(runs, limit=100)]
+    [[2, 2, 2]]
+    """
+    fleets = []
+    alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
+    for members in alike.values():
+        groups = list(grouped(members, lambda run: (run.prior, run.seed)).values())
+        size = 1 if members[0].model in CONVOLUTIONAL else min(limit, _best_size(groups))
+        pieces = [
+            group[start : start + size] for group in groups for start in range(0, len(group), size)
+        ]
+        per_fleet = max(1, limit // size)
+        if members[0].model in CONVOLUTIONAL:
+            per_fleet = 1
+        fleets += [pieces[k : k + per_fleet] for k in range(0, len(pieces), per_fleet)]
+    return fleets
+
+
+def _best_size(groups: Sequence[Sequence[Run]]) -> int:
+    def cost(size: int) -> float:
+        pieces = sum(-(-len(group) // size) for group in groups)
+        return pieces * (size + 0.15)  # a group's own batch costs about 0.15 models
+
+    return min(range(1, max(map(len, groups)) + 1), key=cost)
+
+
+def grouped(things: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """The things by their key, in the order in which keys first come."""
+    groups: dict[Any, list[T]] = defaultdict(list)
+    for thing in things:
+        groups[key(thing)].append(thing)
+    return dict(groups)
+
+
+def _size_of_a_model(fleet: PlannedFleet) -> tuple[int, int]:
+    run = fleet[0][0]
+    return run.batch_size, run.n_training_pairs
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def execute(
+    runs: Sequence[Run],
+    *,
+    among: Sequence[Run] | None = None,
+    data: Path | None = None,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Progress | None = None,
+    workers: int | None = None,
+    cluster: Cluster | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Generator[Result, None, None]:
+    """Train the runs and yield each with its accuracies, in the order they finish.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Any mix.
+    among : sequence of Run, optional
+        The experiment that they are part of. Fleets are planned for all of it, so that
+        a run trains in the same company, and rounds alike, whichever others are done.
+    data : Path, optional
+        Folder of the data sets.
+    device, precision
+        As in `Fleet`; "auto" is what the cluster has.
+    progress : callable, optional
+        Called with epochs × models done, their total, and what is being trained.
+    workers : int, optional
+        Processes on a CPU; by default one a core. One trains in this process.
+    cluster : Cluster, optional
+        Where to train, entered already; by default processes of this machine.
+    checkpoints : Checkpoints, optional
+        Where fleets keep their state from time to time; one that was interrupted goes on.
+
+    Yields
+    ------
+    (Run, dict)
+        Accuracies, means over the run's window: "paper" and "stratified" on the two
+        test subsets, "annotator_paper" and "annotator_stratified" of the annotator; and
+        all four with "_shifted", where log-odds are moved from the class prior of the
+        annotator's population to that of the pairs.
+    """
+    cluster = cluster or Processes(workers)
+    device = cluster.device(device)
+    # Runs that differ in what their risk does not read are trained once.
+    alike = grouped(runs, _as_trained)
+    among = list(grouped(among or runs, _as_trained))
+    sets = grouped(among, lambda run: (run.dataset, run.model, run.images))
+    asked = {key: set(members).intersection(alike) for key, members in sets.items()}
+    bar = _Bar(progress, sum(run.epochs for chosen in asked.values() for run in chosen))
+    for (name, model, images), members in sets.items():
+        chosen = asked[name, model, images]
+        if not chosen:
+            continue
+        mixed = images == "published"
+        dataset = load(name, data, images="published") if mixed else load(name, data)
+        benchmark = Benchmark(dataset, model, device, precision)
+        report = bar.report if progress is not None else None
+        inputs = Inputs(benchmark, report=report, checkpoints=checkpoints)
+        fleets = plan_fleets(members, largest_fleet(cluster, inputs, members))
+        fleets = [fleet for fleet in fleets if chosen.intersection(_runs_of(fleet))]
+        trained_runs = [run for fleet in fleets for run in _runs_of(fleet)]
+        # What trains in the company of what is asked for trains again.
+        bar.total += sum(run.epochs for run in trained_runs) - sum(run.epochs for run in chosen)
+        bar.say(f"{name}: annotators")
+        # On CUDA annotators train together, so all of them do; on a CPU each alone.
+        judged = trained_runs if device == "cpu" else members
+        inputs = replace(inputs, posteriors=_annotate(cluster, inputs, judged))
+        with closing(cluster.run(train_fleet, inputs, fleets)) as finished:
+            for results in finished:
+                bar.advance(sum(run.epochs for run, _ in results), name)
+                for trained, accuracies in results:
+                    yield from ((run, dict(accuracies)) for run in alike.get(trained, []))
+
+
+def _annotate(cluster: Cluster, inputs: Inputs, runs: Sequence[Run]) -> Posteriors:
+    """Posteriors of every annotator that the runs ask for."""
+    batches = inputs.benchmark.annotator_batches(runs)
+    posteriors: Posteriors = {}
+    for found in cluster.run(train_annotator_batch, inputs, batches):
+        posteriors |= found
+    return posteriors
+
+
+@dataclass
+class _Bar:
+    """How far the grid is, in epochs × models."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def say(self, text: str) -> None:
+        if self.progress is not None:
+            self.progress(self.done, self.total, text)
+
+    def advance(self, epochs: int, text: str) -> None:
+        self.done += epochs
+        self.say(text)
+
+    def report(self, fleet: PlannedFleet, epoch: int, risk: float) -> None:
+        """After an epoch of a fleet that trains in this process, one at a time."""
+        if self.progress is not None:
+            models = len(_runs_of(fleet))
+            text = f"{fleet[0][0].dataset}: {models} models, mean risk {risk:.3f}"
+            self.progress(self.done + epoch * models, self.total, text)
+
+
+def _runs_of(fleet: PlannedFleet) -> list[Run]:
+    return [run for group in fleet for run in group]
+
+
+def _as_trained(run: Run) -> Run:
+    """The run with ε = 1 or σ = 0 where its risk reads neither prior nor judgements."""
+    risk = make_risk(run.method, prior=run.estimator_prior)
+    if isinstance(risk, Supervised):
+        return replace(run, prior_factor=1.0, label_noise=0.0)
+    return run if hasattr(risk, "prior") else replace(run, prior_factor=1.0)

@@ -1,0 +1,360 @@
+"""The paper's experiments as grids of runs, and the part of one that a user chooses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+from pairlearn.data import SPECS, DatasetSpec, get_spec
+from pairlearn.paper.methods import (
+    CORRECTIONS,
+    METHOD_GROUPS,
+    canonical_name,
+    convex_method,
+    is_defined,
+)
+from pairlearn.paper.runs import Record, Run
+
+PAPER_DATASETS: tuple[str, ...] = tuple(name for name in SPECS if name != "digits")
+"""The eight benchmarks of the paper."""
+
+_MLP_DATASETS = tuple(name for name in PAPER_DATASETS if SPECS[name].model == "mlp")
+_TENTHS = tuple(round(i / 10, 1) for i in range(11))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Every combination of a few lists of values, less the methods undefined at a prior.
+
+    Parameters
+    ----------
+    name, description : str
+        What it is called and what it shows.
+    methods : tuple of str
+        Names for :func:`pairlearn.make_risk`.
+    datasets : tuple of str
+        Names of benchmarks.
+    priors, prior_factors, label_noises, fractions : tuple of float
+        Values of those fields of :class:`Run`.
+    seeds : tuple of int
+        Seeds.
+    epochs, model, annotator : optional
+        In place of the recipe of each benchmark.
+    images : str
+        How colour images are prepared, as in :func:`pairlearn.data.load`.
+
+    Examples
+    --------
+    >>> grid = GRIDS["accuracy"].select(datasets=["mnist"])
+    >>> len(grid.runs())
+    285
+    >>> run = grid.runs()[0]
+    >>> run.method, run.prior, run.pairs, run.epochs
+    ('sconfconfdiff-none', 0.2, 15000, 200)
+    """
+
+    name: str
+    description: str
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...] = PAPER_DATASETS
+    priors: tuple[float, ...] = (0.2,)
+    prior_factors: tuple[float, ...] = (1.0,)
+    label_noises: tuple[float, ...] = (0.0,)
+    fractions: tuple[float, ...] = (1.0,)
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str = "paper"
+    images: str = "proper"
+
+    def select(
+        self,
+        *,
+        datasets: Iterable[str] | None = None,
+        priors: Iterable[float] | None = None,
+        seeds: Iterable[int] | None = None,
+        methods: Iterable[str] | None = None,
+        epochs: int | None = None,
+        model: str | None = None,
+        annotator: str | None = None,
+        images: str | None = None,
+    ) -> Grid:
+        """The same grid with other values; what is None stays.
+
+        Values need not be in the grid: ``datasets=["digits"]`` is a quick trial.
+        """
+        if methods is not None:
+            methods = map(canonical_name, methods)
+        lists = {"datasets": datasets, "priors": priors, "seeds": seeds, "methods": methods}
+        changes: dict[str, Any] = {
+            # Twice the same value would be twice the same run.
+            name: tuple(dict.fromkeys(values))
+            for name, values in lists.items()
+            if values is not None
+        }
+        single = {"epochs": epochs, "model": model, "annotator": annotator, "images": images}
+        changes |= {name: value for name, value in single.items() if value is not None}
+        return dataclasses.replace(self, **changes)
+
+    def runs(self, specs: Mapping[str, DatasetSpec] = SPECS) -> list[Run]:
+        """Expand to runs; those with the same pairs stand together.
+
+        Parameters
+        ----------
+        specs : mapping of str to DatasetSpec
+            Where the recipe of each benchmark comes from; the registry for those not in it.
+
+        Returns
+        -------
+        list of Run
+        """
+        return [
+            Run(
+                dataset=dataset,
+                prior=prior,
+                seed=seed,
+                method=method,
+                prior_factor=factor,
+                label_noise=noise,
+                fraction=fraction,
+                annotator=self.annotator,
+                **self._recipe(specs.get(dataset) or get_spec(dataset)),
+            )
+            for dataset, prior, seed, factor, noise, fraction, method in product(
+                self.datasets,
+                self.priors,
+                self.seeds,
+                self.prior_factors,
+                self.label_noises,
+                self.fractions,
+                self.methods,
+            )
+            if is_defined(method, round(factor * prior, 12))
+        ]
+
+    def _recipe(self, spec: DatasetSpec) -> dict[str, Any]:
+        epochs = spec.epochs if self.epochs is None else self.epochs
+        return {
+            "model": self.model or spec.model,
+            "pairs": spec.n_pairs,
+            "epochs": epochs,
+            "batch_size": spec.batch_size,
+            "learning_rate": spec.learning_rate,
+            "weight_decay": spec.weight_decay,
+            "window": 10,
+            "images": self.images if len(spec.shape) == 3 else "proper",
+        }
+
+
+_GRIDS = (
+    Grid(
+        name="accuracy",
+        description="every method of the paper and ours, at three class priors",
+        methods=tuple(method for group in METHOD_GROUPS for method in group),
+        priors=(0.2, 0.5, 0.8),
+    ),
+    Grid(
+        name="gamma",
+        description="the convex combination from ConfDiff (γ = 0) to Sconf (γ = 1)",
+        methods=tuple(convex_method(g, c) for c, g in product(CORRECTIONS, _TENTHS)),
+        datasets=_MLP_DATASETS,
+    ),
+    Grid(
+        name="limited",
+        description="a tenth of the pairs up to all of them",
+        methods=(
+            *("sconfconfdiff-abs", "convex-0.5-abs", "sconf-abs"),
+            *("confdiff-abs", "likelihood-abs"),
+        ),
+        datasets=_MLP_DATASETS,
+        priors=(0.2, 0.5, 0.8),
+        fractions=_TENTHS[1:],
+    ),
+    Grid(
+        name="robustness",
+        description="a wrong class prior and noisy labels",
+        methods=(*METHOD_GROUPS[0], "likelihood-abs"),
+        prior_factors=(0.8, 0.9, 1.0, 1.1, 1.2),
+        label_noises=(0.0, 0.01, 0.05, 0.1, 0.5),
+    ),
+)
+
+GRIDS: Mapping[str, Grid] = MappingProxyType({grid.name: grid for grid in _GRIDS})
+"""The experiments by name."""
+
+
+def get_grid(name: str) -> Grid:
+    """The experiment called ``name``.
+
+    Parameters
+    ----------
+    name : str
+        One of the keys of ``GRIDS``.
+
+    Returns
+    -------
+    Grid
+
+    Raises
+    ------
+    ValueError
+        If there is no experiment of that name.
+
+    Examples
+    --------
+    >>> get_grid("gamma").description
+    'the convex combination from ConfDiff (γ = 0) to Sconf (γ = 1)'
+    """
+    if name not in GRIDS:
+        raise ValueError(f"grid {name!r} is unknown; choose one of {', '.join(GRIDS)}")
+    return GRIDS[name]
+
+
+COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Values that runs are restricted to; None is no restriction.
+
+    Parameters
+    ----------
+    datasets : tuple of str, optional
+        Names of benchmarks.
+    priors : tuple of float, optional
+        Class priors.
+    seeds : tuple of int, optional
+        Seeds.
+    methods : tuple of str, optional
+        Names for :func:`pairlearn.make_risk`, in any spelling.
+    epochs : int, optional
+        Length of the training.
+    model, annotator, images : str, optional
+        Architecture, annotator, and how colour images are prepared.
+
+    Examples
+    --------
+    >>> from pairlearn.paper import get_grid
+    >>> choice = Selection(datasets=("letter",), seeds=(0,), epochs=20)
+    >>> len(choice.of(get_grid("gamma")).runs())
+    33
+    """
+
+    datasets: tuple[str, ...] | None = None
+    priors: tuple[float, ...] | None = None
+    seeds: tuple[int, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str | None = None
+    images: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.datasets or ():
+            get_spec(name)
+        if self.methods is not None:
+            object.__setattr__(self, "methods", tuple(map(canonical_name, self.methods)))
+
+    @classmethod
+    def parse(
+        cls,
+        datasets: str | None = None,
+        priors: str | None = None,
+        seeds: str | None = None,
+        methods: str | None = None,
+        *,
+        epochs: int | None = None,
+        model: str | None = None,
+        annotator: str | None = None,
+        images: str | None = None,
+    ) -> Selection:
+        """Read lists as one types them, separated by commas.
+
+        For seeds a single number is how many, and ``3-5`` is a range.
+
+        Examples
+        --------
+        >>> Selection.parse(priors="0.2,0.8", seeds="3").seeds
+        (0, 1, 2)
+        """
+        return cls(
+            datasets=_words(datasets),
+            priors=_numbers(priors),
+            seeds=_seeds(seeds),
+            methods=_words(methods),
+            epochs=epochs,
+            model=model,
+            annotator=annotator,
+            images=images,
+        )
+
+    def of(self, grid: Grid) -> Grid:
+        """The grid with these values in place of its own."""
+        chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return grid.select(**chosen)
+
+    def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:
+        """The finished runs that belong to the grid and to this selection.
+
+        A run belongs to the grid by its noise and its share of the pairs: other data sets
+        or methods than the grid's own were asked for by whoever ran them.
+        """
+        return [r for r in records if self._covers(r.run) and _belongs(r.run, grid)]
+
+    def _covers(self, run: Run) -> bool:
+        lists = (
+            (self.datasets, run.dataset),
+            (self.priors, run.prior),
+            (self.seeds, run.seed),
+            (self.methods, run.method),
+        )
+        single = (
+            (self.epochs, run.epochs),
+            (self.model, run.model),
+            (self.annotator, run.annotator),
+            (self.images if run.dataset in COLOUR else None, run.images),
+        )
+        return all(wanted is None or value in wanted for wanted, value in lists) and all(
+            wanted is None or value == wanted for wanted, value in single
+        )
+
+
+def _belongs(run: Run, grid: Grid) -> bool:
+    return (
+        run.prior_factor in grid.prior_factors
+        and run.label_noise in grid.label_noises
+        and run.fraction in grid.fractions
+    )
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(filter(None, map(str.strip, text.split(","))))
+
+
+def _numbers(text: str | None) -> tuple[float, ...] | None:
+    try:
+        return None if text is None else tuple(map(float, text.split(",")))
+    except ValueError:
+        raise ValueError(f"priors {text!r} are not a list of numbers such as 0.2,0.5") from None
+
+
+def _seeds(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        if "-" in text:
+            first, last = map(int, text.split("-"))
+            seeds = tuple(range(first, last + 1))
+        else:
+            seeds = tuple(map(int, text.split(","))) if "," in text else tuple(range(int(text)))
+    except ValueError:
+        seeds = ()
+    if not seeds:
+        raise ValueError(
+            f"seeds {text!r} are neither a number of seeds, a range 0-4 nor a list 0,2"
+        )
+    return seeds

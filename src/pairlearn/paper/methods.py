@@ -1,0 +1,179 @@
+"""Methods as the tables name them: risk, γ and correction of a name of the catalogue."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from pairlearn.risks import make_risk
+
+CORRECTIONS = ("none", "relu", "abs")
+
+_TITLES = {
+    "sconf": "Sconf",
+    "confdiff": "ConfDiff",
+    "convex": "Convex",
+    "sconfconfdiff": "SconfConfDiff",
+    "nonnegative": "NonNegative",
+    "likelihood": "Likelihood",
+    "supervised": "Supervised",
+}
+_CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS"}
+_NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>\d*\.?\d+))?(-(?P<correction>[a-z].*))?")
+# Where every risk is defined: a name that cannot be built here is wrong, not just undefined.
+_ORDINARY_PRIOR = 0.3
+
+
+@dataclass(frozen=True)
+class Method:
+    """The three columns by which the paper's tables tell methods apart.
+
+    Parameters
+    ----------
+    risk : str
+        Family of the risk; with its number for families other than convex.
+    gamma : float or None
+        γ of the convex combination.
+    correction : str
+        "none", "relu", "abs" or "slope=NUMBER".
+
+    Examples
+    --------
+    >>> Method.parse("convex-0.5-abs")
+    Method(risk='convex', gamma=0.5, correction='abs')
+    >>> Method.parse("convex-0.5-abs").title
+    'Convex(γ=0.5)-ABS'
+    >>> Method.parse("supervised").title
+    'Supervised'
+    """
+
+    risk: str
+    gamma: float | None
+    correction: str
+
+    @classmethod
+    def parse(cls, name: str) -> Method:
+        """Take a name of the catalogue apart."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise ValueError(f"method {name!r} is not a name of make_risk")
+        family, number, correction = match["family"], match["number"], match["correction"] or "none"
+        if number is None:
+            return cls(family, None, correction)
+        if family == "convex":
+            return cls(family, float(number), correction)
+        return cls(f"{family}-{number}", None, correction)
+
+    @property
+    def name(self) -> str:
+        """The name for :func:`pairlearn.make_risk`."""
+        if self.risk == "supervised":
+            return self.risk
+        number = "" if self.gamma is None else f"-{self.gamma:g}"
+        return f"{self.risk}{number}-{self.correction}"
+
+    @property
+    def title(self) -> str:
+        """The name for tables and figures, in the paper's words where it has one."""
+        family, _, number = self.risk.partition("-")
+        title = _TITLES.get(family, family)
+        if self.risk == "supervised":
+            return title
+        if number:
+            title += f"(λ={number})"
+        if self.gamma is not None:
+            title += f"(γ={self.gamma:g})"
+        return f"{title}-{self.correction_title}"
+
+    @property
+    def correction_title(self) -> str:
+        """The correction in the paper's words."""
+        return _CORRECTION_TITLES.get(self.correction, self.correction)
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether it learns from pairs only."""
+        return self.risk != "supervised"
+
+
+def convex_method(gamma: float, correction: str) -> str:
+    """The name of the convex combination at γ; at its ends, of the method that it is there.
+
+    Parameters
+    ----------
+    gamma : float
+        Weight of Sconf, in [0, 1].
+    correction : str
+        The correction.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> [convex_method(gamma, "abs") for gamma in (0, 0.3, 1)]
+    ['confdiff-abs', 'convex-0.3-abs', 'sconf-abs']
+    """
+    ends = {0.0: "confdiff", 1.0: "sconf"}
+    family = ends.get(gamma, f"convex-{gamma:g}")
+    return f"{family}-{correction}"
+
+
+@cache
+def canonical_name(method: str) -> str:
+    """The one spelling of a method's name; ValueError if there is no such risk."""
+    return str(make_risk(method, prior=_ORDINARY_PRIOR))
+
+
+@cache
+def is_defined(method: str, prior: float) -> bool:
+    """Whether a method exists at the prior that its estimator is given.
+
+    Parameters
+    ----------
+    method : str
+        Name for :func:`pairlearn.make_risk`; one that does not exist is an error.
+    prior : float
+        The estimator's class prior.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_defined("sconf-abs", 0.2), is_defined("sconf-abs", 0.5)
+    (True, False)
+    """
+    canonical_name(method)
+    if not 0 < prior < 1:
+        raise ValueError(f"prior must lie in (0, 1); got {prior}")
+    try:
+        make_risk(method, prior=prior)
+    except ValueError:
+        return False
+    return True
+
+
+def _family_row(correction: str) -> tuple[str, ...]:
+    return tuple(convex_method(gamma, correction) for gamma in (0, 0.2, 0.5, 0.8, 1))
+
+
+METHOD_GROUPS: tuple[tuple[str, ...], ...] = (
+    tuple(f"sconfconfdiff-{correction}" for correction in CORRECTIONS),
+    _family_row("none"),
+    _family_row("relu"),
+    _family_row("abs"),
+    ("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS)),
+    ("supervised",),
+)
+"""The rows of the accuracy tables in their order, with a rule between the groups."""
+
+_OURS = ("nonnegative", "likelihood")
+
+PAPER_METHODS: tuple[str, ...] = tuple(
+    method for group in METHOD_GROUPS for method in group if not method.startswith(_OURS)
+)
+"""The methods of the paper's tables."""

@@ -1,0 +1,227 @@
+"""Class prior: how far off its estimate is, and how often its intervals hold it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pairlearn.data.sampling import stream
+from pairlearn.labels import PairLabels
+from pairlearn.paper.theory.rows import (
+    Floats,
+    Row,
+    logit,
+    normal_shape,
+    rounded,
+    row_of_panels,
+    sigmoid,
+)
+from pairlearn.prior import estimate_prior
+from pairlearn.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SEPARATION = 5.0
+"""μ of the soft annotator: logit r = μu + logit π₊ with u ~ N(±μ/2, 1)."""
+
+_PRIOR_STYLES = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))
+
+
+def prior_rows(prior: float, sizes: Sequence[int], *, repetitions: int, seed: int = 0) -> list[Row]:
+    """Errors and coverage of `estimate_prior` over simulated tables of similarities.
+
+    Parameters
+    ----------
+    prior : float
+        π₊; the estimator is told the majority, which is "positive" at ½.
+    sizes : sequence of int
+        Numbers n of pairs in a table.
+    repetitions : int
+        Number of tables of each size.
+    seed : int
+        The tables follow from it.
+
+    Returns
+    -------
+    list of dict
+        For each n the bias and the root mean square error, the latter's limit for large n,
+        and for both intervals the share that contains π₊ and the mean width.
+
+    Examples
+    --------
+    >>> (row,) = prior_rows(0.2, [300], repetitions=50)
+    >>> 0 < row["rmse"] < 0.1
+    True
+    """
+    return [_prior_row(prior, n, repetitions, seed) for n in sizes]
+
+
+def limiting_prior_error(prior: float, n: int) -> float:
+    """Root mean square error of the class prior for large n, in closed form.
+
+    With σ the standard deviation of s, mean(s) is off by σZ/√n, Z standard normal. Through
+    the square root that is σ/(2|π₊ − π₋|√n), and at ½, where only Z > 0 counts,
+    √(σ/√(8π)) n^−¼. Here σ² = 4(E[d²]² − E[d]⁴) with d = r − ½.
+
+    Examples
+    --------
+    >>> round(limiting_prior_error(0.2, 400) / limiting_prior_error(0.2, 1600), 6)
+    2.0
+    >>> round(limiting_prior_error(0.5, 100) / limiting_prior_error(0.5, 1600), 6)
+    2.0
+    """
+    u = np.linspace(-SEPARATION / 2 - 10, SEPARATION / 2 + 10, 4001)
+    density = prior * normal_shape(u - SEPARATION / 2) + (1 - prior) * normal_shape(
+        u + SEPARATION / 2
+    )
+    d = sigmoid(SEPARATION * u + logit(prior)) - 0.5
+    square = float(density @ d**2 / density.sum())
+    sigma = 2 * math.sqrt(square**2 - (prior - 0.5) ** 4)
+    if prior == 0.5:
+        return math.sqrt(sigma / math.sqrt(8 * math.pi * n))
+    return sigma / (2 * abs(2 * prior - 1) * math.sqrt(n))
+
+
+def draw_prior(rows: Sequence[Row]) -> Figure:
+    """Error and coverage side by side, with one legend.
+
+    Examples
+    --------
+    >>> len(draw_prior(prior_rows(0.2, [30, 100], repetitions=5)).axes)
+    2
+    """
+    figure, axes = row_of_panels((7.2, 3.1), (1, 1))
+    plot_prior_error(rows, axes[0]).set_title("error of the estimated class prior")
+    plot_prior_coverage(rows, axes[1]).set_title("intervals that contain it")
+    handles, names = axes[0].get_legend_handles_labels()
+    more, further = axes[1].get_legend_handles_labels()
+    figure.legend(
+        handles + more, names + further, loc="outside lower center", ncols=7, columnspacing=1.3
+    )
+    return figure
+
+
+def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
+    """Root mean square error of the class prior against n, with its limit as a line.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of `prior_rows`.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_prior_error([], Figure().subplots()).get_xlabel()
+    'pairs n'
+    """
+    for prior, line, color, marker in _by_prior(rows):
+        sizes = [row["n"] for row in line]
+        ax.plot(sizes, [row["rmse_limit"] for row in line], color=color, lw=0.9)
+        if prior in (rows[0]["prior"], 0.5):
+            place = line[len(line) // 2]
+            root, shift, side = (4, (8, 6), "left") if prior == 0.5 else (2, (8, -14), "right")
+            ax.annotate(rf"$\propto n^{{-1/{root}}}$", (place["n"], place["rmse_limit"]),
+                        xytext=shift, textcoords="offset points", color=color, ha=side)  # fmt: skip
+        errors = [row["rmse"] for row in line]
+        ax.plot(sizes, errors, marker, ms=4.5, color=color, mec="white", mew=0.5,
+                label=f"π₊ = {prior:g}")  # fmt: skip
+    ax.plot([], [], color=GREY, lw=0.9, label="limit, large n")
+    note = "exp(−n), as printed, would be\n$10^{-13}$ at n = 30: far below"
+    ax.text(0.03, 0.04, note, transform=ax.transAxes, fontsize=7, color=GREY)
+    ax.set(xscale="log", yscale="log", xlabel="pairs n", ylabel="root mean square error of π₊")
+    return ax
+
+
+def plot_prior_coverage(rows: Sequence[Row], ax: Axes) -> Axes:
+    """How often the two 95% intervals contain the class prior.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of `prior_rows`.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_prior_coverage([], Figure().subplots()).get_ylabel()
+    'coverage of the 95% interval'
+    """
+    ax.axhline(0.95, color="black", lw=0.8)
+    for place, (_, line, color, marker) in enumerate(_by_prior(rows)):
+        shifted = [row["n"] * 1.07 ** (place - 1.5) for row in line]  # or they would overlap
+        for interval, fill in (("normal", color), ("mcdiarmid", "white")):
+            coverage = np.array([row[f"coverage_{interval}"] for row in line])
+            spread = 1.96 * np.sqrt(coverage * (1 - coverage) / [r["repetitions"] for r in line])
+            ax.errorbar(shifted, coverage, spread, fmt=marker, ms=4, color=color, mfc=fill,
+                        lw=0.7, mew=0.9)  # fmt: skip
+    ax.plot([], [], "o", color=GREY, ms=4, label="normal")
+    ax.plot([], [], "o", color=GREY, mfc="white", ms=4, label="McDiarmid")
+    ax.set(
+        xscale="log", xlabel="pairs n", ylabel="coverage of the 95% interval", ylim=(0.89, 1.005)
+    )
+    return ax
+
+
+def _prior_row(prior: float, n: int, repetitions: int, seed: int) -> Row:
+    rng = stream(seed, "prior error", n, round(1e6 * prior))
+    majority: Literal["positive", "negative"] = "positive" if prior >= 0.5 else "negative"
+    errors, inside, widths = [], [], []
+    for _ in range(repetitions):
+        similarity = _soft_similarities(rng, prior, n)
+        estimates = [
+            estimate_prior(similarity, majority),
+            estimate_prior(similarity, majority, interval="mcdiarmid"),
+        ]
+        errors.append(estimates[0].value - prior)
+        inside.append([e.low <= prior <= e.high for e in estimates])
+        widths.append([e.high - e.low for e in estimates])
+    coverage, width = np.mean(inside, axis=0), np.mean(widths, axis=0)
+    row = {
+        "prior": prior,
+        "n": n,
+        "repetitions": repetitions,
+        "bias": np.mean(errors),
+        "rmse": math.sqrt(np.mean(np.square(errors))),
+        "rmse_limit": limiting_prior_error(prior, n),
+        "coverage_normal": coverage[0],
+        "coverage_mcdiarmid": coverage[1],
+        "width_normal": width[0],
+        "width_mcdiarmid": width[1],
+    }
+    return rounded(row)
+
+
+def _soft_similarities(rng: np.random.Generator, prior: float, n: int) -> Floats:
+    positive = rng.random((2, n)) < prior
+    u = rng.standard_normal((2, n)) + np.where(positive, SEPARATION / 2, -SEPARATION / 2)
+    r, r_prime = sigmoid(SEPARATION * u + logit(prior))
+    similarity: Floats = PairLabels.from_posteriors(r, r_prime).similarity
+    return similarity
+
+
+def _by_prior(rows: Sequence[Row]) -> list[tuple[float, list[Row], str, str]]:
+    priors = list(dict.fromkeys(row["prior"] for row in rows))
+    return [
+        (prior, [row for row in rows if row["prior"] == prior], *_PRIOR_STYLES[k % 4])
+        for k, prior in enumerate(priors)
+    ]

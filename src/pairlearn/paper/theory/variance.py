@@ -1,0 +1,391 @@
+"""Variance of the risk over the λ-estimators and the affine family, exact and simulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from pairlearn.data.sampling import stream
+from pairlearn.labels import PairLabels
+from pairlearn.losses import make_loss
+from pairlearn.paper.theory.rows import Floats, Row, rounded, row_of_panels
+from pairlearn.risks import (
+    ConfDiff,
+    NonNegative,
+    Sconf,
+    SconfConfDiff,
+    affine_table,
+    contract,
+    pair_moments,
+)
+from pairlearn.style import BLUE, ORANGE, YELLOW, method_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SAME, OPPOSITE = (1.0, 1.0), (1.0, -1.0)
+"""Slices of the affine family: ConfDiff to SconfConfDiff, and ConfDiff to Sconf."""
+
+
+@dataclass(frozen=True)
+class SmallWorld:
+    """A few instances with masses, posteriors and logits: moments of pairs are finite sums.
+
+    Examples
+    --------
+    >>> world = SmallWorld()
+    >>> round(world.prior, 9), len(world.pair_losses(affine_table(world.prior, 0.0, 0.0)))
+    (0.3, 25)
+    """
+
+    mass: tuple[float, ...] = (0.30, 0.25, 0.20, 0.15, 0.10)
+    posterior: tuple[float, ...] = (0.02, 0.12, 0.32, 0.70, 0.95)
+    logit: tuple[float, ...] = (-2.5, -1.5, 0.5, 1.0, 2.0)
+
+    @property
+    def prior(self) -> float:
+        """The class prior π₊."""
+        return float(np.dot(self.mass, self.posterior))
+
+    @property
+    def pair_mass(self) -> Floats:
+        """Probability of each ordered pair of instances."""
+        return np.outer(self.mass, self.mass).ravel()
+
+    def pair_losses(self, table: torch.Tensor) -> Floats:
+        """What each ordered pair adds to the risk with this table (k, 5, 3)."""
+        size = len(self.mass)
+        i, j = np.divmod(np.arange(size**2), size)
+        r, z = np.array(self.posterior), np.array(self.logit)
+        labels = PairLabels.from_posteriors(r[i], r[j])
+        columns = (z[i], z[j], labels.similarity, labels.difference)
+        # Each pair is a batch of its own.
+        logits, logits_prime, s, c = (torch.from_numpy(v).unsqueeze(-1) for v in columns)
+        moments = pair_moments(logits, logits_prime, s, c, make_loss("logistic"), same=False)
+        losses: Floats = contract(table, moments).sum(-1).numpy()
+        return losses
+
+    def variance(self, table: torch.Tensor) -> float:
+        """Exact variance of one pair's loss: n times that of the mean of n pairs."""
+        losses = self.pair_losses(table)
+        return float(self.pair_mass @ (losses - self.pair_mass @ losses) ** 2)
+
+    def optimal_betas(self, *directions: tuple[float, float]) -> tuple[float, float]:
+        """The least variance among (β₊, β₋) in the span of the directions, in closed form.
+
+        The pair's loss is L₀ + Σ βₖ Uₖ, and E[Uₖ] = 0 because E[T | x] = 0: T is a control
+        variate, with optimum β = −Cov(U)⁻¹ Cov(U, L₀).
+        """
+        start = self.pair_losses(affine_table(self.prior, 0.0, 0.0))
+        moves = np.stack(
+            [self.pair_losses(affine_table(self.prior, *way)) - start for way in directions]
+        )
+        weighted = moves * self.pair_mass
+        steps = np.linalg.solve(weighted @ moves.T, -weighted @ start)
+        plus, minus = steps @ np.array(directions)
+        return float(plus), float(minus)
+
+    def sampled_variances(
+        self, tables: Sequence[torch.Tensor], repetitions: int, rng: np.random.Generator
+    ) -> Floats:
+        """The variances again, from simulated means of 200 pairs that the tables share."""
+        n = 200
+        counts = rng.multinomial(n, self.pair_mass, size=repetitions) / n
+        losses = np.stack([self.pair_losses(table) for table in tables], axis=1)
+        variances: Floats = n * np.var(counts @ losses, axis=0, ddof=1)
+        return variances
+
+
+def lambda_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
+    """Variance of the λ-estimator, exact and simulated, for λ = 0, 0.05, …, 1.
+
+    Returns
+    -------
+    list of dict
+        lam, the exact variance of one pair's loss, the simulated one, its standard error.
+
+    Examples
+    --------
+    >>> rows = lambda_rows(repetitions=100)
+    >>> min(rows, key=lambda row: row["exact"])["lam"]
+    0.5
+    """
+    world = SmallWorld()
+    places = [{"lam": k / 20} for k in range(21)]
+    tables = [SconfConfDiff(world.prior, lam=place["lam"]).table for place in places]
+    return _variance_rows(world, places, tables, repetitions, stream(seed, "lambda"))
+
+
+def beta_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
+    """Variance along two slices of the affine family, exact and simulated.
+
+    Returns
+    -------
+    list of dict
+        direction ("same": β₊ = β₋ = β, "opposite": β₊ = −β₋ = β), beta, beta_plus,
+        beta_minus, the exact variance, the simulated one, its standard error.
+
+    Examples
+    --------
+    >>> {row["direction"] for row in beta_rows(repetitions=10)} == {"same", "opposite"}
+    True
+    """
+    world = SmallWorld()
+    places = [
+        {"direction": name, "beta": beta, "beta_plus": way[0] * beta, "beta_minus": way[1] * beta}
+        for name, way in (("same", SAME), ("opposite", OPPOSITE))
+        for beta in np.linspace(-3, 1.5, 46).round(6).tolist()
+    ]
+    tables = [affine_table(world.prior, p["beta_plus"], p["beta_minus"]) for p in places]
+    return _variance_rows(world, places, tables, repetitions, stream(seed, "beta"))
+
+
+def plane_rows() -> list[Row]:
+    """Exact variance over the plane of all members (β₊, β₋) of the affine family.
+
+    Examples
+    --------
+    >>> plane_rows()[0]["beta_plus"]
+    -3.0
+    """
+    world = SmallWorld()
+    return [
+        rounded({"beta_plus": plus, "beta_minus": minus, "exact": world.variance(table)})
+        for minus in np.linspace(-3, 3, 31).round(6).tolist()
+        for plus in np.linspace(-3, 1.5, 31).round(6).tolist()
+        for table in [affine_table(world.prior, plus, minus)]
+    ]
+
+
+def member_rows() -> list[Row]:
+    """The named members of the affine family and the optima, with their exact variances.
+
+    Returns
+    -------
+    list of dict
+        member, beta_plus, beta_minus, exact, and relative: exact over the optimum's.
+
+    Examples
+    --------
+    >>> [row["member"] for row in member_rows() if row["relative"] == 1.0]
+    ['optimum']
+    """
+    world = SmallWorld()
+    sconf = Sconf(world.prior).betas()
+    members = {
+        "confdiff": ConfDiff(world.prior).betas(),
+        "convex-0.5": (sconf[0] / 2, sconf[1] / 2),
+        "sconf": sconf,
+        "sconfconfdiff": SconfConfDiff(world.prior).betas(),
+        "nonnegative": NonNegative(world.prior).betas(),
+        "optimum-same": world.optimal_betas(SAME),
+        "optimum-opposite": world.optimal_betas(OPPOSITE),
+        "optimum": world.optimal_betas((1.0, 0.0), (0.0, 1.0)),
+    }
+    exact = {name: world.variance(affine_table(world.prior, *at)) for name, at in members.items()}
+    return [
+        rounded(
+            {
+                "member": name,
+                "beta_plus": plus,
+                "beta_minus": minus,
+                "exact": exact[name],
+                "relative": exact[name] / exact["optimum"],
+            }
+        )
+        for name, (plus, minus) in members.items()
+    ]
+
+
+def _variance_rows(
+    world: SmallWorld,
+    places: Sequence[Row],
+    tables: Sequence[torch.Tensor],
+    repetitions: int,
+    rng: np.random.Generator,
+) -> list[Row]:
+    sampled = world.sampled_variances(tables, repetitions, rng)
+    error = math.sqrt(2 / (repetitions - 1))  # of a variance of nearly normal means
+    return [
+        rounded({**p, "exact": world.variance(t), "simulated": v, "standard_error": v * error})
+        for p, t, v in zip(places, tables, sampled, strict=True)
+    ]
+
+
+_MEMBERS = {  # title, shift of the title in points, its alignment
+    "confdiff": ("ConfDiff", (6, 4), "left"),
+    "convex-0.5": ("Convex(½)", (6, 3), "left"),
+    "sconf": ("Sconf", (6, 3), "left"),
+    "sconfconfdiff": ("SconfConfDiff", (-7, -3), "right"),
+    "nonnegative": ("non-negative", (6, -9), "left"),
+    "optimum": ("optimum", (7, -2), "left"),
+}
+
+
+def draw_variance(tables: Mapping[str, Sequence[Row]]) -> Figure:
+    """The three panels of the variance.
+
+    Examples
+    --------
+    >>> names = ("variance-lambda", "variance-beta", "variance-plane", "variance-members")
+    >>> len(draw_variance({name: [] for name in names}).axes)
+    3
+    """
+    members = tables["variance-members"]
+    figure, axes = row_of_panels((8.6, 3.1), (0.8, 1, 1.05))
+    plot_lambda_variance(tables["variance-lambda"], axes[0]).set_title("least at λ = ½")
+    plot_beta_variance(tables["variance-beta"], members, axes[1]).set_title("two slices")
+    plot_beta_plane(tables["variance-plane"], members, axes[2]).set_title("the affine family")
+    for ax in axes[:2]:
+        ax.legend(loc="upper center", fontsize=7)
+    return figure
+
+
+def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
+    """Variance of the λ-estimator against λ, exact as a line and simulated as points.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of `lambda_rows`.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_lambda_variance([], Figure().subplots()).get_xlabel()
+    'λ'
+    """
+    ax.axvline(0.5, color="0.6", lw=0.8, ls=":")
+    _plot_variance(rows, "lam", ax, color=BLUE, marker="o", label="exact")
+    ax.plot([], [], "o", ms=3, color=BLUE, mfc="white", label="simulated, ± 95%")
+    if rows:
+        least = min(rows, key=lambda row: float(row["exact"]))
+        _mark(ax, (least["lam"], least["exact"]), "optimum")
+    ax.set(xlabel="λ", ylabel="n × variance of the risk")
+    return ax
+
+
+def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
+    """Variance along two slices of the affine family, with the closed-form optima as stars.
+
+    Parameters
+    ----------
+    rows, members : sequence of dict
+        Of `beta_rows` and `member_rows`.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_beta_variance([], [], Figure().subplots()).get_xlabel()
+    'β'
+    """
+    for direction, color, marker, title in (
+        ("same", BLUE, "o", "β₊ = β₋ = β"),
+        ("opposite", ORANGE, "s", "β₊ = −β₋ = β"),
+    ):
+        line = [row for row in rows if row["direction"] == direction]
+        _plot_variance(line, "beta", ax, color=color, marker=marker, label=title)
+    near = {
+        "confdiff": ((7, -2), "left"),
+        "sconf": ((8, 2), "left"),
+        "sconfconfdiff": ((-8, -4), "right"),
+    }
+    for member in members:
+        name, beta, exact = member["member"], member["beta_plus"], member["exact"]
+        if name in ("optimum-same", "optimum-opposite"):
+            _mark(ax, (beta, exact), "optimum")
+        elif name in near:
+            (title, _, _), (shift, side) = _MEMBERS[name], near[name]
+            _mark(ax, (beta, exact), name)
+            ax.annotate(title, (beta, exact), xytext=shift, textcoords="offset points", ha=side,
+                        fontsize=7)  # fmt: skip
+    ax.set(xlabel="β", ylabel="n × variance of the risk", yscale="log")
+    return ax
+
+
+def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
+    """Variance of every member of the affine family, over the optimum's, with the named ones.
+
+    Parameters
+    ----------
+    rows, members : sequence of dict
+        Of `plane_rows` and `member_rows`.
+    ax : matplotlib Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> plot_beta_plane([], [], Figure().subplots()).get_xlabel()
+    'β₊'
+    """
+    ax.set(xlabel="β₊", ylabel="β₋")
+    if not rows:
+        return ax
+    least = min(member["exact"] for member in members)
+    plus, minus = (sorted({row[name] for row in rows}) for name in ("beta_plus", "beta_minus"))
+    values = {(row["beta_plus"], row["beta_minus"]): row["exact"] / least for row in rows}
+    grid = np.array([[values[p, m] for p in plus] for m in minus])
+    levels = [1.1, 1.5, 2, 3, 5, 10, 20, 40]
+    depth = np.log(grid)
+    ax.contourf(plus, minus, depth, 48, cmap="Blues", vmax=2 * depth.max())
+    lines = ax.contour(plus, minus, grid, levels, colors="0.35", linewidths=0.7)
+    ax.clabel(lines, levels[1:], fmt="%g×", fontsize=6)
+    ends = np.array([min(plus), max(plus)])
+    ax.plot(ends, ends, color=BLUE, lw=1, ls="--")
+    ax.plot(ends, -ends, color=ORANGE, lw=1, ls="--")
+    for member in members:
+        if member["member"] in _MEMBERS:
+            title, shift, side = _MEMBERS[member["member"]]
+            at = member["beta_plus"], member["beta_minus"]
+            _mark(ax, at, member["member"])
+            box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.6}
+            ax.annotate(title, at, xytext=shift, textcoords="offset points", ha=side, fontsize=7,
+                        bbox=box, zorder=4)  # fmt: skip
+    ax.set(xlim=(min(plus), max(plus)), ylim=(min(minus), max(minus)))
+    return ax
+
+
+def _mark(ax: Axes, at: tuple[float, float], member: str) -> None:
+    """A member of the family in the method's colour, or the star of an optimum."""
+    if member == "optimum":
+        ax.plot(*at, "*", ms=11, color=YELLOW, mec="black", zorder=5)
+    else:
+        style = method_style(f"{member}-abs")  # a full marker shows best on contours
+        ax.plot(*at, style.marker, ms=6, color=style.color, mec="white", mew=0.7, zorder=5)
+
+
+def _plot_variance(
+    rows: Sequence[Row], x: str, ax: Axes, *, color: str, marker: str, label: str
+) -> None:
+    at = [row[x] for row in rows]
+    ax.plot(at, [row["exact"] for row in rows], color=color, lw=1.3, label=label)
+    some = rows[:: max(1, len(rows) // 15)]
+    spread = [1.96 * row["standard_error"] for row in some]
+    ax.errorbar([row[x] for row in some], [row["simulated"] for row in some], spread, fmt=marker,
+                ms=3, lw=0.8, color=color, mfc="white")  # fmt: skip
