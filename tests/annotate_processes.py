@@ -91,9 +91,11 @@ def free_port() -> int:
 class Place:
     """A project, its tokens, and room for what commands say."""
 
-    def __init__(self, folder: Path, names: tuple[str, ...], pairs: int) -> None:
+    def __init__(self, folder: Path, names: tuple[str, ...], pairs: int, overlap: int = 1) -> None:
         self.root, self.folder, self.port = folder, folder / "p", free_port()
-        self.project, self.tokens, _ = make_project(self.folder, pairs=pairs, names=names)
+        self.project, self.tokens, _ = make_project(
+            self.folder, pairs=pairs, names=names, overlap=overlap
+        )
         self.url = f"http://127.0.0.1:{self.port}"
         self.connections: list[http.client.HTTPConnection] = []
 

@@ -131,7 +131,7 @@ class Load:
 def under_load(folder: Path, people: int, answers: int, commands: int) -> None:
     """Answers under load are all there, once, and in every backup that began after them."""
     names = tuple(f"a{number}" for number in range(people))
-    place = Place(folder, (*names, "spare"), pairs=1700)
+    place = Place(folder, (*names, "spare"), pairs=1700, overlap=5)
     (folder / "judged.csv").write_text("left,right,similarity\nM-001,M-002,0.25\n")
     load = Load(place, names, answers, commands)
     with place.served() as server:
