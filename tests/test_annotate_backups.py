@@ -6,6 +6,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -145,3 +147,36 @@ def test_a_file_of_two_moments_is_told_from_a_whole_one(tmp_path: Path) -> None:
         connection.execute("DELETE FROM answer WHERE id = 3")
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert find_damage(connection) == "6 answers were stored, 5 are there"
+
+
+WATCHED = """
+import sys
+from pathlib import Path
+
+opened = []
+sys.addaudithook(
+    lambda event, given: opened.append(given[0])
+    if event == "open" and str(given[0]).endswith((".sqlite", "-wal", "-shm")) else None
+)
+from typer.testing import CliRunner
+from pairlearn.annotate import Project, Store
+from pairlearn.annotate.models.cache import AnswerCache
+from pairlearn.cli.annotate import app
+
+folder = Path(sys.argv[1])
+with Store.open(Project.load(folder)), AnswerCache(folder / "model-answers.sqlite"):
+    AnswerCache(folder / "model-answers.sqlite").close()
+    for command in (["status"], ["link", "bob"], ["backup"], ["export", folder / "out.csv"]):
+        done = CliRunner().invoke(app, [command[0], str(folder), *map(str, command[1:])])
+        assert done.exit_code == 0, done.output
+print([path for path in opened if Path(path).parent == folder])
+"""
+
+
+def test_only_sqlite_opens_its_files(tmp_path: Path) -> None:
+    """Closing a descriptor of ours would drop the locks of all connections of the process."""
+    project = answered(tmp_path / "p")
+    found = subprocess.run(
+        [sys.executable, "-c", WATCHED, project.folder], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "[]\n"
