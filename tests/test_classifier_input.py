@@ -78,7 +78,7 @@ def test_sparse_pairs_and_models_of_no_kind():
         fit(pairs=Sparse())
     with pytest.raises(TypeError, match=r"model must be one of mlp, .* got int"):
         fit(model=3)
-    with pytest.raises(TypeError, match="risk must be a name such as 'likelihood'; got 3"):
+    with pytest.raises(TypeError, match=r"risk must be a name .*, or a Risk; got 3"):
         fit(risk=3)
 
 

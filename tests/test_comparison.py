@@ -11,23 +11,22 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from pairlearn import PairClassifier, PairLabels, make_risk
+from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import add_noise
 from pairlearn.comparison import Decide, compare, default_methods
 from pairlearn.comparison import study as study_module
 from pairlearn.comparison.training import train_apart, train_together
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PriorMismatchWarning
-from pairlearn.estimators.rows import judged_rows
-from pairlearn.estimators.scaling import feature_scale, standardised
-from pairlearn.estimators.table import Judgements, read_table
-from pairlearn.estimators.trainer import Recipe, module_logits, train
+from pairlearn.estimators.table import read_table
+from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable
 
 QUICK: dict[str, Any] = {
     "model": "linear",
-    "epochs": 12,
+    "epochs": 30,
     "batch_size": 64,
     "learning_rate": 0.03,
     "device": "cpu",
@@ -43,8 +42,8 @@ def table(n: int = 200, **options: Any) -> tuple[NDArray[Any], NDArray[Any], Pai
 
 def judgements(n: int, weight: NDArray[Any] | None = None) -> tuple[NDArray[Any], Judgements]:
     x, pairs, labels = table(n)
-    read = read_table(pairs, labels, weight, None, None, x, 0)
-    return read.features, read.judgements
+    read = read_table(pairs, labels, weight, None, None, x)
+    return read.features, read.judged
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -59,40 +58,34 @@ def test_methods_train_together_as_they_train_alone(model: str, weighted: bool) 
     ticks: list[None] = []
     together = train_together(features, said, names, 0.3, classifier, 7, lambda: ticks.append(None))
     assert len(ticks) == 4
-    counts = np.bincount(said.ends.ravel(), np.repeat(said.weight, 2), len(features))
-    mean, scale = feature_scale(features, counts)
-    prepared = standardised(features, mean, scale)
-    rows = judged_rows(said.ends, said.similarity, said.difference, said.preference, said.weight)
-    recipe = Recipe(
-        epochs=4, batch_size=32, learning_rate=1e-3, weight_decay=1e-5, patience=1,
-        device="cpu", precision="float64", seed=7,
-    )  # fmt: skip
     for name, decide in zip(names, together, strict=True):
-        alone = train(prepared, rows, make_risk(name, prior=0.3), model, recipe).module
-        z = module_logits(alone, prepared)
+        alone = clone(classifier).set_params(risk=name, prior=0.3, random_state=7)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PriorMismatchWarning)
+            z = alone.fit(features, said).decision_function(features)
         assert decide(features) == pytest.approx(z, abs=1e-5 * np.abs(z).max())
 
 
-def test_methods_that_train_apart_are_those_of_pair_classifier() -> None:
+def test_methods_of_a_mixed_table_are_those_of_pair_classifier() -> None:
     made = simulate("gaussians", pairs=80, missing=0.4, preference=0.2, repeated=0.2, annotators=2)
     read = read_table(
         made.pairs.ids(), made.pairs.to_array(), None, made.pairs.preference, None,
-        made.items.features, 0,
+        made.items.features,
     )  # fmt: skip
     classifier = PairClassifier(model="linear", epochs=3, device="cpu")
     names = ["likelihood-relu", "sconfconfdiff-abs"]
-    parts = train_apart(read.features, read.judgements, names, 0.3, classifier, 5, lambda: None)
-    for name, decide in zip(names, parts, strict=True):
-        alone = PairClassifier(
-            name, prior=0.3, model="linear", epochs=3, device="cpu", random_state=5,
-            preprocessor=read.features,
-        )  # fmt: skip
-        said = read.judgements
-        told = np.stack([said.similarity, said.difference], 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PriorMismatchWarning)  # three epochs learn no prior
-            alone.fit(said.ends, told, preference=said.preference)
-        assert decide(read.features) == pytest.approx(alone.decision_function(read.features))
+    for train in (train_apart, train_together):
+        parts = train(read.features, read.judged, names, 0.3, classifier, 5, lambda: None)
+        for name, decide in zip(names, parts, strict=True):
+            alone = PairClassifier(
+                risk=name, prior=0.3, model="linear", epochs=3, device="cpu", random_state=5,
+                preprocessor=made.items.features,
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PriorMismatchWarning)  # three epochs learn none
+                alone.fit(made.pairs.ids(), made.pairs.to_array(), preference=made.pairs.preference)
+            z = alone.decision_function(read.features)
+            assert decide(read.features) == pytest.approx(z, abs=1e-4)
 
 
 def test_intervals_hold_the_true_accuracies_of_the_models_and_the_order_is_right() -> None:

@@ -22,18 +22,23 @@ from sklearn.svm import LinearSVC
 from pairlearn import PairLabels
 from pairlearn.annotators import add_noise
 from pairlearn.estimators.completion import complete_and_fit
-from pairlearn.estimators.completion_targets import Judgements
+from pairlearn.estimators.targets import Targets, read_rows
 
 NAN = float("nan")
 inner = st.floats(0.01, 0.99)
 ONE = np.array([[0, 1]])
 
 
-def judged(s: float = NAN, c: float = NAN, preference: float = 0) -> Judgements:
-    return Judgements.checked(ONE, [s], [c], [preference], None, 2)
+def table(pairs: Any, s: Any, c: Any, preference: Any, weight: Any, items: int) -> Targets:
+    x = np.zeros((items, 1))
+    return Targets(read_rows(x, pairs, s, c, preference, weight, None, 1.0)[1])
 
 
-def targets(judgements: Judgements, p: float, p_prime: float) -> NDArray[np.float64]:
+def judged(s: float = NAN, c: float = NAN, preference: float = 0) -> Targets:
+    return table(ONE, [s], [c], [preference], None, 2)
+
+
+def targets(judgements: Targets, p: float, p_prime: float) -> NDArray[np.float64]:
     weights, _ = judgements.complete(np.array([p, p_prime]))
     assert weights.sum(0) == pytest.approx([1, 1])
     return weights[0]
@@ -118,7 +123,7 @@ def test_risks_by_hand() -> None:
 
 def test_every_row_counts_and_ends_of_one_item_add_up() -> None:
     pairs = [[0, 1], [0, 1], [2, 0]]
-    judgements = Judgements.checked(pairs, [1, 0, 0], [0, 1, -1], None, [1, 1, 4], 3)
+    judgements = table(pairs, [1, 0, 0], [0, 1, -1], None, [1, 1, 4], 3)
     (positive, negative), values = judgements.complete(np.full(3, 0.5))
     # Weights ½, ½, 2. Rows: same (½, ½); right positive (0, 1); left positive (1, 0).
     assert positive == pytest.approx([0.25, 0.75, 2])

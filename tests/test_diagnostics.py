@@ -17,7 +17,7 @@ from pairlearn import PairLabels
 from pairlearn.annotators import add_noise
 from pairlearn.diagnostics import CheckReport, Finding, check, plot_plane
 from pairlearn.diagnostics.columns import Columns
-from pairlearn.diagnostics.graph import components
+from pairlearn.estimators.splits import components
 from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable
 

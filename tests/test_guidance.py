@@ -7,21 +7,18 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from pairlearn import PairLabels
+from pairlearn import Judgements, PairLabels
 from pairlearn.data.sampling import sample_pairs
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier, classifier
 from pairlearn.estimators.guidance import guiding_prior, larger_class
-from pairlearn.estimators.objective import PairObjective
-from pairlearn.estimators.rows import Rows, judged_rows
 from pairlearn.risks import PairLikelihood
+from pairlearn.training import Group, Member, Objective
 from pairlearn.training.ranks import ALONE
 
 
-def rows_of(r: np.ndarray, ends: np.ndarray) -> Rows:
-    labels = PairLabels.from_posteriors(*r[ends].T)
-    nothing = np.full(len(ends), np.nan)
-    return judged_rows(ends, labels.similarity, labels.difference, nothing, np.ones(len(ends)))
+def rows_of(r: np.ndarray, ends: np.ndarray) -> Judgements:
+    return Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
 
 
 @pytest.mark.parametrize("prior", [0.1, 0.3, 0.7, 0.9])
@@ -70,22 +67,26 @@ def test_the_wrong_side_is_hardly_ever_named(prior: float) -> None:
 def test_guidance_is_a_divergence_that_fades_and_is_no_part_of_the_objective() -> None:
     told = simulate(pairs=50, prior=0.2, seed=0)
     rows = rows_of(told.posterior, told.pairs.positions(told.items))
-    plain = PairObjective(PairLikelihood(), rows, dtype=torch.float64)
-    guided = PairObjective(PairLikelihood(), rows, guiding_prior=0.2, dtype=torch.float64)
+    plain, guided = (
+        Objective(
+            [Group(rows.ends, [Member(PairLikelihood(), rows.values, guiding_prior=prior)])],
+            dtype=torch.float64,
+        )
+        for prior in (None, 0.2)
+    )
     z = torch.linspace(-2, 1, 50, dtype=torch.float64)
-    arguments = (z, z, *(torch.from_numpy(column) for column in (rows.u, rows.v)))
+    arguments = [c.expand(1, 1, -1) for c in (z, z, *torch.from_numpy(rows.values).T)]
     share = torch.full_like(z, 1 / 50)
-    columns = [torch.as_tensor(column) for column in plain.columns]
 
-    def value(objective: PairObjective) -> float:
-        return float(objective(*arguments, share, *columns, total=ALONE.sum))
+    def value(objective: Objective) -> float:
+        return float(objective(*arguments, share, total=ALONE.sum))
 
     mean = float(torch.sigmoid(z).mean())
     divergence = 0.2 * np.log(0.2 / mean) + 0.8 * np.log(0.8 / (1 - mean))
     for weight in (1.0, 0.25, 0.0):
         guided.guidance.fill_(weight)
         assert value(guided) == pytest.approx(value(plain) + weight * divergence, abs=1e-12)
-        assert guided.of(rows, z, z) == pytest.approx(plain.of(rows, z, z), abs=1e-12)
+        assert torch.equal(guided.of(rows, z[None], z[None]), plain.of(rows, z[None], z[None]))
         assert float(guided.guidance) == weight
 
 

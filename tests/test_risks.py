@@ -29,7 +29,7 @@ from pairlearn import (
     make_risk,
 )
 from pairlearn.losses import LOSSES, make_loss
-from pairlearn.risks import RISKS, Risk, contract, correct, pair_moments
+from pairlearn.risks import RISKS, TERMS, Risk, contract, correct, pair_moments
 
 AFFINE = ["sconf", "confdiff", "convex-0.3", "convex-1", "sconfconfdiff", "sconfconfdiff-0.2"]
 AFFINE += ["nonnegative"]
@@ -325,7 +325,7 @@ def test_a_fleet_of_risks_is_one_contraction() -> None:
     risks = [make_risk(f"{name}-abs", prior=0.3) for name in EVERY[:-1]]
     z, z_prime = torch.randn(2, len(risks), 20, generator=g)
     s, c = torch.rand(2, 20, generator=g)
-    tables = torch.zeros(len(risks), 6, 5, 3)
+    tables = torch.zeros(len(risks), 6, len(TERMS), 3)
     for row, risk in enumerate(risks):
         tables[row, : len(risk.table)] = risk.table
     moments = pair_moments(z, z_prime, s.expand_as(z), c.expand_as(z), make_loss("logistic"))

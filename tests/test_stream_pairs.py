@@ -16,9 +16,10 @@ from pair_files import made, write_groups
 from pairlearn import make_risk
 from pairlearn.estimators.pair_stream import PairFile, ParquetPairStream, read_ahead
 from pairlearn.estimators.rewriting import rewrite_pairs
-from pairlearn.estimators.split import Split, held_items
+from pairlearn.estimators.splits import Split, held_items
 from pairlearn.estimators.stream_items import ItemIndex, mapped_features, open_items
-from pairlearn.estimators.survey import joined, survey_pairs
+from pairlearn.estimators.survey import survey_pairs
+from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
 from pairlearn.tables import TableError, read_pairs
 from pairlearn.tables.parquet_source import ParquetSource
@@ -55,8 +56,7 @@ def expected_rows(path: Path, kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
             kind = "difference" if np.isnan(s) else "similarity" if np.isnan(c) else "both"
             rows.append((left, right, kind, np.nan_to_num(s), np.nan_to_num(c), w))
         if table.preference[i]:
-            ends = (left, right) if table.preference[i] > 0 else (right, left)
-            rows.append((*ends, "preference", 0.0, 0.0, w))
+            rows.append((left, right, "preference", float(table.preference[i]), 0.0, w))
     mean = sum(row[-1] for row in rows) / len(rows)
     return [
         (*row[:2], *row[3:5], *(row[5] / mean if row[2] == kind else 0.0 for kind in kinds))
@@ -207,17 +207,20 @@ def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
     survey, table = survey_pairs(file), read_pairs(file.path)
     s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
     assert table.weight is not None and table.preference is not None
+    preferred = table.preference != 0
+    statements = (s | c).astype(int) + preferred
     counts = {
         "both": (s & c).sum(),
-        "similarity_only": (s & ~c).sum(),
-        "difference_only": (c & ~s).sum(),
-        "preference_only": (~s & ~c).sum(),
+        "similarity": (s & ~c).sum(),
+        "difference": (c & ~s).sum(),
+        "preference": preferred.sum(),
         "self_pairs": 0,
-        "training": 60,
+        "training": statements.sum(),
     }
     assert survey.counts == counts
-    assert survey.training == (s | c).sum() + (table.preference != 0).sum()
-    weight = [float(table.weight[(table.ids() == item).any(1)].sum()) for item in range(25)]
+    assert survey.training == statements.sum()
+    said = table.weight * statements
+    weight = [float(said[(table.ids() == item).any(1)].sum()) for item in range(25)]
     np.testing.assert_allclose(survey.instance_weight, weight)
     np.testing.assert_array_equal(survey.judged, np.isin(np.arange(25), table.ids()))
     both = np.isfinite(table.similarity)
@@ -229,14 +232,15 @@ def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
 
 def test_a_small_table_is_its_own_sample(tmp_path: Path) -> None:
     file = made(tmp_path)
-    said, table = joined(survey_pairs(file).sampled), read_pairs(file.path)
-    np.testing.assert_array_equal(said.ends, table.ids())
-    np.testing.assert_array_equal(said.similarity, table.similarity)
+    said, table = Judgements.concatenate(survey_pairs(file).sampled), read_pairs(file.path)
+    judged = said[said.has("similarity") | said.has("difference")]
+    np.testing.assert_array_equal(judged.ends, table.ids()[table.judged])
+    np.testing.assert_array_equal(judged.labels().similarity, table.similarity[table.judged])
 
 
 def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
     survey = survey_pairs(made(tmp_path, pairs=4000, items=3000, rows=500), sample=400, seed=3)
-    ends = joined(survey.sampled).ends.tolist()
+    ends = Judgements.concatenate(survey.sampled).ends.tolist()
     assert 320 < len(ends) < 480  # four standard deviations
     row = {tuple(pair): i for i, pair in enumerate(read_pairs(survey.file.path).ids().tolist())}
     mean = np.mean([row[tuple(pair)] for pair in ends])
@@ -250,11 +254,13 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     held = held_items(40, 400, 0.2, 1000, seed=1)
     split = Split(held, validation=0.3, seed=2)
     survey = survey_pairs(file, split)
-    ends = read_pairs(file.path).ids().astype(int)
-    inside = held[ends].sum(1)
-    assert [len(joined(survey.held).ends), survey.counts["training"]][0] == (inside == 2).sum()
-    stopping = joined(survey.validating).ends
-    assert len(stopping) + survey.counts["training"] == (inside == 0).sum()
+    table = read_pairs(file.path)
+    assert table.preference is not None
+    inside = held[table.ids().astype(int)].sum(1)
+    statements = table.judged.astype(int) + (table.preference != 0)
+    assert len(Judgements.concatenate(survey.held)) == statements[inside == 2].sum()
+    stopping = Judgements.concatenate(survey.validating).ends
+    assert len(stopping) + survey.counts["training"] == statements[inside == 0].sum()
     trained = rows_of(ParquetPairStream(survey, 8, 0, block_pairs=64).blocks(0, 0))
     seen = {tuple(sorted(map(int, row[:2]))) for row in trained}
     assert not seen & {tuple(sorted(pair)) for pair in stopping.tolist()}
@@ -265,18 +271,16 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
 
 
 def test_about_the_share_asked_for_is_held_out() -> None:
-    from pairlearn.estimators.table import Judgements
-
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 1000, (40_000, 2))
-    said = Judgements(ends, *np.zeros((3, 40_000)), np.ones(40_000))
+    said = Judgements.from_pairs(ends, np.zeros((40_000, 2)))
     drawn = Split(validation=0.1, seed=5).validating(said)
     assert drawn is not None
     assert abs(len(drawn.ends) / 40_000 - 0.1) < 0.006  # four standard errors
     other = Split(validation=0.1, seed=6).validating(said)
     assert other is not None
     assert len(set(map(tuple, drawn.ends)) & set(map(tuple, other.ends))) < 0.02 * 40_000
-    turned = Judgements(ends[:, ::-1], *np.zeros((3, 40_000)), np.ones(40_000))
+    turned = Judgements.from_pairs(ends[:, ::-1], np.zeros((40_000, 2)))
     again = Split(validation=0.1, seed=5).validating(turned)
     assert again is not None
     np.testing.assert_array_equal(again.ends[:, ::-1], drawn.ends)
@@ -392,11 +396,11 @@ def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x)
     items = open_items(tmp_path / "x.npy")
     stream = stream_of(made(tmp_path))
-    objective = type("Objective", (), {"columns": [0] * len(stream.survey.kinds)})()
     with mapped_features(items.features, x.mean(0), x.std(0), tmp_path) as features:
         assert isinstance(features, np.memmap)
         np.testing.assert_allclose(features, (x - x.mean(0)) / x.std(0), rtol=1e-6, atol=1e-7)
-        group = Group(stream, [Member(make_risk("likelihood-abs"), None)])
-        fleet = Fleet(features, [group], "linear", batch_size=4, device="cpu", objective=objective)
+        member = Member(make_risk("likelihood-abs"), None)
+        group = Group(stream, [member], kinds=stream.survey.kinds)
+        fleet = Fleet(features, [group], "linear", batch_size=4, device="cpu")
         assert fleet.features.data_ptr() == features.ctypes.data
     assert {path.name for path in tmp_path.iterdir()} == {"x.npy", "items.npy", "pairs.parquet"}

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from pairlearn import make_risk
-from pairlearn.losses import make_loss
 from pairlearn.models import MLP
+from pairlearn.training import Group, Member, Objective
 from pairlearn.training.adam import FleetAdam
-from pairlearn.training.network import Lone, StackedMLP
+from pairlearn.training.network import StackedMLP
 from pairlearn.training.step import Step
 from test_training_step import DIM, PAIRS, draw, flat, quick
 
@@ -119,13 +119,12 @@ def test_padded_units_stay_zero_and_change_nothing(norm):
     u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in told.to_array().T)
     models = [[MLP(DIM, (5, 18), norm=norm) for _ in range(2)]]
     risks = make_risk("likelihood-abs"), make_risk("likelihood-none")
-    tables = torch.stack([risk.table for risk in risks])[None].float()
-    slopes = torch.tensor([[[1.0], [-1.0]]])
+    members = [Member(risk, told.to_array()) for risk in risks]
     rates, decays = torch.full((1, 2), 1e-2), torch.full((1, 2), 1e-3)
     batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
     stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]
     for stack in stacks:
-        step = Step(stack, rates, decays, tables, slopes, make_loss("logistic"))
+        step = Step(stack, rates, decays, Objective([Group(ends, members)]))
         for _ in range(30):
             step(batch, u, v, torch.ones(PAIRS))
     plain, padded = stacks
@@ -153,13 +152,3 @@ def test_rows_of_weight_zero_count_for_nothing():
     torch.testing.assert_close(full[..., :9], short, rtol=0, atol=1e-12)
     for ours, theirs in zip(statistics, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-
-
-def test_lone_does_not_touch_its_module_until_told():
-    model = MLP(DIM, (4,))
-    lone = Lone(model).train()
-    logits, statistics = lone.run(dict(lone.named_parameters()), torch.randn(1, 6, DIM))
-    assert logits.shape == (1, 1, 6)
-    assert int(model.norms[0].num_batches_tracked) == 0
-    lone.absorb(statistics)
-    assert int(model.norms[0].num_batches_tracked) == 1

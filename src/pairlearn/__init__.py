@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
+    from pairlearn.judgements import Judgements
     from pairlearn.labels import PairLabels
     from pairlearn.prior import PriorEstimate, estimate_prior
     from pairlearn.risks import (
@@ -30,6 +31,7 @@ __all__ = [
     "AccuracyEstimate",
     "ConfDiff",
     "Convex",
+    "Judgements",
     "Mixed",
     "NonNegative",
     "PairClassifier",
@@ -45,7 +47,7 @@ __all__ = [
     "make_risk",
 ]
 
-_HOMES = ("labels", "prior", "risks", "evaluation", "estimators")
+_HOMES = ("labels", "prior", "risks", "judgements", "evaluation", "estimators")
 """Modules that the names above come from; the first ones take the least time to import."""
 
 

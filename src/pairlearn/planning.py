@@ -31,9 +31,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import permutation, stream
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.labels import PairLabels
+from pairlearn.randomness import permutation, stream
 
 __all__ = [
     "Errors",

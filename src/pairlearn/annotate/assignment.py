@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import permutation, stream
+from pairlearn.randomness import permutation, stream
 
 __all__ = ["assign", "random_pairs"]
 

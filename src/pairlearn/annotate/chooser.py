@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotate.choosing import choose_pairs
-from pairlearn.data.sampling import stream
+from pairlearn.randomness import stream
 
 if TYPE_CHECKING:
     from pairlearn.annotate.records import StoredAnswer

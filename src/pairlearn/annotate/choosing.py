@@ -34,8 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import permutation
 from pairlearn.labels import PairLabels
+from pairlearn.randomness import permutation
 
 __all__ = [
     "RANDOM_SAMPLING_IS_GONE",

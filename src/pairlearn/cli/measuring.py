@@ -164,13 +164,13 @@ def measure_model(
     stream: bool = False,
 ) -> Report:
     """Measure a model on the judged pairs of a file, or of a file that stays where it is."""
-    sampled_from = None
+    sampled_from, ignored = None, 0
     if stream:
         from pairlearn.cli.streaming import sample_pairs_of
 
         found = sample_pairs_of(items, ids, pairs, noisy=noisy)
-        known, table = found.items, found.table
-        sampled_from = found.rows if found.rows > len(table) else None
+        known, table, ignored = found.items, found.table, found.ignored
+        sampled_from = found.rows if found.rows - ignored > len(table) else None
     else:
         known, table = read_items(items, ids), read_pairs(pairs, noisy=noisy)
     rows = table.judged
@@ -209,7 +209,7 @@ def measure_model(
         curve,
         mended,
         unmended,
-        int((~rows).sum()),
+        ignored + int((~rows).sum()),
         tuple(warned),
         sampled_from,
     )

@@ -13,23 +13,26 @@ from pairlearn.cli.training import (
     Measured,
     Unmeasured,
     accuracy_on,
+    by_kind,
     diagnose,
     told_as_options,
     watching,
 )
 from pairlearn.diagnostics import check
 from pairlearn.estimators.pair_stream import PairFile
-from pairlearn.estimators.split import held_items
+from pairlearn.estimators.splits import held_items
 from pairlearn.estimators.stream_fit import fit_survey, survey_for
 from pairlearn.estimators.stream_items import open_items
-from pairlearn.estimators.survey import NothingLeftError, Survey, joined, survey_pairs, table_of
+from pairlearn.estimators.survey import NothingLeftError, Survey, survey_pairs
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import columns as kind_columns
 from pairlearn.progress import bar
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.progress import Progress
+    from pairlearn.progress import Progress
 
 __all__ = [
     "Sampled",
@@ -101,7 +104,7 @@ def open_streamed(
         raise ValueError(
             f"{pairs} cannot be used as it is: {selves:,} rows pair an item with itself; drop them"
         )
-    sample = table_of(joined(survey.sampled))
+    sample = _table_of(survey.sampled)
     report = check(sample, prior=prior, majority=majority)
     if len(sample) < file.rows:  # rows of the sample are not those of the file
         bare = [replace(found, rows=(), ids=()) for found in report.findings]
@@ -142,18 +145,17 @@ def measure_streamed(
 ) -> Measured | Unmeasured:
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
     file, whole = inputs.survey.file, inputs.survey
-    held = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
+    apart = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
     with bar("looking through", file.rows, unit="rows", shown=inputs.shown) as tick:
         try:
-            survey = survey_for(classifier, file, held, tick)
+            survey = survey_for(classifier, file, apart, tick)
         except NothingLeftError:
             return Unmeasured(TOO_FEW)
     if not survey.held or survey.kinds != whole.kinds:
         return Unmeasured(TOO_FEW)
-    said = joined(survey.held)
-    table = table_of(said)
-    judged = table.judged
-    if judged.sum() < 2:
+    said = Judgements.concatenate(survey.held)
+    held = said[said.has("similarity") | said.has("difference")]
+    if len(held) < 2:
         return Unmeasured(TOO_FEW)
     with told_as_options():
         z = fit_survey(
@@ -163,16 +165,15 @@ def measure_streamed(
             checkpoint=checkpoint,
             scratch=inputs.scratch,
         )
-    accuracy = accuracy_on(table[judged], said.ends[judged], z, prior)
+    accuracy = accuracy_on(held, z, prior)
     if isinstance(accuracy, Unmeasured):
         return accuracy
-    stopping = sum(len(part.ends) for part in survey.validating)
-    training = survey.counts["training"] + stopping
+    training = survey.counts["training"] + sum(len(part) for part in survey.validating)
     return Measured(
         accuracy,
         training,
-        int(judged.sum()),
-        dropped=file.rows - training - len(said.ends),
+        len(held),
+        dropped=sum(whole.counts[name] for name in whole.kinds) - training - len(said),
         capped=fraction * file.rows > MEASURED_PAIRS,
     )
 
@@ -180,31 +181,53 @@ def measure_streamed(
 def count_streamed(inputs: StreamInputs) -> dict[str, int]:
     """Rows by what they say, and items that were judged."""
     survey = inputs.survey
-    names = ("both", "similarity_only", "difference_only", "preference_only")
     return {
         "judgements": survey.file.rows,
         "features": len(survey.file.items.names),
         "items": int(survey.judged.sum()),
-        **{name: survey.counts[name] for name in names},
+        **by_kind(survey.counts, survey.file.rows),
         "labelled": 0,
     }
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Items, some of the pairs of a file, and how many it has."""
+    """Items, some of the judged pairs of a file, how many rows it has, and how many have none."""
 
     items: ItemTable
     table: PairTable
     rows: int
+    ignored: int
 
 
 def sample_pairs_of(items: Path, ids: Path | None, pairs: Path, *, noisy: bool) -> Sampled:
     """Look through a file of pairs and keep a random sample, or all if they are not many."""
     known = open_items(items, ids)
     file = PairFile(pairs, known, noisy=noisy)
-    table = table_of(joined(survey_pairs(file, sample=EVALUATED_PAIRS).sampled))
+    survey = survey_pairs(file, sample=EVALUATED_PAIRS)
+    table = _table_of(survey.sampled)
+    table = table[table.judged]
     names = known.index.ids
     of = np.arange(names) if isinstance(names, int) else names
     table.left, table.right = of[table.left.astype(np.intp)], of[table.right.astype(np.intp)]
-    return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows)
+    ignored = by_kind(survey.counts, file.rows)["preference_only"]
+    return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows, ignored)
+
+
+def _table_of(parts: list[Judgements]) -> PairTable:
+    """Statements as a table of pairs, with the rows of items as ids."""
+    said = Judgements.concatenate(parts)
+    columns = {
+        name: np.where(said.has(name), said.values[:, column.place], np.nan)
+        for name, column in kind_columns().items()
+        if name in ("similarity", "difference", "preference")
+    }
+    preference = np.nan_to_num(columns["preference"]).astype(np.int8)
+    return PairTable.trusted(
+        left=said.ends[:, 0],
+        right=said.ends[:, 1],
+        similarity=columns["similarity"],
+        difference=columns["difference"],
+        preference=preference if preference.any() else None,
+        weight=None if (said.weight == 1).all() else said.weight,
+    )

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from pairlearn.cli.labelled import Labelled
 from pairlearn.diagnostics import CheckReport, Finding
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.progress import Progress
+    from pairlearn.progress import Progress
 
 __all__ = [
     "DivergedError",
@@ -267,7 +268,7 @@ def measure(
     checkpoint: Checkpoint | None = None,
 ) -> Measured | Unmeasured:
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
-    from pairlearn.estimators.holdout import hold_out_items
+    from pairlearn.estimators.splits import hold_out_items
 
     table = inputs.table
     training, held_out = hold_out_items(inputs.ends, fraction, seed)
@@ -279,40 +280,58 @@ def measure(
     without = inputs.ends[held_out].ravel()
     fit_pairs(classifier, inputs, progress, training, without, checkpoint)
     z = classifier.decision_function(inputs.by_row)
-    accuracy = accuracy_on(held, inputs.ends[held_out], z, prior)
+    said = Judgements.from_pairs(inputs.ends[held_out], held.labels(), weight=held.weight)
+    accuracy = accuracy_on(said, z, prior)
     if isinstance(accuracy, Unmeasured):
         return accuracy
     return Measured(accuracy, int(training.sum()), len(held), dropped)
 
 
 def accuracy_on(
-    held: PairTable, ends: NDArray[np.int64], z: NDArray[np.float64], prior: float | None
+    held: Judgements, z: NDArray[np.float64], prior: float | None
 ) -> AccuracyEstimate | Unmeasured:
     """Accuracy on held-out pairs.
 
     Parameters
     ----------
-    held : PairTable
-        The judgements, a similarity or a difference in each.
-    ends : array of shape (n, 2)
-        Rows of the items that were judged.
+    held : Judgements
+        A similarity or a difference, or both, in each row.
     z : array of shape (m,)
         Log-odds of all items.
     prior : float, optional
         The class prior as it was stated, for pairs with one kind of judgement.
     """
-    both = {"similarity", "difference"} <= _kinds(held)
+    both = held.has("similarity").any() and held.has("difference").any()
     try:
         return estimate_accuracy(
-            z[ends[:, 0]],
-            z[ends[:, 1]],
+            z[held.ends[:, 0]],
+            z[held.ends[:, 1]],
             held.labels(),
-            weight=held.weight,
-            items=ends,
+            weight=None if (held.weight == 1).all() else held.weight,
+            items=held.ends,
             prior=None if both else prior,
         )
     except ValueError as error:
         return Unmeasured(as_options(str(error)))
+
+
+def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
+    """Rows of a table by what they say, from how many statements there are of each kind.
+
+    A row has at most one statement with a similarity or a difference.
+
+    Examples
+    --------
+    >>> by_kind({"both": 5, "preference": 4}, rows=7)["preference_only"]
+    2
+    """
+    soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
+    return {
+        "both": soft["both"],
+        "similarity_only": soft["similarity"],
+        "difference_only": soft["difference"],
+        "preference_only": rows - sum(soft.values()),
+    }
 
 
 def count_kinds(inputs: Inputs) -> dict[str, int]:

@@ -5,10 +5,10 @@ as the annotator sees them, are estimated on the pairs that were held out.
 """
 
 from pairlearn.comparison.comparing import compare
-from pairlearn.comparison.folds import Folds, split_items
 from pairlearn.comparison.methods import default_methods
 from pairlearn.comparison.report import Comparison, MethodResult
 from pairlearn.comparison.training import Decide
+from pairlearn.estimators.splits import Folds, split_items
 
 __all__ = [
     "Comparison",

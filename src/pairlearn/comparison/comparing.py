@@ -18,14 +18,12 @@ from pairlearn.comparison.study import (
     make_splits,
     rows_that_test,
 )
-from pairlearn.comparison.training import chosen_rows
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.models import is_scikit_learn
 from pairlearn.estimators.parameters import check_parameters
 from pairlearn.estimators.population import Majority, disagreement
 from pairlearn.estimators.table import read_table
 from pairlearn.evaluation.judged import check_confidence
-from pairlearn.labels import PairLabels
 
 __all__ = ["compare"]
 
@@ -115,6 +113,7 @@ def compare(
 
     Examples
     --------
+    >>> from pairlearn import PairLabels
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(600, 3))
     >>> pairs = np.arange(600).reshape(300, 2)
@@ -140,11 +139,11 @@ def compare(
     )
     _check_classifier(classifier)
     names = full_names(default_methods() if methods is None else methods)
-    table = read_table(pairs, labels, weight, preference, None, features, seed)
-    said = table.judgements
+    table = read_table(pairs, labels, weight, preference, None, features)
+    said = table.judged
     splits = make_splits(said, len(table.features), folds, repeats, seed)
     rows = np.concatenate([part for split in splits for part in rows_that_test(split, said)])
-    kinds = kinds_of(chosen_rows(said, rows))
+    kinds = kinds_of(said[rows])
     _check_told(kinds, prior)
     study = Study(table, classifier, splits, folds)
     if prior != "estimate":
@@ -154,7 +153,7 @@ def compare(
     logits = study.held_out(names, priors, seed, progress, after_fold)
     ranking = rank(
         logits,
-        PairLabels(said.similarity[rows], said.difference[rows], noisy=True),
+        said[rows].labels(),
         weight=said.weight[rows],
         items=said.ends[rows],
         confidence=confidence,

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.comparison.folds import Folds, split_items
 from pairlearn.comparison.training import (
     Decide,
     can_train_together,
-    chosen_rows,
     train_apart,
     train_together,
 )
-from pairlearn.data.sampling import stream
 from pairlearn.estimators.classifier import PairClassifier
-from pairlearn.estimators.objective import kind_tables
-from pairlearn.estimators.parameters import is_affine, recipe_of
+from pairlearn.estimators.parameters import needs_prior, recipe_of
 from pairlearn.estimators.population import Majority, check_majority_shows, find_majority
 from pairlearn.estimators.scaling import feature_scale, standardised
-from pairlearn.estimators.table import Judgements, Table
+from pairlearn.estimators.splits import Folds, split_items
+from pairlearn.estimators.table import Table
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
 from pairlearn.prior import estimate_prior
+from pairlearn.randomness import stream
 from pairlearn.risks import make_risk
 
 __all__ = ["AfterFold", "Progress", "Study", "kinds_of", "make_splits", "rows_that_test"]
@@ -57,7 +57,7 @@ class Study:
 
     def warn_of_lost(self, dropped: int, tested: int, repeats: int) -> None:
         """Say what the split cost, if much."""
-        n = len(self.table.judgements.ends) * repeats
+        n = len(self.table.judged.ends) * repeats
         if dropped > 0.2 * n:
             self.warn_of(
                 f"{dropped:,} of {n:,} judgements are about pairs whose ends are in different "
@@ -69,29 +69,29 @@ class Study:
 
     def priors(self, names: Sequence[str], seed: int) -> list[float | None]:
         """The class prior of each fold's training pairs, if a method needs one."""
-        stated, said = self.classifier.prior, self.table.judgements
+        stated, said = self.classifier.prior, self.table.judged
         count = len(self.splits) * self.folds
         if stated != "estimate":
             self.prior = float(stated)
             return [self.prior] * count
-        if not any(is_affine(name) for name in names):
+        if not any(needs_prior(name) for name in names):
             return [None] * count
         majority = self.classifier.majority or self._majority(names, seed)
         self.classifier.majority = majority
 
         def of(rows: Any) -> float:
-            some = chosen_rows(said, rows)
-            return estimate_prior(some.similarity, majority, weight=some.weight).value
+            some = said[rows]
+            some = some[some.has("similarity")]
+            return estimate_prior(some.u, majority, weight=some.weight).value
 
         self.prior = of(slice(None))
         return [of(split.trains(fold)) for split in self.splits for fold in range(self.folds)]
 
     def _majority(self, names: Sequence[str], seed: int) -> Majority:
         table = self.table
-        check_majority_shows(table.judged, next(name for name in names if is_affine(name)))
-        prepared = standardised(
-            table.features, *feature_scale(table.features, table.instance_weight())
-        )
+        check_majority_shows(table.judged, next(name for name in names if needs_prior(name)))
+        weight = table.judged.item_weight(len(table.features))
+        prepared = standardised(table.features, *feature_scale(table.features, weight))
         return find_majority(prepared, table.judged, seed, self.classifier.device)
 
     def defined(
@@ -103,7 +103,8 @@ class Study:
         for name in names:
             try:
                 for prior in set(priors):
-                    kind_tables(make_risk(name, prior=prior), kinds)
+                    for one in kinds:
+                        kind(one).table(make_risk(name, prior=prior))
                 kept.append(name)
             except ValueError as error:
                 if required:
@@ -122,13 +123,11 @@ class Study:
         after_fold: AfterFold | None,
     ) -> Floats:
         """Log-odds (k, rows, 2) of the pairs that tested models, fold after fold."""
-        features, said = self.table.features, self.table.judgements
+        features, said = self.table.features, self.table.judged
         together = can_train_together(said, self.classifier.model)
         train = train_together if together else train_apart
         trained_on = [
-            chosen_rows(said, split.trains(fold))
-            for split in self.splits
-            for fold in range(self.folds)
+            said[split.trains(fold)] for split in self.splits for fold in range(self.folds)
         ]
         steps = [
             recipe_of(self.classifier, len(part.ends), 0).epochs if together else len(names)
@@ -188,14 +187,13 @@ def make_splits(said: Judgements, items: int, folds: int, repeats: int, seed: in
 
 def rows_that_test(split: Folds, said: Judgements) -> list[NDArray[np.intp]]:
     """Rows that test the models of each fold: those with a similarity or a difference."""
-    judged = ~(np.isnan(said.similarity) & np.isnan(said.difference))
+    judged = said.has("similarity") | said.has("difference")
     return [np.flatnonzero(split.tests(fold) & judged) for fold in range(split.count)]
 
 
 def kinds_of(said: Judgements) -> set[str]:
     """Which of the two judgements some row has."""
-    columns = {"similarity": said.similarity, "difference": said.difference}
-    return {name for name, column in columns.items() if not np.isnan(column).all()}
+    return {name for name in ("similarity", "difference") if said.has(name).any()}
 
 
 def _counter(progress: Progress | None, total: int) -> Callable[[], None]:

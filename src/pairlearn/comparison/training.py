@@ -4,49 +4,38 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from torch import Tensor, nn
+from sklearn.utils import check_random_state
 
 from pairlearn.estimators.classifier import PairClassifier
+from pairlearn.estimators.guidance import guiding_prior
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.population import PriorMismatchWarning
+from pairlearn.estimators.population import PriorMismatchWarning, need_of
 from pairlearn.estimators.scaling import feature_scale, standardised
-from pairlearn.estimators.table import Judgements
-from pairlearn.estimators.trainer import WeightAverage, module_logits
-from pairlearn.labels import PairLabels
-from pairlearn.risks import Risk, contract, correct, make_risk, pair_moments
-from pairlearn.training import Fleet, Group, Member, Total, choose_device
+from pairlearn.judgements import Judgements
+from pairlearn.risks import make_risk
+from pairlearn.training.trainer import Trained, module_logits, train
 
-__all__ = ["Decide", "can_train_together", "chosen_rows", "train_apart", "train_together"]
+__all__ = ["Decide", "can_train_together", "train_apart", "train_together"]
 
 Floats = NDArray[np.float64]
 Decide = Callable[[NDArray[Any]], Floats]
 """Log-odds (m,) of instances (m, d, ...) by a trained model."""
-
 STACKED = ("mlp", "mlp-bn", "linear")
 
 
-def chosen_rows(said: Judgements, rows: Any) -> Judgements:
-    """Some rows of a table of judgements."""
-    names = ("ends", "similarity", "difference", "preference", "weight")
-    return replace(said, **{name: getattr(said, name)[rows] for name in names})
-
-
 def can_train_together(said: Judgements, model: Any) -> bool:
-    """Whether one fleet can train all methods: every row has both judgements and no more.
+    """Whether one fleet can train all methods.
 
-    A row that lacks one needs terms of its own, by which methods differ, and so does a
-    preference; a module of one's own trains alone.
+    A module of one's own trains alone, and tables that have to be told the larger class or
+    the class prior are settled by each classifier on its own.
     """
-    complete = not np.isnan(said.similarity + said.difference).any()
     plain = isinstance(model, str) and model in STACKED
-    return plain and complete and not said.preference.any()
+    return plain and need_of(said, prior_known=False) == "nothing"
 
 
 def train_together(
@@ -60,14 +49,14 @@ def train_together(
 ) -> list[Decide]:
     """Train one model a method on the same rows, batches and initial weights.
 
-    Each is the model that a `PairClassifier` with these parameters would train.
+    Each is the model that a `PairClassifier` with these parameters trains.
 
     Parameters
     ----------
     features : array of shape (N, ...)
         Instances that the rows refer to.
     said : Judgements
-        Rows to train on, both judgements in each.
+        Rows to train on.
     methods : sequence of str
         Names for `make_risk`.
     prior : float, optional
@@ -75,40 +64,25 @@ def train_together(
     classifier : PairClassifier
         Its parameters say how to train.
     seed : int
-        Of initial weights and batches.
+        Of initial weights and batches, as `random_state`.
     tick : callable
         Called after each epoch.
     """
-    instance_weight = np.bincount(
-        said.ends.ravel(), np.repeat(said.weight, 2), minlength=len(features)
-    )
-    mean, scale = feature_scale(features, instance_weight.astype(np.float64))
-    recipe = recipe_of(classifier, len(said.ends), seed)
-    risks = [make_risk(name, prior=prior) for name in methods]
-    labels = np.stack([said.similarity, said.difference], 1)
-    members = [
-        Member(risk, labels, recipe.learning_rate, recipe.weight_decay, seed) for risk in risks
-    ]
-    device = choose_device(recipe.device)
-    dtype = torch.float64 if recipe.precision == "float64" else torch.float32
-    equal = bool((said.weight == said.weight[0]).all())
-    fleet = Fleet(
-        standardised(features, mean, scale).reshape(len(features), -1),
-        [Group(said.ends, members, seed)],
+    seed = int(check_random_state(seed).randint(2**31 - 1))
+    mean, scale = feature_scale(features, said.item_weight(len(features)))
+    prepared = standardised(features, mean, scale).reshape(len(features), -1)
+    recipe = recipe_of(classifier, len(said), seed)
+    ticks = iter([tick] * recipe.epochs)  # a second round on the other side is not counted
+    trained = train(
+        prepared,
+        said.scaled(len(said) / said.weight.sum()).packed(seed),
+        [make_risk(name, prior=prior) for name in methods],
         classifier.model,
-        batch_size=recipe.batch_size,
-        device=recipe.device,
-        precision=recipe.precision,
-        compiled=False,  # compiling takes longer than most trainings of one table
-        objective=None if equal else _Weighted(risks, said.weight, device, dtype),
+        recipe,
+        guiding_prior=guiding_prior(prepared, said, seed),
+        progress=lambda epochs, row: next(ticks, _nothing)(),
     )
-    average = WeightAverage(fleet.network)
-    while fleet.epoch < recipe.epochs:
-        fleet.fit(fleet.epoch + 1)
-        average.update(fleet.epoch)
-        tick()
-    fleet.network.load_state_dict(average.state)
-    return [_decide(fleet.module(0, m), mean, scale) for m in range(len(methods))]
+    return [_decide(one, mean, scale) for one in trained]
 
 
 def train_apart(
@@ -120,14 +94,11 @@ def train_apart(
     seed: int,
     tick: Callable[[], None],
 ) -> list[Decide]:
-    """Train one `PairClassifier` a method: rows with one judgement, preferences, any module.
+    """Train one `PairClassifier` a method: any module, tables that need to be told something.
 
     Parameters are those of `train_together`; `tick` is called after each method.
     """
     trained: list[Decide] = []
-    labels: Any = np.stack([said.similarity, said.difference], 1)
-    if not np.isnan(labels).all(1).any():
-        labels = PairLabels.from_array(labels, noisy=True)  # they were checked before
     for name in methods:
         one = clone(classifier).set_params(risk=name, random_state=seed, preprocessor=features)
         if prior is not None:
@@ -135,46 +106,19 @@ def train_apart(
         with warnings.catch_warnings():
             # Said once of the whole table, not for every fold and method.
             warnings.simplefilter("ignore", PriorMismatchWarning)
-            one.fit(said.ends, labels, sample_weight=said.weight, preference=said.preference)
+            one.fit(None, said)
         trained.append(one.decision_function)
         tick()
     return trained
 
 
-class _Weighted:
-    """The sum of the members' risks, each pair with a weight of its own."""
-
-    def __init__(
-        self, risks: Sequence[Risk], weight: Floats, device: torch.device, dtype: torch.dtype
-    ) -> None:
-        rows = max(len(risk.table) for risk in risks)
-        tables = [
-            nn.functional.pad(risk.table, (0, 0, 0, 0, 0, rows - len(risk.table))) for risk in risks
-        ]
-        self.tables = torch.stack(tables).unsqueeze(0).to(device, dtype)
-        slopes = torch.tensor([[[risk.slope] for risk in risks]])
-        self.slopes, self.loss = slopes.to(device, dtype), risks[0].loss
-        self.columns: Sequence[Tensor] = [torch.from_numpy(weight * (len(weight) / weight.sum()))]
-
-    def __call__(
-        self,
-        left: Tensor,
-        right: Tensor,
-        u: Tensor,
-        v: Tensor,
-        share: Tensor,
-        *columns: Tensor,
-        total: Total,
-    ) -> Tensor:
-        """The sum over the members."""
-        # Batches with heavy pairs count for more, so that an epoch weighs pairs as the table.
-        moments = total(pair_moments(left, right, u, v, self.loss, share=share * columns[0]))
-        return correct(contract(self.tables, moments), self.slopes).sum()
+def _nothing() -> None:
+    return
 
 
-def _decide(module: nn.Module, mean: Floats, scale: Floats) -> Decide:
+def _decide(trained: Trained, mean: Floats, scale: Floats) -> Decide:
     def decide(instances: NDArray[Any]) -> Floats:
-        prepared = standardised(np.asarray(instances), mean, scale)
-        return module_logits(module, prepared.reshape(len(prepared), -1))
+        ready = standardised(instances, mean, scale).reshape(len(instances), -1)
+        return trained.sign * module_logits(trained.module, ready)
 
     return decide

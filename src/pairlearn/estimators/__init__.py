@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from pairlearn.estimators.checks import check_pair_estimator, pair_checks
     from pairlearn.estimators.completion import complete_and_fit
     from pairlearn.estimators.folder_format import ModelFolderError
-    from pairlearn.estimators.holdout import hold_out_items
     from pairlearn.estimators.onnx_export import export_onnx
     from pairlearn.estimators.pairwise import PairwiseTransformer
     from pairlearn.estimators.rewriting import rewrite_pairs
+    from pairlearn.estimators.splits import hold_out_items
     from pairlearn.estimators.stream_fit import fit_file
     from pairlearn.estimators.streaming import predict_file
 
@@ -31,14 +31,14 @@ __all__ = [
     "rewrite_pairs",
 ]
 
-_ROOMS = {
+_MODULES = {
     "ModelFolderError": "folder_format",
     "PairwiseTransformer": "pairwise",
     "check_pair_estimator": "checks",
     "complete_and_fit": "completion",
     "export_onnx": "onnx_export",
     "fit_file": "stream_fit",
-    "hold_out_items": "holdout",
+    "hold_out_items": "splits",
     "pair_checks": "checks",
     "predict_file": "streaming",
     "rewrite_pairs": "rewriting",
@@ -47,8 +47,8 @@ _ROOMS = {
 
 def __getattr__(name: str) -> Any:
     """What a classifier can do without is loaded when it is first asked for."""
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

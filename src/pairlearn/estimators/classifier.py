@@ -15,16 +15,17 @@ from sklearn.utils import check_random_state
 from pairlearn.estimators import population
 from pairlearn.estimators.guidance import guiding_prior
 from pairlearn.estimators.models import is_scikit_learn, make_module
-from pairlearn.estimators.parameters import check_parameters, is_affine, recipe_of, risk_of
+from pairlearn.estimators.parameters import check_parameters, needs_prior, recipe_of, risk_of
 from pairlearn.estimators.prediction import PairPredictor
-from pairlearn.estimators.progress import Progress, showing
-from pairlearn.estimators.rows import Rows, held_out_rows
 from pairlearn.estimators.scaling import feature_scale
+from pairlearn.estimators.splits import held_out_rows
 from pairlearn.estimators.table import Table, read_table
-from pairlearn.estimators.trainer import GUIDED, Recipe, train
+from pairlearn.judgements import Judgements
+from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
-from pairlearn.training import Checkpoint
+from pairlearn.training import Checkpoint, Recipe
 from pairlearn.training.stream import PairStream
+from pairlearn.training.trainer import is_guided, train
 
 __all__ = ["PairClassifier"]
 
@@ -34,7 +35,7 @@ class PairClassifier(PairPredictor):
 
     Parameters
     ----------
-    risk : str
+    risk : str or Risk
         "likelihood" (the default; needs no class prior), or an affine risk by its name:
         "sconfconfdiff", "confdiff", "sconf", "convex-0.5", "nonnegative". A correction
         may stand at the end, as in "sconf-relu", and then goes before `correction`.
@@ -137,7 +138,7 @@ class PairClassifier(PairPredictor):
 
     def __init__(
         self,
-        risk: str = "likelihood",
+        risk: str | Risk = "likelihood",
         correction: str | float = "abs",
         prior: float | str = "estimate",
         majority: population.Majority | None = None,
@@ -188,6 +189,7 @@ class PairClassifier(PairPredictor):
         pairs: Any,
         labels: Any,
         *,
+        annotator: Any = None,
         sample_weight: Any = None,
         preference: Any = None,
         labelled: tuple[Any, Any] | None = None,
@@ -201,9 +203,12 @@ class PairClassifier(PairPredictor):
         pairs : array of shape (n, 2, d, ...) or (n, 2)
             Both instances of each pair, or their ids, which the `preprocessor` knows. One
             pair may be in several rows, judged by several annotators: all of them count.
-        labels : PairLabels, or array of shape (n, 2)
+        labels : PairLabels, array of shape (n, 2), or Judgements
             Similarity and difference, NaN where not given; None if all rows have a
-            preference only.
+            preference only. A table of `Judgements` refers to items by position: then
+            `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
+        annotator : array of shape (n,), optional
+            Who judged each pair.
         sample_weight : array of shape (n,), optional
             Weights of the rows.
         preference : array of shape (n,), optional
@@ -222,15 +227,16 @@ class PairClassifier(PairPredictor):
         check_parameters(self)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         table = read_table(
-            pairs, labels, sample_weight, preference, labelled, self.preprocessor, seed
+            pairs, labels, sample_weight, preference, labelled, self.preprocessor, annotator
         )
-        weight = table.instance_weight()
+        weight = table.judged.item_weight(len(table.features))
         self._remember(table.classes, table.features, weight, table.names)
         features = self._prepared(table.features)
-        rows = table.all_rows(self.labelled_weight)
-        need = population.need_of(rows, is_affine(self.risk))
+        rows = table.rows(self.labelled_weight).packed(seed)
+        need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, rows, seed)
-        with showing(progress, self.verbose) as report:
+        with training_bar("fit", shown=progress is None and bool(self.verbose)) as shown:
+            report = progress or shown
             if is_scikit_learn(self.model):
                 self._complete(features, table, prior, seed)
             else:
@@ -266,7 +272,7 @@ class PairClassifier(PairPredictor):
         self,
         need: population.Need,
         features: NDArray[np.float32],
-        rows: Rows,
+        rows: Judgements,
         seed: int,
         implied: Callable[[population.Majority], float] | None = None,
     ) -> float | None:
@@ -276,8 +282,10 @@ class PairClassifier(PairPredictor):
         """
         stated = None if self.prior == "estimate" else float(self.prior)
         population.check_told(need, stated, self.majority)
-        if stated is not None or not is_affine(self.risk) or is_scikit_learn(self.model):
+        if stated is not None or not needs_prior(self.risk) or is_scikit_learn(self.model):
             return stated
+        if isinstance(self.risk, Risk):
+            return float(self.risk.prior)  # type: ignore[arg-type]
         majority = self.majority
         if majority is None:
             population.check_majority_shows(rows, self.risk)
@@ -289,8 +297,8 @@ class PairClassifier(PairPredictor):
     def _train(
         self,
         features: NDArray[np.float32],
-        rows: Rows,
-        held_out: Rows | None,
+        rows: Judgements,
+        held_out: Judgements | None,
         risk: Risk,
         need: population.Need,
         recipe: Recipe,
@@ -302,57 +310,38 @@ class PairClassifier(PairPredictor):
         model = make_module(self.model, features.shape[1:], recipe.seed)
         with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
             torch.manual_seed(recipe.seed)
-            trained = train(
+            (trained,) = train(
                 features,
                 rows,
-                risk,
+                [risk],
                 model,
                 recipe,
                 source=source,
                 held_out=held_out,
                 held_prior=float(self.prior) if need == "prior" else None,
-                guiding_prior=self._guiding_prior(features, rows, recipe),
+                # For risks without a prior, of which a reflection is as likely.
+                guiding_prior=None
+                if risk.needs_prior or not is_guided(recipe.epochs)
+                else guiding_prior(features, rows, recipe.seed),
                 progress=progress,
                 checkpoint=checkpoint,
             )
         self.module_, self.sign_ = trained.module, trained.sign
         self.history_, self.n_iter_ = trained.history, trained.epoch
 
-    def _guiding_prior(
-        self, features: NDArray[np.float32], rows: Rows, recipe: Recipe
-    ) -> float | None:
-        """For the likelihood, of which a reflection is as likely."""
-        if is_affine(self.risk) or recipe.epochs < 2 / GUIDED:
-            return None
-        return guiding_prior(features, rows, recipe.seed)
-
     def _complete(
         self, features: NDArray[np.float32], table: Table, prior: float | None, seed: int
     ) -> None:
         """Train a scikit-learn classifier by rounds of target completion."""
-        from pairlearn.estimators.completion import complete_and_fit
+        from pairlearn.estimators.completion import complete
 
-        said = table.judgements
-        labelled, count = None, len(table.positive)
-        options: dict[str, Any] = {}
-        if count:
-            labelled = features[len(features) - count :], table.positive.astype(int)
-            if not isinstance(self.labelled_weight, str):
-                share = self.labelled_weight / (1 - self.labelled_weight)
-                options["labelled_weight"] = share * 2 * len(said.ends) / count
-        self.estimator_, rounds = complete_and_fit(
+        self.estimator_, rounds = complete(
             self.model,
-            features[: len(features) - count],
-            said.ends,
-            said.similarity,
-            said.difference,
-            preference=said.preference,
-            weight=said.weight,
-            labelled=labelled,
+            features,
+            table.rows(self.labelled_weight),
             prior=prior,
             majority=population.majority_told(prior, self.majority),
             random_state=seed,
-            **options,
         )
         self.sign_ = 1
         self.history_ = [asdict(one) for one in rounds]
@@ -367,7 +356,7 @@ class PairClassifier(PairPredictor):
         self,
         z: NDArray[np.float64],
         weight: NDArray[np.float64],
-        judged: Rows,
+        judged: Judgements,
         need: population.Need,
         prior: float | None,
     ) -> None:
@@ -376,7 +365,7 @@ class PairClassifier(PairPredictor):
         larger = population.majority_told(prior, self.majority)
         if need == "majority" and (mean > 0.5) != (larger == "positive"):
             self.sign_, z, mean = -self.sign_, -z, 1 - mean
-        affine = is_affine(self.risk)
+        affine = needs_prior(self.risk)
         self.prior_ = prior if affine and prior is not None else mean
         reason = None
         if affine and prior is not None and (self.prior != "estimate" or self.majority):

@@ -3,7 +3,7 @@
 A classifier that takes ``sample_weight`` can learn from soft targets: every item stands
 in its training set twice, as class + with weight q and as class − with weight 1 − q. The
 targets come from the judgements, completed by the classifier's own posteriors (see
-`completion_targets`), in rounds:
+`Kind.complete`), in rounds:
 
 1. The dissimilar outcomes alone, a and b, are pure class information and start without
    a model. They show both classes equally often, so that the first posteriors are moved
@@ -34,10 +34,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import permutation, stream
-from pairlearn.estimators.completion_targets import TINY, Judgements
+from pairlearn.estimators.targets import Targets, read_rows
+from pairlearn.judgements import Judgements
+from pairlearn.kinds.base import TINY
+from pairlearn.randomness import permutation, stream
 
-__all__ = ["CompletionRound", "complete_and_fit"]
+__all__ = ["CompletionRound", "complete", "complete_and_fit"]
 
 Floats = NDArray[np.float64]
 Weights = Floats
@@ -149,34 +151,71 @@ def complete_and_fit(
     >>> history[-1].risk < 0.01
     True
     """
-    _check_settings(rounds, tolerance, folds, damping, labelled_weight, prior)
-    x = _checked_features(features)
-    judgements = Judgements.checked(pairs, similarity, difference, preference, weight, len(x))
-    known, classes = _checked_labelled(labelled, x)
-    if not (judgements.fixes_level or len(classes) or prior is not None):
+    x, table = read_rows(
+        features, pairs, similarity, difference, preference, weight, labelled, labelled_weight
+    )
+    return complete(
+        classifier,
+        x,
+        table,
+        rounds=rounds,
+        tolerance=tolerance,
+        folds=folds,
+        damping=damping,
+        prior=prior,
+        majority=majority,
+        random_state=random_state,
+    )
+
+
+def complete(
+    classifier: Any,
+    features: Any,
+    rows: Judgements,
+    *,
+    rounds: int = 20,
+    tolerance: float = 1e-3,
+    folds: int = 5,
+    damping: float = 0.0,
+    prior: float | None = None,
+    majority: str | None = None,
+    random_state: int | None = None,
+) -> tuple[Any, list[CompletionRound]]:
+    """Fit a scikit-learn classifier to a table of judgements about rows of `features`.
+
+    Statements about single items are part of every fit. The other parameters are those of
+    `complete_and_fit`.
+    """
+    _check_settings(rounds, tolerance, folds, damping, prior)
+    known = rows[rows.single]
+    targets = Targets(rows[~rows.single])
+    if not (targets.fixes("level") or len(known) or prior is not None):
         raise ValueError(
             "prior is needed: differences and preferences do not tell how frequent the classes "
             "are. Give prior, some similarities or some labelled instances"
         )
-    fitter = _Fitter(_prepared(classifier, random_state), x, known, classes, labelled_weight)
-    start = _start(judgements, len(classes) > 0, prior, majority)
+    x = np.asarray(features)
+    fitter = _Fitter(
+        _prepared(classifier, random_state), x[targets.items], x[known.ends[:, 0]], known
+    )
+    start = _start(targets, len(known) > 0, prior, majority)
     fold = _folds(start, folds, random_state or 0)
 
     def posteriors(weights: Weights, number: int) -> Floats:
         p = fitter.posteriors(weights, fold)
-        if number == 0 and judgements.fixes_direction:
-            p = _from_even_odds(judgements, p, prior)
-        if judgements.fixes_level or len(classes):
+        if number == 0 and targets.fixes("side"):
+            p = _from_even_odds(targets, p, prior)
+        if targets.fixes("level") or len(known):
             return p
         assert prior is not None
-        return _with_mean(p, judgements.occurrences, prior)
+        return _with_mean(p, targets.occurrences, prior)
 
-    weights, history = _rounds(judgements, start, posteriors, rounds, tolerance, damping)
-    return fitter.fit(weights, np.arange(len(x))), history
+    weights, history = _rounds(targets, start, posteriors, rounds, tolerance, damping)
+    return fitter.fit(weights, np.arange(len(targets.items))), history
 
 
 def _rounds(
-    judgements: Judgements,
+    judgements: Targets,
     start: Weights,
     posteriors: Callable[[Weights, int], Floats],
     rounds: int,
@@ -210,11 +249,14 @@ def _rounds(
 class _Fitter:
     """Fits clones of one classifier to weights of the two classes of every item."""
 
-    def __init__(
-        self, classifier: Any, x: Any, known: Any, classes: Floats, known_weight: float
-    ) -> None:
-        self.classifier, self.x, self.known, self.classes = classifier, x, known, classes
-        self.known_weight = np.full(len(classes), known_weight)
+    def __init__(self, classifier: Any, x: Any, known: Any, said: Judgements) -> None:
+        self.classifier, self.x = classifier, x
+        # A soft label is a bit of both classes; a plain one has no weight in the other.
+        weight = np.concatenate([said.weight * said.u, said.weight * (1 - said.u)])
+        kept = weight > 0
+        self.known, self.known_weight = np.concatenate([known, known])[kept], weight[kept]
+        self.classes = np.repeat([1, 0], len(known))[kept]
+        self.count = len(known)
 
     def posteriors(self, weights: Weights, fold: NDArray[np.int64]) -> Floats:
         """P(+) of every item, by a fit without the item's own fold."""
@@ -236,7 +278,7 @@ class _Fitter:
         positive, negative = (rows[one] for one in kept)
         x = np.concatenate([self.x[positive], self.x[negative], self.known])
         y = np.repeat([1, 0], [len(positive), len(negative)])
-        y = np.concatenate([y, self.classes.astype(int)])
+        y = np.concatenate([y, self.classes])
         w = np.concatenate([*(one[keep] for one, keep in zip(weights, kept, strict=True))])
         w = np.concatenate([w, self.known_weight])
         if len(np.unique(y)) < 2:
@@ -245,20 +287,20 @@ class _Fitter:
                 "give more pairs, pairs that differ in class, or a prior inside (0, 1)"
             )
         # Mean weight 1 an item, so that a classifier's penalty weighs as it usually does.
-        w *= (len(np.unique(np.concatenate([positive, negative]))) + len(self.classes)) / w.sum()
+        w *= (len(np.unique(np.concatenate([positive, negative]))) + self.count) / w.sum()
         model = clone(self.classifier)
         return model.fit(x, y, **{_weight_name(model): w})
 
 
 def _start(
-    judgements: Judgements, labelled: bool, prior: float | None, majority: str | None
+    judgements: Targets, labelled: bool, prior: float | None, majority: str | None
 ) -> Weights:
     """First weights: the dissimilar outcomes, or similarities where there is nothing else."""
-    if not (judgements.fixes_direction or labelled):
+    if not (judgements.fixes("side") or labelled):
         q = judgements.from_similarity(prior, majority)
-        return np.stack([judgements.per_item(q, q), judgements.per_item(1 - q, 1 - q)])
-    a, b = judgements.dissimilar()
-    start = np.stack([judgements.per_item(a, b), judgements.per_item(b, a)])
+        rows = judgements.rows
+        return np.stack([judgements.per_item([(rows, one, one)]) for one in (q, 1 - q)])
+    start = judgements.dissimilar()
     if not (start.any() or labelled):
         raise ValueError(
             "no pair is judged to differ in class: there is nothing to tell the classes apart by"
@@ -266,7 +308,7 @@ def _start(
     return start
 
 
-def _from_even_odds(judgements: Judgements, p: Floats, prior: float | None) -> Floats:
+def _from_even_odds(judgements: Targets, p: Floats, prior: float | None) -> Floats:
     """Posteriors of the start, moved from equally frequent classes to the prior.
 
     The dissimilar outcomes hold each class once, so that a fit to them is at prior ½. The
@@ -274,8 +316,7 @@ def _from_even_odds(judgements: Judgements, p: Floats, prior: float | None) -> F
     of mean p = π₊ m₊ + (1 − π₊) m₋.
     """
     if prior is None:
-        a, b = judgements.dissimilar()
-        positive, negative = judgements.per_item(a, b), judgements.per_item(b, a)
+        positive, negative = judgements.dissimilar()
         if not positive.any():
             return p
         m_positive, m_negative = (np.average(p, weights=w) for w in (positive, negative))
@@ -350,36 +391,8 @@ def _weight_name(classifier: Any) -> str:
     return "sample_weight"
 
 
-def _checked_features(features: Any) -> Any:
-    x = np.asarray(features)
-    if x.ndim != 2 or not np.issubdtype(x.dtype, np.number):
-        raise ValueError(f"features must be numbers of shape (m, d); got {x.dtype} {x.shape}")
-    return x
-
-
-def _checked_labelled(labelled: tuple[Any, Any] | None, items: Any) -> tuple[Any, Floats]:
-    d = items.shape[1]
-    if labelled is None:
-        return items[:0], np.empty(0)
-    x, y = np.asarray(labelled[0]), np.asarray(labelled[1])
-    if x.ndim != 2 or x.shape[1] != d or y.shape != (len(x),):
-        raise ValueError(
-            f"labelled must be (X, y) of shapes (k, {d}) and (k,); got {x.shape} and {y.shape}"
-        )
-    wrong = ~np.isin(y, (0, 1))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f"labelled y must be 0 or 1; row {row} is {y[row]!r}")
-    return x, y.astype(np.float64)
-
-
 def _check_settings(
-    rounds: int,
-    tolerance: float,
-    folds: int,
-    damping: float,
-    labelled_weight: float,
-    prior: float | None,
+    rounds: int, tolerance: float, folds: int, damping: float, prior: float | None
 ) -> None:
     for name, value in (("rounds", rounds), ("folds", folds)):
         if value < 1:
@@ -387,8 +400,6 @@ def _check_settings(
     for name, number in (("tolerance", tolerance), ("damping", damping)):
         if not 0 <= number < 1:
             raise ValueError(f"{name} must lie in [0, 1); got {number:g}")
-    if not 0 < labelled_weight < np.inf:
-        raise ValueError(f"labelled_weight must be positive and finite; got {labelled_weight:g}")
     if prior is not None and not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior:g}")
 

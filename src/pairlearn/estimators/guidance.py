@@ -25,9 +25,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import permutation, stream
-from pairlearn.estimators.rows import KINDS, Rows
+from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
+from pairlearn.randomness import permutation, stream
 
 __all__ = ["guiding_prior", "larger_class"]
 
@@ -42,19 +42,19 @@ CLEAR = 1.5
 """Least distance from chance, in standard errors, that is believed."""
 
 
-def guiding_prior(features: Any, rows: Rows, seed: int) -> float | None:
+def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
     """The class prior to draw the first epochs to; None where none is needed or clear.
 
     Parameters
     ----------
     features : array of shape (N, ...)
         Instances, about standardised.
-    rows : Rows
+    rows : Judgements
         What to learn from.
     seed : int
         Of the rows that are looked at, if there are many.
     """
-    told = rows[np.isin(rows.kind, [KINDS.index("both"), KINDS.index("similarity")])]
+    told = rows[rows.has("similarity")]
     if len(told) < 2:
         return None
     larger = estimate_prior(told.u, "positive", weight=told.weight).value
@@ -65,13 +65,13 @@ def guiding_prior(features: Any, rows: Rows, seed: int) -> float | None:
 
 
 def larger_class(
-    features: Any, rows: Rows, seed: int = 0
+    features: Any, rows: Judgements, seed: int = 0
 ) -> Literal["positive", "negative"] | None:
     """The larger class, as differences and similarities together tell it; None if unclear.
 
     Scores are those of a ridge regression that was fitted to other rows.
     """
-    both = rows[rows.kind == KINDS.index("both")]
+    both = rows[rows.of("both")]
     both = both[permutation(stream(seed, "guidance"), len(both))[:ROWS]]
     if len(both) < FOLDS:
         return None

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pairlearn.data.sampling import permutation, stream
-from pairlearn.estimators.rows import KINDS, Rows, judged_rows
 from pairlearn.estimators.stream_items import StreamItems
-from pairlearn.estimators.table import Judgements
+from pairlearn.judgements import Judgements
+from pairlearn.randomness import permutation, stream
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.errors import RowError, placed, shown
 from pairlearn.tables.layout import open_source, pair_kinds
@@ -110,7 +109,7 @@ class PairFile:
             group = number
             with placed(self._source.place, int(self._starts[group]) + done):
                 said = self._said(columns)
-            done += len(said.ends)
+            done += len(columns["left"])
             yield group, said
 
     def digest(self) -> str:
@@ -143,7 +142,15 @@ class PairFile:
         )
         check_pairs(table, noisy=self.noisy)
         ends = np.stack([self._rows_of(side, columns[side]) for side in ("left", "right")]).T
-        return Judgements(ends, table.similarity, table.difference, preference / 1.0, weight)
+        return Judgements.from_columns(
+            ends,
+            {
+                "similarity": table.similarity,
+                "difference": table.difference,
+                "preference": np.where(preference == 0, np.nan, preference),
+            },
+            weight,
+        )
 
     def _rows_of(self, side: str, column: Any) -> NDArray[np.int64]:
         if column.null_count:
@@ -245,13 +252,11 @@ class ParquetPairStream:
                     # Of its own: the one before is still in use.
                     block, order_in = self._empty(size), self._order(epoch, number, size)
 
-    def _rows(self, groups: list[int]) -> Iterator[Rows]:
+    def _rows(self, groups: list[int]) -> Iterator[Judgements]:
         """The training rows of row groups."""
         for _, said in self.survey.file.judgements(groups):
             if (kept := self.survey.split.training(said)) is not None:
-                yield judged_rows(
-                    kept.ends, kept.similarity, kept.difference, kept.preference, kept.weight
-                )
+                yield kept
 
     def _size(self, number: int) -> int:
         return min(self.block_pairs, max(0, self.pairs - number * self.block_pairs))
@@ -264,14 +269,14 @@ class ParquetPairStream:
         numbers = np.empty((2 + len(self.survey.kinds), size), self.dtype)
         return Block(np.empty((2, size), np.int64).T, numbers[0], numbers[1], [*numbers[2:]])
 
-    def _fill(self, block: Block, places: NDArray[np.int64], rows: Rows) -> None:
+    def _fill(self, block: Block, places: NDArray[np.int64], rows: Judgements) -> None:
         """Put rows where the order of the block has them."""
         for side in (0, 1):
             block.ends[:, side][places] = rows.ends[:, side]
         block.u[places], block.v[places] = rows.u, rows.v
         weight = rows.weight * (self.pairs / self.survey.weight)
         for column, kind in zip(block.columns, self.survey.kinds, strict=True):
-            told = rows.kind == KINDS.index(kind)
+            told = rows.of(kind)
             column[places] = weight if told.all() else np.where(told, weight, 0.0)
 
 

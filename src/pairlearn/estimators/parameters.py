@@ -7,14 +7,13 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, get_args
 
 from pairlearn.estimators.models import is_scikit_learn
-from pairlearn.estimators.trainer import Recipe
-from pairlearn.risks import Risk, make_risk
-from pairlearn.training import Precision, choose_device
+from pairlearn.risks import RISKS, Risk, make_risk
+from pairlearn.training import Precision, Recipe, choose_device
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-__all__ = ["check_parameters", "is_affine", "recipe_of", "risk_of"]
+__all__ = ["check_parameters", "needs_prior", "recipe_of", "risk_of"]
 
 STEPS = 2_000
 """Steps of Adam that "auto" plans for large tables."""
@@ -47,9 +46,9 @@ def check_parameters(estimator: PairClassifier) -> None:
             "annotator_prior is the prior to shift from, and needs target_prior to shift to"
         )
     risk_of(estimator, prior=0.3)  # any will do to find out whether there is such a risk
-    if is_scikit_learn(estimator.model) and is_affine(estimator.risk):
+    if is_scikit_learn(estimator.model) and str(estimator.risk).partition("-")[0] != "likelihood":
         raise ValueError(
-            f"risk {estimator.risk!r}: a scikit-learn classifier is trained by the pair "
+            f"risk {str(estimator.risk)!r}: a scikit-learn classifier is trained by the pair "
             "likelihood; use risk='likelihood'"
         )
     share: Any = estimator.labelled_weight
@@ -69,16 +68,28 @@ def _is_a(kind: type, value: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def is_affine(risk: str) -> bool:
-    """Whether a risk is of the affine family, which needs a prior."""
-    return not risk.startswith("likelihood")
+def needs_prior(risk: str | Risk) -> bool:
+    """Whether a risk, or the risk of a name, needs the class prior.
+
+    Examples
+    --------
+    >>> needs_prior("likelihood-abs"), needs_prior("convex-0.5")
+    (False, True)
+    """
+    if isinstance(risk, Risk):
+        return risk.needs_prior
+    return RISKS[risk.partition("-")[0]].needs_prior
 
 
 def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
-    """The risk by its name; a correction in the name goes before `correction`."""
+    """The risk, or the one of that name; a correction in the name goes before `correction`."""
     name, correction = estimator.risk, estimator.correction
+    if isinstance(name, Risk):
+        if name.judgements != ("similarity", "difference"):
+            raise ValueError(f"risk {str(name)!r} reads classes, not judgements: choose another")
+        return name
     if not isinstance(name, str):
-        raise TypeError(f"risk must be a name such as 'likelihood'; got {name!r}")
+        raise TypeError(f"risk must be a name such as 'likelihood', or a Risk; got {name!r}")
     if name.startswith("supervised"):
         raise ValueError("risk 'supervised' reads classes, not judgements: choose another risk")
     if not name.endswith(("-none", "-relu", "-abs")) and "-slope=" not in name:

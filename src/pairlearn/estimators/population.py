@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.rows import KINDS, Rows
-from pairlearn.estimators.trainer import Recipe, module_logits, train
-from pairlearn.labels import PairLabels
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.risks import PairLikelihood
+from pairlearn.training.trainer import Recipe, module_logits, train
 
 if TYPE_CHECKING:
     from pairlearn.evaluation import Estimate
@@ -56,21 +56,15 @@ class PriorMismatchWarning(UserWarning):
     """The class prior that was stated is not the one that the judgements imply."""
 
 
-def need_of(rows: Rows, affine: bool) -> Need:
+def need_of(rows: Judgements, prior_known: bool) -> Need:
     """What a table cannot tell of itself and has to be told.
 
     Similarities are the same with the classes exchanged, so alone they need the majority;
     differences and preferences leave an added constant open, so alone they need the
-    prior. The affine risks always have a prior, which settles both.
+    prior. Risks with a prior read similarities and differences with it, which settles both.
     """
-    kinds = set(rows.kinds())
-    if kinds <= {"preference"}:
-        return "prior"
-    if affine:
-        return "nothing"
-    if kinds <= {"similarity"}:
-        return "majority"
-    return "prior" if kinds <= {"difference", "preference"} else "nothing"
+    fixed = frozenset().union(*(kind(name).fixes(prior_known) for name in rows.kinds()))
+    return "prior" if "level" not in fixed else "nothing" if "side" in fixed else "majority"
 
 
 def majority_told(prior: float | None, majority: Majority | None) -> Majority | None:
@@ -96,11 +90,11 @@ def check_told(need: Need, prior: float | None, majority: Majority | None) -> No
         )
 
 
-def check_majority_shows(rows: Rows, risk: str) -> None:
+def check_majority_shows(rows: Judgements, risk: Any) -> None:
     """Refuse to estimate a prior where nothing tells which side of ½ it is on."""
-    if set(rows.kinds()) <= {"similarity"}:
+    if need_of(rows, prior_known=False) == "majority":
         raise ValueError(
-            f"risk {risk!r} needs the class prior, and similarities alone give it up to an "
+            f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
             "exchange of the classes: pass majority='positive' or 'negative', or prior="
         )
 
@@ -136,10 +130,10 @@ def mean_posterior(logits: Floats, weight: Floats) -> float:
 
 
 def prior_from_similarities(
-    rows: Rows, majority: Majority, confidence: float = 0.95
+    rows: Judgements, majority: Majority, confidence: float = 0.95
 ) -> PriorEstimate:
     """The class prior that the similarities of a table imply."""
-    said = np.isin(rows.kind, (KINDS.index("both"), KINDS.index("similarity")))
+    said = rows.has("similarity")
     if not said.any():
         raise ValueError(
             "the class prior is estimated from similarities, and labels have none: pass prior=, "
@@ -159,7 +153,7 @@ def prior_from_similarities(
     )
 
 
-def find_majority(features: Any, rows: Rows, seed: int, device: str) -> Majority:
+def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Majority:
     """The larger class, as a linear model trained by the pair likelihood sees it.
 
     Where rows have similarities and differences, it is read off the model's ranking by
@@ -178,13 +172,14 @@ def find_majority(features: Any, rows: Rows, seed: int, device: str) -> Majority
     )
     flat = features.reshape(len(features), -1)
     risk = PairLikelihood(correction="abs")
-    z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
+    rows = rows.packed(seed)
+    z = module_logits(train(flat, rows, [risk], "linear", recipe)[0].module, flat)
     found = prior_of_ranking(rows, z)
     mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
     return "positive" if (mean if found is None else found.value) > 0.5 else "negative"
 
 
-def prior_of_ranking(rows: Rows, logits: Floats) -> Estimate | None:
+def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
     """The class prior that differences and similarities imply, given what a model ranks higher.
 
     Similarities are the same with the classes exchanged; differences are not, once a model
@@ -196,7 +191,7 @@ def prior_of_ranking(rows: Rows, logits: Floats) -> Estimate | None:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Judgements
         The judged rows.
     logits : array of shape (m,)
         What the model says of the instances that the rows are about.
@@ -208,18 +203,15 @@ def prior_of_ranking(rows: Rows, logits: Floats) -> Estimate | None:
     """
     from pairlearn.evaluation import evaluate
 
-    kinds = {"both", "similarity", "difference"} & set(rows.kinds())
-    known = np.isin(rows.kind, [KINDS.index(kind) for kind in kinds])
+    known = rows.has("similarity") | rows.has("difference")
     said = rows[known & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
-    s = np.where(said.kind == KINDS.index("difference"), np.nan, said.u)
-    c = np.where(said.kind == KINDS.index("similarity"), np.nan, said.v)
-    if len(said) < 2 or np.isnan(s).all() or np.isnan(c).all():
+    if len(said) < 2 or not said.has("similarity").any() or not said.has("difference").any():
         return None
     z, z_prime = logits[said.ends].T
     return evaluate(
         z,
         z_prime,
-        PairLabels(s, c, noisy=True),
+        said.labels(),
         weight=said.weight,
         items=said.ends,
         threshold=float(np.median(logits[said.ends])),
@@ -227,12 +219,14 @@ def prior_of_ranking(rows: Rows, logits: Floats) -> Estimate | None:
     ).prior
 
 
-def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Floats) -> str | None:
+def disagreement(
+    rows: Judgements, stated: float, logits: Floats | None, weight: Floats
+) -> str | None:
     """Why the stated prior does not fit the judgements, if it does not.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Judgements
         The judged rows: their similarities imply a prior.
     stated : float
         The prior to compare with.
@@ -244,7 +238,7 @@ def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Float
 
     side: Majority = "positive" if stated > 0.5 else "negative"
     found: list[tuple[str, float, float, float]] = []
-    if rows.total("both", "similarity") > 0 and len(rows) > 1:
+    if rows.weight[rows.has("similarity")].sum() > 0 and len(rows) > 1:
         s = prior_from_similarities(rows, side, CONFIDENCE)
         found.append(("the similarities imply", s.value, s.low, s.high))
     if logits is not None and len(logits) > 1:
@@ -266,12 +260,12 @@ def disagreement(rows: Rows, stated: float, logits: Floats | None, weight: Float
     return None
 
 
-def wrong_side(rows: Rows, prior: float, logits: Floats) -> str | None:
+def wrong_side(rows: Judgements, prior: float, logits: Floats) -> str | None:
     """Why the larger class is the other one than a prior says, if it is; see `prior_of_ranking`.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Judgements
         The judged rows.
     prior : float
         The class prior that the model was trained with.
@@ -280,12 +274,12 @@ def wrong_side(rows: Rows, prior: float, logits: Floats) -> str | None:
 
     Examples
     --------
-    >>> from pairlearn.estimators.rows import judged_rows
+    >>> from pairlearn.labels import PairLabels
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(-2, 2, size=400)
     >>> r, r_prime = 1 / (1 + np.exp(-2 * z.reshape(-1, 2).T))
-    >>> s, c = r * r_prime + (1 - r) * (1 - r_prime), r_prime - r
-    >>> rows = judged_rows(np.arange(400).reshape(-1, 2), s, c, np.zeros(200), np.ones(200))
+    >>> told = PairLabels.from_posteriors(r, r_prime)
+    >>> rows = Judgements.from_pairs(np.arange(400).reshape(-1, 2), told)
     >>> wrong_side(rows, 0.2, z) is None, wrong_side(rows, 0.8, z) is None
     (True, False)
     """

@@ -15,7 +15,6 @@ from torch import nn
 
 from pairlearn.estimators.models import flattens, is_scikit_learn
 from pairlearn.estimators.scaling import standardised
-from pairlearn.estimators.trainer import module_logits
 from pairlearn.estimators.validation import (
     read_instances,
     read_labels,
@@ -23,6 +22,7 @@ from pairlearn.estimators.validation import (
     read_weight,
 )
 from pairlearn.labels import PairLabels
+from pairlearn.training.trainer import module_logits
 
 if TYPE_CHECKING:
     from pairlearn.evaluation import AccuracyEstimate, Evaluation

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 from pairlearn.estimators import population
 from pairlearn.estimators.models import is_scikit_learn
 from pairlearn.estimators.pair_stream import BLOCK_PAIRS, PairFile, ParquetPairStream
-from pairlearn.estimators.parameters import check_parameters, is_affine, recipe_of, risk_of
-from pairlearn.estimators.progress import Progress, showing
-from pairlearn.estimators.split import Split
+from pairlearn.estimators.parameters import check_parameters, needs_prior, recipe_of, risk_of
+from pairlearn.estimators.splits import Split
 from pairlearn.estimators.stream_items import mapped_features, open_items
 from pairlearn.estimators.survey import Survey, survey_pairs
+from pairlearn.progress import Progress
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def fit_survey(
     names = np.asarray(items.names, dtype=object)
     classifier._remember(np.array([-1, 1]), items.features, weight, names)
     rows = survey.sample_rows()
-    affine = is_affine(classifier.risk)
+    affine = needs_prior(classifier.risk)
     need = population.need_of(rows, affine)
     with mapped_features(items.features, classifier.mean_, classifier.scale_, scratch) as features:
         prior = classifier._prior(need, features, rows, seed, survey.prior)
@@ -165,18 +165,17 @@ def fit_survey(
             block_pairs=block_pairs,
             dtype=np.float64 if recipe.precision == "float64" else np.float32,
         )
-        with showing(progress, classifier.verbose) as report:
-            classifier._train(
-                features,
-                rows,
-                survey.validation_rows(),
-                risk_of(classifier, prior),
-                need,
-                recipe,
-                report,
-                checkpoint,
-                source,
-            )
+        classifier._train(
+            features,
+            rows,
+            survey.validation_rows(),
+            risk_of(classifier, prior),
+            need,
+            recipe,
+            progress,
+            checkpoint,
+            source,
+        )
         z = classifier._raw_log_odds(features)
     sign = classifier.sign_
     classifier._settle(z, weight, rows, need, prior)

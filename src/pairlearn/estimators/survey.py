@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,27 +11,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import stream
 from pairlearn.estimators.pair_stream import PairFile
-from pairlearn.estimators.rows import KINDS, Rows, judged_rows
-from pairlearn.estimators.split import Split, chosen
-from pairlearn.estimators.table import Judgements
+from pairlearn.estimators.splits import Split
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import KINDS
 from pairlearn.prior import estimate_prior
-from pairlearn.tables import PairTable, TableError
+from pairlearn.randomness import stream
+from pairlearn.tables import TableError
 
-__all__ = ["SAMPLE_PAIRS", "NothingLeftError", "Survey", "joined", "survey_pairs", "table_of"]
+__all__ = ["SAMPLE_PAIRS", "NothingLeftError", "Survey", "survey_pairs"]
 
 SAMPLE_PAIRS = 1 << 16
 """Rows of a sample that stays in memory, about."""
-
-COUNTED = (
-    "both",
-    "similarity_only",
-    "difference_only",
-    "preference_only",
-    "self_pairs",
-    "training",
-)
 
 Floats = NDArray[np.float64]
 
@@ -66,15 +58,14 @@ class Survey:
     weight : float
         Sum of the weights of the training rows.
     counts : dict of str to int
-        Rows of the file with "both" judgements, "similarity_only", "difference_only" and
-        "preference_only", the "self_pairs" of an item with itself, and how many rows are for
-        "training".
+        Statements of each kind, those about an item and itself ("self_pairs"), and how many
+        are for "training".
     similarity : array of shape (2,)
         Sums of w s and of w over the rows not for measuring that have a similarity s.
     sampled, validating, held : list of Judgements
         Parts of a random sample of the rows for training, of those that early stopping
         looks at, and of those to measure with.
-    first : dict of int to Rows
+    first : dict of str to Judgements
         The first training row of each kind that there is.
     """
 
@@ -85,12 +76,12 @@ class Survey:
     judged: NDArray[np.bool_]
     group_training: list[int]
     weight: float = 0.0
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    counts: Counter[str] = field(default_factory=Counter)
     similarity: Floats = field(default_factory=lambda: np.zeros(2))
     sampled: list[Judgements] = field(default_factory=list)
     validating: list[Judgements] = field(default_factory=list)
     held: list[Judgements] = field(default_factory=list)
-    first: dict[int, Rows] = field(default_factory=dict)
+    first: dict[str, Judgements] = field(default_factory=dict)
 
     @property
     def training(self) -> int:
@@ -99,23 +90,23 @@ class Survey:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of training rows that there are."""
-        return tuple(KINDS[kind] for kind in sorted(self.first))
+        """Kinds of training rows that there are, in the order of the registry."""
+        return tuple(one.name for one in KINDS if one.name in self.first)
 
-    def sample_rows(self) -> Rows:
+    def sample_rows(self) -> Judgements:
         """The sample as training rows, with one of every kind at least."""
-        rows = [judged(joined(self.sampled))] if self.sampled else []
-        present = rows[0].kinds() if rows else ()
-        return Rows.concatenate(
-            [*rows, *(row for kind, row in self.first.items() if KINDS[kind] not in present)]
+        rows = list(self.sampled)
+        present = {name for part in rows for name in part.kinds()}
+        return Judgements.concatenate(
+            [*rows, *(row for name, row in self.first.items() if name not in present)]
         )
 
-    def validation_rows(self) -> Rows | None:
+    def validation_rows(self) -> Judgements | None:
         """Rows that early stopping looks at, of the kinds that are trained on."""
         if not self.validating:
             return None
-        rows = judged(joined(self.validating))
-        known = np.isin(rows.kind, list(self.first))
+        rows = Judgements.concatenate(self.validating)
+        known = rows.of(*self.first)
         return rows[known] if known.any() else None
 
     def prior(self, majority: Literal["positive", "negative"]) -> float:
@@ -132,46 +123,27 @@ class Survey:
     def take(self, group: int, said: Judgements, drawn: NDArray[np.bool_]) -> None:
         """Take in some rows of a row group, those drawn into the sample too."""
         self.judged[said.ends] = True
-        self._count(said)
-        some = chosen(said, drawn)
+        self.counts.update(said.counts())
+        self.counts["self_pairs"] += int((said.ends[:, 0] == said.ends[:, 1]).sum())
+        some = said[drawn]
         for part, kept in (
-            (some and self.split.training(some), self.sampled),
+            (self.split.training(some) if len(some) else None, self.sampled),
             (self.split.validating(said), self.validating),
             (self.split.measuring(said), self.held),
         ):
             kept += [] if part is None else [part]
         if (usable := self.split.usable(said)) is not None:
-            self._weigh(usable)
+            self.instance_weight += usable.item_weight(len(self.instance_weight))
+            told = usable[usable.has("similarity")]
+            self.similarity += [float(told.weight @ told.u), float(told.weight.sum())]
         if (training := self.split.training(said)) is not None:
-            self._train_on(group, training)
-
-    def _weigh(self, said: Judgements) -> None:
-        for side in (0, 1):
-            np.add.at(self.instance_weight, said.ends[:, side], said.weight)
-        told = ~np.isnan(said.similarity)
-        weight = said.weight[told]
-        self.similarity += [float(weight @ said.similarity[told]), float(weight.sum())]
-
-    def _train_on(self, group: int, said: Judgements) -> None:
-        self.counts["training"] += len(said.ends)
-        rows = judged(said)
-        self.group_training[group] += len(rows)
-        self.weight += float(rows.weight.sum())
-        for kind in np.unique(rows.kind).tolist():
-            if kind not in self.first:
-                row = int((rows.kind == kind).argmax())
-                self.first[kind] = rows[row : row + 1]
-
-    def _count(self, said: Judgements) -> None:
-        s, c = ~np.isnan(said.similarity), ~np.isnan(said.difference)
-        for name, rows in (
-            ("both", s & c),
-            ("similarity_only", s & ~c),
-            ("difference_only", c & ~s),
-            ("preference_only", ~s & ~c),
-            ("self_pairs", said.ends[:, 0] == said.ends[:, 1]),
-        ):
-            self.counts[name] += int(rows.sum())
+            self.counts["training"] += len(training)
+            self.group_training[group] += len(training)
+            self.weight += float(training.weight.sum())
+            for name in training.kinds():
+                if name not in self.first:
+                    row = int(training.of(name).argmax())
+                    self.first[name] = training[row : row + 1]
 
 
 def survey_pairs(
@@ -208,14 +180,14 @@ def survey_pairs(
     --------
     >>> import tempfile
     >>> from pairlearn.estimators.stream_items import open_items
-    >>> from pairlearn.tables import write_pairs
+    >>> from pairlearn.tables import PairTable, write_pairs
     >>> table = PairTable([0, 1], [1, 2], [0.5, 0.9], [0.1, np.nan], preference=[1, 0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/x.npy", np.eye(3))
     ...     path = write_pairs(table, f"{folder}/pairs.parquet")
     ...     found = survey_pairs(PairFile(path, open_items(f"{folder}/x.npy")))
     >>> found.training, found.kinds, found.instance_weight.tolist()
-    (3, ('both', 'similarity', 'preference'), [1.0, 2.0, 1.0])
+    (3, ('both', 'similarity', 'preference'), [2.0, 3.0, 1.0])
     """
     split = Split() if split is None else split
     digest = hashlib.sha256(f"{file.digest()} {split.validation} {split.seed}".encode())
@@ -233,7 +205,7 @@ def survey_pairs(
     for group, said in file.judgements(range(len(file.group_rows))):
         if group != present:
             present, rng = group, stream(seed, "sample", group)
-        n = len(said.ends)
+        n = len(said)
         found.take(group, said, rng.bit_generator.random_raw(n) / 2.0**64 < share)
         done += n
         if progress is not None:
@@ -241,26 +213,3 @@ def survey_pairs(
     if not found.training:
         raise NothingLeftError(f"{file.path} has no row that is left for training")
     return found
-
-
-def joined(parts: list[Judgements]) -> Judgements:
-    """Several parts of what was said, below each other."""
-    names = ("ends", "similarity", "difference", "preference", "weight")
-    return Judgements(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def table_of(said: Judgements) -> PairTable:
-    """What was said as a table, with the rows of items as ids."""
-    return PairTable.trusted(
-        left=said.ends[:, 0],
-        right=said.ends[:, 1],
-        similarity=said.similarity,
-        difference=said.difference,
-        preference=said.preference.astype(np.int8) if said.preference.any() else None,
-        weight=None if (said.weight == 1).all() else said.weight,
-    )
-
-
-def judged(said: Judgements) -> Rows:
-    """What was said as training rows."""
-    return judged_rows(said.ends, said.similarity, said.difference, said.preference, said.weight)

@@ -1,4 +1,4 @@
-"""Everything that `fit` is given, as instances and rows."""
+"""Everything that `fit` is given, as instances and a table of judgements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.rows import Rows, judged_rows, labelled_rows
 from pairlearn.estimators.validation import (
     read_classes,
     read_instances,
@@ -17,37 +16,23 @@ from pairlearn.estimators.validation import (
     read_preference,
     read_weight,
 )
+from pairlearn.judgements import Judgements
 
-__all__ = ["Judgements", "Table", "read_table"]
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Judgements:
-    """What was said of each pair, as it came in: NaN or 0 where nothing was."""
-
-    ends: NDArray[np.int64]
-    similarity: Floats
-    difference: Floats
-    preference: Floats
-    weight: Floats
+__all__ = ["Table", "read_table"]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Instances, the rows of judged pairs, and those of labelled instances.
+    """Instances, and what was said of them.
 
     Attributes
     ----------
     features : array of shape (N, ...)
         Instances of the pairs, followed by the labelled ones.
-    judgements : Judgements
-        Pairs of weight zero are left out.
-    judged, known : Rows
-        Rows for training; `known` is None without labelled instances.
-    positive : array of bool
-        Classes of the labelled instances.
+    judged : Judgements
+        Statements about pairs; rows of weight zero are left out.
+    known : Judgements or None
+        Labels of instances.
     classes : array of shape (2,)
         The negative and the positive class.
     names : array of str, optional
@@ -55,18 +40,16 @@ class Table:
     """
 
     features: NDArray[Any]
-    judgements: Judgements
-    judged: Rows
-    known: Rows | None
-    positive: NDArray[np.bool_]
+    judged: Judgements
+    known: Judgements | None
     classes: NDArray[Any]
     names: NDArray[Any] | None
 
-    def all_rows(self, labelled_weight: float | str) -> Rows:
-        """Judged and labelled rows, the latter with the share asked for.
+    def rows(self, labelled_weight: float | str) -> Judgements:
+        """All statements, labels with the share asked for.
 
-        Judged rows have mean weight one. So have labelled ones with "auto": two labelled
-        instances, each counting one half, beside one pair, whose likelihood is halved.
+        Judged rows have mean weight one. So has each label with "auto": it counts one half,
+        as one pair does, whose likelihood is halved.
         """
         judged = self.judged.scaled(len(self.judged) / self.judged.weight.sum())
         if self.known is None:
@@ -74,14 +57,8 @@ class Table:
         known = self.known
         if not isinstance(labelled_weight, str):
             share = labelled_weight / (1 - labelled_weight)
-            known = known.scaled(share * judged.weight.sum() / known.weight.sum())
-        return Rows.concatenate([judged, known])
-
-    def instance_weight(self) -> Floats:
-        """How much each instance counts in the judged pairs: both ends of every row."""
-        ends, both = self.judgements.ends.ravel(), np.repeat(self.judgements.weight, 2)
-        weight = np.bincount(ends, both, minlength=len(self.features))
-        return weight.astype(np.float64)
+            known = known.scaled(share * judged.weight.sum() / (known.weight.sum() / 2))
+        return Judgements.concatenate([judged, known])
 
 
 def read_table(
@@ -91,34 +68,75 @@ def read_table(
     preference: Any,
     labelled: tuple[Any, Any] | None,
     preprocessor: Any,
-    seed: int,
+    annotator: Any = None,
 ) -> Table:
     """Check what `fit` is given and put it together."""
+    if isinstance(labels, Judgements):
+        return _of_judgements(pairs, labels, preprocessor, labelled)
     found = read_pairs(pairs, preprocessor)
     n = len(found.ends)
     similarity, difference = read_labels(labels, n)
     preferred, weight = read_preference(preference, n), read_weight(sample_weight, n)
-    silent = np.isnan(similarity) & np.isnan(difference) & (preferred == 0)
+    silent = np.isnan(similarity) & np.isnan(difference) & np.isnan(preferred)
     if silent.any():
         raise ValueError(
             f"labels have neither similarity nor difference in row {int(silent.argmax())}, and "
             "there is no preference: drop pairs without any judgement"
         )
-    kept: Any = slice(None) if weight.all() else weight > 0
-    judgements = Judgements(
-        *(column[kept] for column in (found.ends, similarity, difference, preferred, weight))
-    )
-    judged = judged_rows(
-        judgements.ends,
-        judgements.similarity,
-        judgements.difference,
-        judgements.preference,
-        judgements.weight,
-    )
-    features, classes, known = found.features, np.array([-1, 1]), None
-    positive = np.empty(0, np.bool_)
+    columns = {"similarity": similarity, "difference": difference, "preference": preferred}
+    judged = Judgements.from_columns(found.ends, columns, weight, annotator)
+    return _with_labels(found.features, judged, labelled, preprocessor, found.names)
+
+
+def _of_judgements(
+    pairs: Any, said: Judgements, preprocessor: Any, labelled: tuple[Any, Any] | None
+) -> Table:
+    """Of statements, and the items that they are about.
+
+    `pairs` are the items themselves (N, d, ...), to which the statements refer; or, row by
+    row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
+    them the statements refer to ids.
+    """
+    names = None
+    if preprocessor is not None:
+        ids = said.ends if pairs is None else np.asarray(pairs)
+        if len(ids) != len(said):
+            raise ValueError(f"pairs has {len(ids)} rows and labels has {len(said)}")
+        used = ids[~(said.ends < 0)]
+        known, place = np.unique(used, return_inverse=True)
+        features, names = read_instances("pairs", known, preprocessor)
+        ends = np.full(said.ends.shape, -1, np.int64)
+        ends[~(said.ends < 0)] = place
+    elif np.ndim(pairs) > 2 and np.shape(pairs)[:2] == (len(said), 2):
+        found = read_pairs(pairs)
+        features = found.features
+        ends = np.where(said.ends < 0, -1, found.ends)
+    else:
+        features, names = read_instances("pairs", pairs)
+        ends = said.ends
+        if ends.size and ends.max() >= len(features):
+            raise ValueError(
+                f"labels are about item {ends.max()}, and pairs has {len(features)} items"
+            )
+    said = Judgements(ends, said.kind, said.values, said.weight, said.annotator)
+    return _with_labels(features, said, labelled, preprocessor, names)
+
+
+def _with_labels(
+    features: NDArray[Any],
+    said: Judgements,
+    labelled: tuple[Any, Any] | None,
+    preprocessor: Any,
+    names: NDArray[Any] | None,
+) -> Table:
+    judged = said if said.weight.all() else said[said.weight > 0]
+    classes, known = np.array([-1, 1]), None
+    if judged.single.any() and not judged.single.all():
+        known, judged = judged[judged.single], judged[~judged.single]
     if labelled is not None:
-        x, y = _labelled_pair(labelled)
+        if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
+            raise ValueError("labelled must be (X, y): instances and their classes")
+        x, y = labelled
         instances, _ = read_instances("labelled instances", x, preprocessor)
         if instances.shape[1:] != features.shape[1:]:
             raise ValueError(
@@ -127,12 +145,7 @@ def read_table(
             )
         classes, positive = read_classes(y, len(instances))
         rows = np.arange(len(features), len(features) + len(instances))
-        known = labelled_rows(rows, positive, seed)
+        told = Judgements.about_items("label", rows, positive)
+        known = told if known is None else Judgements.concatenate([known, told])
         features = np.concatenate([features, instances])
-    return Table(features, judgements, judged, known, positive, classes, found.names)
-
-
-def _labelled_pair(labelled: Any) -> tuple[Any, Any]:
-    if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
-        raise ValueError("labelled must be (X, y): instances and their classes")
-    return labelled[0], labelled[1]
+    return Table(features, judged, known, classes, names)

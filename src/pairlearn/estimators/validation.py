@@ -187,15 +187,15 @@ def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:
 
 
 def read_preference(preference: Any, n: int) -> Floats:
-    """−1 where the left one is more positive, +1 the right one, 0 where none is given.
+    """−1 where the left one is more positive, +1 the right one, NaN where none is given.
 
     Examples
     --------
     >>> read_preference(["left", None, "right"], 3)
-    array([-1.,  0.,  1.])
+    array([-1., nan,  1.])
     """
     if preference is None:
-        return np.zeros(n)
+        return np.full(n, np.nan)
     array = np.asarray(preference)
     _same_length("preference", len(array) if array.ndim else 0, n)
     if array.dtype.kind in "OUS":
@@ -211,7 +211,7 @@ def read_preference(preference: Any, n: int) -> Floats:
             f"preference must be 'left' (-1), 'right' (1) or none (0); row {row} is "
             f"{array.tolist()[row]!r}"
         )
-    return numbers
+    return np.where(numbers == 0, np.nan, numbers)
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from pairlearn.risks.affine import (
     SconfConfDiff,
     affine_table,
 )
-from pairlearn.risks.base import BASIS, TERMS, Risk, contract, pair_moments
+from pairlearn.risks.base import BASIS, TERMS, Risk, contract, make_table, pair_moments
 from pairlearn.risks.catalogue import RISKS, make_risk
 from pairlearn.risks.corrections import CORRECTIONS, correct, correction_slope
 from pairlearn.risks.likelihood import PairLikelihood
@@ -35,5 +35,6 @@ __all__ = [
     "correct",
     "correction_slope",
     "make_risk",
+    "make_table",
     "pair_moments",
 ]

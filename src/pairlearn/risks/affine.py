@@ -31,7 +31,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pairlearn.risks.base import BASIS, TERMS, Risk, check_unit
+from pairlearn.risks.base import Risk, check_unit, make_table
 
 __all__ = [
     "AffineRisk",
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
-    """Coefficients (4, 5, 3) of (β₊, β₋), one partial risk for each weight.
+    """Coefficients (4, 8, 3) of (β₊, β₋), one partial risk for each weight.
 
     Parameters
     ----------
@@ -71,11 +71,18 @@ def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float =
         ("positive_prime", 1 - lam, plus, +1, beta_plus, -1),
         ("negative_prime", lam, minus, -1, beta_minus, -1),
     )
-    table = torch.zeros(len(rows), len(TERMS), len(BASIS), dtype=torch.float64)
-    for k, (term, share, constant, sign, beta, sign_in_t) in enumerate(rows):
-        weight = (constant - beta * agreement, beta, sign + beta * gap * sign_in_t)
-        table[k, TERMS.index(term)] = share * torch.tensor(weight, dtype=torch.float64)
-    return table
+    return make_table(
+        *(
+            {
+                term: (
+                    share * (constant - beta * agreement),
+                    share * beta,
+                    share * (sign + beta * gap * sign_in_t),
+                )
+            }
+            for term, share, constant, sign, beta, sign_in_t in rows
+        )
+    )
 
 
 class AffineRisk(Risk):
@@ -90,6 +97,8 @@ class AffineRisk(Risk):
     loss : str
         A margin loss of `pairlearn.losses`.
     """
+
+    needs_prior = True
 
     def __init__(
         self, prior: float, *, correction: str | float = "none", loss: str = "logistic"
@@ -138,7 +147,7 @@ class Sconf(AffineRisk):
     --------
     >>> risk = Sconf(0.2, correction="abs")
     >>> str(risk), tuple(risk.table.shape)
-    ('sconf-abs', (2, 5, 3))
+    ('sconf-abs', (2, 8, 3))
     """
 
     family = "sconf"

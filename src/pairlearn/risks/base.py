@@ -3,19 +3,23 @@
 Every estimator in this package reads a batch only through its *moments*, the means
 of (loss term × basis function) over the pairs:
 
-    terms   ℓ(g(x), +1), ℓ(g(x), −1), ℓ(g(x'), +1), ℓ(g(x'), −1), log P(same)
-    basis   1, u, v      the two judgements: similarity and difference
+    terms   ℓ(g(x), +1), ℓ(g(x), −1), ℓ(g(x'), +1), ℓ(g(x'), −1),
+            log P(same), log P(different), log P(not +,−), log P(not −,+)
+    basis   1, u, v      the two values of a judgement: similarity and difference
                          (the two classes for `Supervised`)
 
-A partial risk is a 5 × 3 table of coefficients contracted with the moments, a risk
-is the sum of its corrected partial risks. Moments are linear in the pairs, so they
-may be accumulated over micro-batches or averaged over workers before the
-correction, and a fleet of different estimators is one batched contraction.
+A partial risk is a table of coefficients (terms × basis) contracted with the moments, a
+risk is the sum of its corrected partial risks. Moments are linear in the pairs, so they
+may be accumulated over micro-batches or averaged over workers before the correction, and
+a fleet of different estimators is one batched contraction. Only the terms that a table
+uses are computed: the first four for the affine risks, five for the pair likelihood, all
+where a table mixes kinds of judgement.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -24,10 +28,57 @@ from torch import Tensor, nn
 from pairlearn.losses import Loss, in_full_precision, make_loss
 from pairlearn.risks.corrections import correct, correction_name, correction_slope
 
-__all__ = ["BASIS", "TERMS", "Risk", "contract", "pair_moments"]
+__all__ = [
+    "BASIS",
+    "TERMS",
+    "Risk",
+    "contract",
+    "make_table",
+    "pair_moments",
+    "pair_terms",
+    "terms_used",
+]
 
-TERMS = ("positive", "negative", "positive_prime", "negative_prime", "log_same")
+TERMS = (
+    "positive",
+    "negative",
+    "positive_prime",
+    "negative_prime",
+    "log_same",
+    "log_different",
+    "log_not_left",
+    "log_not_right",
+)
 BASIS = ("one", "u", "v")
+
+
+def pair_terms(logits: Tensor, logits_prime: Tensor, loss: Loss, count: int = 5) -> Tensor:
+    """The first `count` loss terms (..., count, n) of n pairs, in the order of `TERMS`.
+
+    The logarithms are those of the logistic model p = σ(g(x)), p' = σ(g(x')), whatever the
+    margin loss, and no difference of large numbers occurs in any.
+    """
+    z = torch.stack([in_full_precision(logits), in_full_precision(logits_prime)], -2)
+    both = loss.both(z)
+    terms = both.flatten(-3, -2)
+    if count <= 4:
+        return terms
+    logistic = both if loss.name == "logistic" else make_loss("logistic").both(z)
+    # −ℓ(z, ±1) of the logistic loss is log σ(±z), so that sums over the ends are log P(±, ±).
+    parts = [terms, torch.logsumexp(-logistic.sum(-3), -2, keepdim=True)]
+    if count > 5:
+        plus, minus, plus_prime, minus_prime = (-logistic).flatten(-3, -2).unbind(-2)
+        parts.append(
+            torch.stack(
+                [
+                    torch.logaddexp(plus + minus_prime, minus + plus_prime),
+                    torch.logaddexp(minus, plus + plus_prime),
+                    torch.logaddexp(minus_prime, plus_prime + plus),
+                ],
+                -2,
+            )
+        )
+    return torch.cat(parts, -2)
 
 
 def pair_moments(
@@ -37,7 +88,7 @@ def pair_moments(
     v: Tensor,
     loss: Loss,
     *,
-    same: bool = True,
+    terms: int = 5,
     share: Tensor | None = None,
 ) -> Tensor:
     """Means over pairs of each loss term times each basis function.
@@ -49,37 +100,62 @@ def pair_moments(
         independent batches and broadcast.
     loss : Loss
         The margin loss ℓ.
-    same : bool
-        Compute the fifth term, log P(same) of the logistic model; zero otherwise.
+    terms : int
+        How many of `TERMS` to compute.
     share : Tensor of shape (n,) or (..., n), optional
         Shares of the pairs in the mean, 1/n by default. Those of a part of a batch sum to
         less than one: the parts' moments then sum to those of the batch.
 
     Returns
     -------
-    Tensor of shape (..., 5, 3)
+    Tensor of shape (..., terms, 3)
     """
-    z = torch.stack([in_full_precision(logits), in_full_precision(logits_prime)], -2)
-    both = loss.both(z)
-    terms = both.flatten(-3, -2)
-    if same:
-        # P(same) = σ(z)σ(z') + σ(−z)σ(−z'): no difference of large numbers anywhere.
-        log_same = torch.logsumexp(-both.sum(-3), -2, keepdim=True)
-        terms = torch.cat([terms, log_same], -2)
-    basis = torch.stack([torch.ones_like(u), u, v], -2).to(terms.dtype)
+    values = pair_terms(logits, logits_prime, loss, terms)
+    basis = torch.stack([torch.ones_like(u), u, v], -2).to(values.dtype)
     basis = basis / u.shape[-1] if share is None else basis * share.unsqueeze(-2)
-    moments = (terms.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
-    return moments if same else nn.functional.pad(moments, (0, 0, 0, 1))
+    return (values.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)
 
 
 def contract(table: Tensor, moments: Tensor) -> Tensor:
-    """Partial risks (..., k) of tables (..., k, 5, 3) at moments (..., 5, 3)."""
+    """Partial risks (..., k) of tables (..., k, 8, 3) at moments (..., terms, 3).
+
+    The coefficients of terms that were not computed must be zero.
+    """
     batched = moments.unsqueeze(-3) if moments.ndim > 2 else moments
-    return (table * batched).sum((-1, -2))
+    return (table[..., : moments.shape[-2], :] * batched).sum((-1, -2))
+
+
+def make_table(*partial_risks: Mapping[str, Sequence[float]]) -> Tensor:
+    """A table (k, 8, 3): for each partial risk the coefficients of its terms over 1, u, v.
+
+    Examples
+    --------
+    >>> make_table({"log_same": (0, -0.5, 0)}, {"log_different": (-0.5, 0.5, 0)}).shape
+    torch.Size([2, 8, 3])
+    """
+    table = torch.zeros(len(partial_risks), len(TERMS), len(BASIS), dtype=torch.float64)
+    for k, weights in enumerate(partial_risks):
+        for term, weight in weights.items():
+            table[k, TERMS.index(term)] = torch.tensor(weight, dtype=torch.float64)
+    return table
+
+
+def terms_used(table: Tensor) -> int:
+    """How many of `TERMS`, from the first on, a table (..., 8, 3) needs: 4, 5 or all.
+
+    Examples
+    --------
+    >>> from pairlearn.risks import ConfDiff, PairLikelihood
+    >>> terms_used(ConfDiff(0.3).table), terms_used(PairLikelihood().table)
+    (4, 5)
+    """
+    used = table.ne(0).any(-1).reshape(-1, table.shape[-2]).any(0).nonzero()
+    last = int(used.max()) + 1 if len(used) else 0
+    return 4 if last <= 4 else 5 if last == 5 else len(TERMS)
 
 
 class Risk(nn.Module):
-    """A risk estimator: `table` (k, 5, 3), a `correction` and a `loss`.
+    """A risk estimator: `table` (k, 8, 3), a `correction` and a `loss`.
 
     Subclasses compute the table; everything else is here. Calling the risk gives a
     scalar to minimise:
@@ -91,6 +167,8 @@ class Risk(nn.Module):
     """
 
     family: ClassVar[str]
+    needs_prior: ClassVar[bool] = False
+    """Whether the table depends on the class prior, which is then the attribute `prior`."""
     judgements: ClassVar[tuple[str, str]] = ("similarity", "difference")
 
     def __init__(
@@ -100,7 +178,7 @@ class Risk(nn.Module):
         self.slope = correction_slope(correction)
         self.loss = make_loss(loss)
         self.table = table.double()
-        self._same = bool(self.table[:, TERMS.index("log_same")].any())
+        self.terms = terms_used(self.table)
         self._tables: dict[tuple[torch.dtype, torch.device], Tensor] = {}
 
     def forward(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
@@ -113,9 +191,9 @@ class Risk(nn.Module):
         return contract(self._table_like(moments), moments)
 
     def moments(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """The moments (5, 3) of a batch: all that the risk knows of it."""
+        """The moments (terms, 3) of a batch: all that the risk knows of it."""
         batch = self._checked(logits, logits_prime, u, v)
-        return pair_moments(*batch, self.loss, same=self._same)
+        return pair_moments(*batch, self.loss, terms=self.terms)
 
     def from_moments(self, moments: Tensor) -> Tensor:
         """The corrected risk of moments, for instance averaged over workers."""

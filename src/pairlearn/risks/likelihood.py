@@ -13,18 +13,9 @@ likelihood by expectation-maximisation is known (Chen et al., ICML 2024).
 
 from __future__ import annotations
 
-import torch
-
-from pairlearn.risks.base import BASIS, TERMS, Risk
+from pairlearn.risks.base import Risk, make_table
 
 __all__ = ["PairLikelihood"]
-
-# −log of each outcome's probability is a sum of loss terms; its weight is linear in s, c.
-_OUTCOMES = (
-    (("positive", "negative_prime"), (0.5, -0.5, -0.5)),  # a = (1 − s − c)/2
-    (("negative", "positive_prime"), (0.5, -0.5, +0.5)),  # b = (1 − s + c)/2
-    (("log_same",), (0.0, -1.0, 0.0)),  # s, and the term is +log P(same)
-)
 
 
 class PairLikelihood(Risk):
@@ -37,6 +28,7 @@ class PairLikelihood(Risk):
 
     Examples
     --------
+    >>> import torch
     >>> risk = PairLikelihood(correction="abs")
     >>> zero, half = torch.zeros(1), torch.tensor([0.5])
     >>> risk(zero, zero, half, zero)  # (log 4 + log 2)/4
@@ -46,8 +38,11 @@ class PairLikelihood(Risk):
     family = "likelihood"
 
     def __init__(self, *, correction: str | float = "none") -> None:
-        table = torch.zeros(len(_OUTCOMES), len(TERMS), len(BASIS), dtype=torch.float64)
-        for k, (terms, weight) in enumerate(_OUTCOMES):
-            for term in terms:
-                table[k, TERMS.index(term)] = torch.tensor(weight, dtype=torch.float64) / 2
+        # −log of each outcome's probability is a sum of loss terms; its weight is linear in s, c.
+        a, b = (0.25, -0.25, -0.25), (0.25, -0.25, +0.25)  # (1 − s ∓ c)/2, halved
+        table = make_table(
+            {"positive": a, "negative_prime": a},
+            {"negative": b, "positive_prime": b},
+            {"log_same": (0.0, -0.5, 0.0)},
+        )
         super().__init__(table, correction=correction)

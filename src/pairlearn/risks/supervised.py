@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from pairlearn.risks.base import BASIS, TERMS, Risk, check_unit
+from pairlearn.risks.base import Risk, check_unit, make_table
 
 __all__ = ["Mixed", "Supervised"]
 
@@ -18,6 +17,7 @@ class Supervised(Risk):
 
     Examples
     --------
+    >>> import torch
     >>> risk = Supervised()
     >>> str(risk), risk(torch.zeros(2), torch.zeros(2), torch.tensor([1, -1]), torch.ones(2))
     ('supervised', tensor(0.6931))
@@ -28,15 +28,14 @@ class Supervised(Risk):
 
     def __init__(self, *, correction: str | float = "none", loss: str = "logistic") -> None:
         # u and v are 1 for the positive class and 0 for the negative one.
-        weights = {
-            "positive": (0.0, 1.0, 0.0),
-            "negative": (1.0, -1.0, 0.0),
-            "positive_prime": (0.0, 0.0, 1.0),
-            "negative_prime": (1.0, 0.0, -1.0),
-        }
-        table = torch.zeros(1, len(TERMS), len(BASIS), dtype=torch.float64)
-        for term, weight in weights.items():
-            table[0, TERMS.index(term)] = torch.tensor(weight, dtype=torch.float64) / 2
+        table = make_table(
+            {
+                "positive": (0.0, 0.5, 0.0),
+                "negative": (0.5, -0.5, 0.0),
+                "positive_prime": (0.0, 0.0, 0.5),
+                "negative_prime": (0.5, 0.0, -0.5),
+            }
+        )
         super().__init__(table, correction=correction, loss=loss)
 
     def _checked(self, *batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -63,6 +62,7 @@ class Mixed(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> from pairlearn.risks import ConfDiff
     >>> risk, zero = Mixed(ConfDiff(0.5), weight=0.25), torch.zeros(3)
     >>> risk(zero, zero, zero, zero, torch.zeros(5), torch.ones(5))

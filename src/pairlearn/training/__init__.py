@@ -3,9 +3,10 @@
 from pairlearn.training.checkpoint import Checkpoint, CheckpointError
 from pairlearn.training.fleet import Fleet, Precision, choose_device
 from pairlearn.training.groups import Group, Member, TestSet
+from pairlearn.training.objective import Objective, Total
 from pairlearn.training.ranks import Ranks, current_ranks, risk_over_ranks, sum_over_ranks
-from pairlearn.training.step import Objective, Total
 from pairlearn.training.stream import Block, PairStream
+from pairlearn.training.trainer import Recipe, Trained, train
 
 __all__ = [
     "Block",
@@ -18,10 +19,13 @@ __all__ = [
     "PairStream",
     "Precision",
     "Ranks",
+    "Recipe",
     "TestSet",
     "Total",
+    "Trained",
     "choose_device",
     "current_ranks",
     "risk_over_ranks",
     "sum_over_ranks",
+    "train",
 ]

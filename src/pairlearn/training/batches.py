@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pairlearn.data.sampling import permutation, stream
+from pairlearn.randomness import permutation, stream
 from pairlearn.training.groups import Group
 from pairlearn.training.ranks import Ranks
 from pairlearn.training.stream import Block, PairStream

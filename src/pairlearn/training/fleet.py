@@ -20,16 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pairlearn.losses import Loss
 from pairlearn.models import CONVOLUTIONAL, MLP, make_model
-from pairlearn.risks import BASIS, TERMS
 from pairlearn.training.batches import Batches, MemoryBatches, StreamBatches
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.graph import GraphedStep
 from pairlearn.training.groups import Group, check_groups
 from pairlearn.training.network import Lone, Network, StackedMLP
+from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import Ranks, current_ranks
-from pairlearn.training.step import Objective, Step
+from pairlearn.training.step import Step
 from pairlearn.training.stream import PairStream
 
 __all__ = ["Fleet", "Precision", "choose_device"]
@@ -37,7 +36,6 @@ __all__ = ["Fleet", "Precision", "choose_device"]
 Precision = Literal["float64", "float32", "tf32", "bf16"]
 EVALUATION_ROWS = 2048
 CHECKED_ROWS = 1 << 16
-PARTIAL_RISKS = 6  # of the convex combination, which has the most
 
 
 class Fleet:
@@ -61,8 +59,6 @@ class Fleet:
         Of the matrix products; with "float64" of everything.
     compiled : bool, optional
         Compile the step; by default on CUDA only, and not with several ranks.
-    objective : Objective, optional
-        What a fleet of one group minimises in place of its members' risks.
     ranks : Ranks, optional
         This process among those that train the fleet together; by default all of
         ``torch.distributed``, if that was started.
@@ -94,7 +90,6 @@ class Fleet:
         device: str = "auto",
         precision: Precision = "float32",
         compiled: bool | None = None,
-        objective: Objective | None = None,
         ranks: Ranks | None = None,
     ) -> None:
         if precision not in get_args(Precision):
@@ -119,7 +114,8 @@ class Fleet:
             self.features = self.features.to(self.dtype)
         if isinstance(model, str) and model not in CONVOLUTIONAL:
             self.features = self.features.flatten(1)
-        self.model, self.objective = model, objective
+        self.model = model
+        self.objective = Objective(self.groups, device=self.device, dtype=self.dtype)
         self.network = self._make_network(model).to(self.device)
         self.ranks.copy_first(self.network)
         self.network.synchronise(self.ranks)
@@ -134,9 +130,8 @@ class Fleet:
             self.network,
             self._per_member("learning_rate"),
             self._per_member("weight_decay"),
-            *self._risk_tables(),
+            self.objective,
             compiled_pairs=self.batch_size if compiled else None,
-            objective=objective,
             ranks=self.ranks,
         )
         self._graphed: GraphedStep | None = None
@@ -175,23 +170,22 @@ class Fleet:
         dict of array of shape (window, G, M)
             Accuracies on each named subset of the test sets; idle places are NaN.
         """
+        from pairlearn.training.loop import Callback, Testing, run_epochs
+
+        class Told(Callback):
+            def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+                if progress is not None:
+                    progress(fleet.epoch, row["risk"])
+
         tested = all(group.test is not None for group in self.groups)
         kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
-        work = self.fingerprint() if kept else ""
-        if kept is not None and (state := kept.load(work)) is not None:
-            self.load_state(state)
-
-        def keep() -> None:
-            if kept is not None and self.ranks.first and kept.due():
-                kept.save(self.state(), work)
-
-        while self.epoch < epochs:
-            risk = self.train_epoch(keep, more=self.epoch + 1 < epochs)
-            if tested and self.epoch > epochs - window:
-                self.history.append(self.accuracy())
-            if progress is not None:
-                progress(self.epoch, risk())
-            keep()
+        run_epochs(
+            self,
+            epochs,
+            [*([Testing(epochs, window)] if tested else []), Told()],
+            checkpoint=kept,
+            work=self.fingerprint() if kept else "",
+        )
         if kept is not None and self.ranks.first:
             kept.remove()
         recent = self.history[-window:] if window else []
@@ -265,7 +259,7 @@ class Fleet:
                 digest.update(group.pairs.fingerprint.encode())
             for member in group.members:
                 rates = (member.risk.name, member.learning_rate, member.weight_decay, member.seed)
-                digest.update(repr(rates).encode())
+                digest.update(f"{rates} {member.held_prior} {member.guiding_prior}".encode())
                 digest.update(member.risk.table.numpy().tobytes())
         if isinstance(self.batches, MemoryBatches):
             for tensor in self.batches.held:
@@ -312,9 +306,9 @@ class Fleet:
             members = [[(m.learning_rate, m.weight_decay) for m in g.members] for g in groups]
             return len(groups[0].pairs), members
 
-        own = not isinstance(self.model, str) or self.objective is not None
-        own = own or isinstance(self.batches, StreamBatches)
-        return not own and shape(groups) == shape(self.groups)
+        own = not isinstance(self.model, str) or isinstance(self.batches, StreamBatches)
+        plain = all(tuple(g.kinds) == ("both",) and not g.columns for g in [*self.groups, *groups])
+        return plain and not own and shape(groups) == shape(self.groups)
 
     def restart(self, groups: Sequence[Group]) -> None:
         """Begin anew with other groups of the same sizes, rates and number of pairs.
@@ -325,16 +319,25 @@ class Fleet:
         check_groups(groups, len(self.features))
         if not self.can_restart(groups):
             raise ValueError(
-                "a fleet restarts with groups of the same sizes, rates and number of pairs, and "
-                "not with a module of your own, nor with an objective"
+                "a fleet restarts with groups of the same sizes, rates and number of pairs, all "
+                "with both judgements, and not with a module of your own"
             )
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
         assert isinstance(self.batches, MemoryBatches)  # else `can_restart` says no
         self.batches.restart(self._pairs_and_labels(), self.groups)
-        self.step.restart(*self._risk_tables()[:2])
+        self.objective.restart(self.groups)
+        self.step.restart()
         self.epoch, self.steps_done, self.history = 0, 0, []
         self._risk.zero_()
+
+    def begin_again(self) -> None:
+        """Train anew from the weights that the network has; the objective may have changed."""
+        self.step.restart()
+        self.epoch, self.steps_done, self.history = 0, 0, []
+        self._risk.zero_()
+        if self._graphed is not None:
+            self._graphed = GraphedStep(self._train_step)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the trained models as a plain module."""
@@ -358,8 +361,9 @@ class Fleet:
     def _make_network(self, model: str | nn.Module) -> Network:
         shape = tuple(self.features.shape[1:])
         dtype = torch.bfloat16 if self.precision == "bf16" else self.dtype
-        if isinstance(model, nn.Module) or model in CONVOLUTIONAL:
-            if len(self.groups) > 1 or self.sizes != [1]:
+        lone = self.sizes == [1] and self.device.type == "cpu"
+        if isinstance(model, nn.Module) or model in CONVOLUTIONAL or lone:
+            if self.sizes != [1]:
                 raise ValueError("a module of your own and a ResNet train one at a time")
             seed = self.groups[0].members[0].seed
             module = make_model(model, shape, seed) if isinstance(model, str) else model
@@ -375,40 +379,28 @@ class Fleet:
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
     def _make_batches(self) -> Batches:
-        columns = () if self.objective is None else self.objective.columns
-        if len(self.groups) > 1 and self.objective is not None:
-            raise ValueError("an objective of your own trains one group")
         source, pads = self.groups[0].pairs, self.network.pads
         if isinstance(source, PairStream):
             like = torch.zeros((), dtype=self.dtype, device=self.device)
-            return StreamBatches(source, self.batch_size, self.ranks, len(columns), like, pads=pads)
-        held = [tensor.to(self.device) for tensor in self._pairs_and_labels(columns)]
+            count = len(self.groups[0].kinds)
+            return StreamBatches(source, self.batch_size, self.ranks, count, like, pads=pads)
+        held = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
         return MemoryBatches(held, self.groups, self.batch_size, self.ranks, pads=pads)
 
-    def _pairs_and_labels(self, columns: Sequence[Tensor] = ()) -> list[Tensor]:
-        """Both ends (G, n) of the pairs, judgements and further columns (G, M, n)."""
+    def _pairs_and_labels(self) -> list[Tensor]:
+        """Both ends (G, n) of the pairs, values and weights of the kinds (G, M, n)."""
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
                 labels[:, g, m] = torch.from_numpy(member.columns())
-        further = [torch.as_tensor(c).to(self.dtype).expand(*self.shape, -1) for c in columns]
-        return [*torch.from_numpy(ends).unbind(-1), *labels.unbind(0), *further]
-
-    def _risk_tables(self) -> tuple[Tensor, Tensor, Loss]:
-        """Tables (G, M, k, 5, 3), slopes (G, M, 1) and the loss of the members' risks."""
-        risks = [member.risk for group in self.groups for member in group.members]
-        if any(risk.loss.name != risks[0].loss.name for risk in risks):
-            raise ValueError("the risks of a fleet must share one loss")
-        # As many rows as any risk has, so that a fleet may restart with other risks.
-        rows = max(PARTIAL_RISKS, *(len(risk.table) for risk in risks))
-        tables = torch.zeros(*self.shape, rows, len(TERMS), len(BASIS), dtype=self.dtype)
-        slopes = torch.zeros(*self.shape, 1, dtype=self.dtype)
-        for g, group in enumerate(self.groups):
-            for m, member in enumerate(group.members):
-                tables[g, m, : len(member.risk.table)] = member.risk.table
-                slopes[g, m] = member.risk.slope
-        return tables.to(self.device), slopes.to(self.device), risks[0].loss
+        columns = [
+            torch.stack([torch.as_tensor(column).to(self.dtype) for column in of_kind])
+            .unsqueeze(1)
+            .expand(*self.shape, -1)
+            for of_kind in zip(*(group.columns for group in self.groups), strict=True)
+        ]
+        return [*torch.from_numpy(ends).unbind(-1), *labels.unbind(0), *columns]
 
     def _per_member(self, name: str) -> Tensor:
         """An attribute of all members (G, M); idle places repeat the first."""

@@ -31,6 +31,10 @@ class Member:
         Of Adam, with the decay in the gradient.
     seed : int
         Of the initial weights.
+    held_prior : float, optional
+        Class prior that mean(p) is held to, where no statement fixes the level.
+    guiding_prior : float, optional
+        Class prior that mean(p) is drawn to in the first epochs.
     """
 
     risk: Risk
@@ -38,6 +42,8 @@ class Member:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     seed: int = 0
+    held_prior: float | None = None
+    guiding_prior: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "weight_decay"):
@@ -96,12 +102,19 @@ class Group:
         Of the order of the batches.
     test : TestSet, optional
         Evaluated during training.
+    kinds : sequence of str
+        Kinds of the rows.
+    columns : sequence of arrays of shape (n,)
+        For each kind the weights of its rows, zero for the others; empty where all rows are
+        of one kind and weight. A stream brings its own.
     """
 
     pairs: Any
     members: Sequence[Member]
     seed: int = 0
     test: TestSet | None = None
+    kinds: Sequence[str] = ("both",)
+    columns: Sequence[Any] = ()
 
 
 def check_groups(groups: Sequence[Group], instances: int) -> None:
@@ -115,6 +128,14 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
         return
     pairs = len(groups[0].pairs)
     for index, group in enumerate(groups):
+        if tuple(group.kinds) != tuple(groups[0].kinds) or len(group.columns) not in (
+            0,
+            len(group.kinds),
+        ):
+            raise ValueError(
+                f"the groups of a fleet must share their kinds of rows, with a column of weights "
+                f"for each: group {index} has {tuple(group.kinds)} and {len(group.columns)} columns"
+            )
         ends = np.asarray(group.pairs)
         if ends.shape != (pairs, 2) or pairs == 0:
             raise ValueError(

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn import functional as F
 
 from pairlearn.losses import in_full_precision
@@ -38,6 +37,9 @@ class Network(nn.Module, ABC):
     ----------
     groups, members : int
         G and M.
+    stacked : bool
+        Whether `run` is a function of the operands that changes nothing; a lone module is
+        run as it is, and moves its own buffers.
     pads : bool
         Whether it takes row weights, so that a short last batch can be filled up with
         rows of weight zero and every step has the same shape.
@@ -51,6 +53,7 @@ class Network(nn.Module, ABC):
 
     groups: int
     members: int
+    stacked: bool
     pads: bool
     sums: tuple[str, ...] = ()
     ranks: Ranks = ALONE
@@ -61,8 +64,8 @@ class Network(nn.Module, ABC):
     ) -> tuple[Tensor, Statistics]:
         """Logits (G, M, R) of instances (G, R, ...), and the batch's statistics.
 
-        Rows that only fill up a batch have weight zero, the others one. A function of the
-        operands that changes nothing: `absorb` moves the running statistics afterwards.
+        Rows that only fill up a batch have weight zero, the others one. For a stacked
+        network `absorb` moves the running statistics afterwards.
         """
 
     def operands(self, parameters: Operands) -> Operands:
@@ -75,6 +78,7 @@ class Network(nn.Module, ABC):
 
     def absorb(self, statistics: Statistics) -> None:
         """Move running statistics towards those of a batch."""
+        return
 
     def synchronise(self, ranks: Ranks) -> None:
         """Train on parts of batches that other ranks have the rest of."""
@@ -101,12 +105,13 @@ class Lone(Network):
     """
 
     groups = members = 1
-    pads = False
+    stacked = pads = False
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.model = model
         self.compute_dtype = dtype
+        self.dtype = next((p.dtype for p in model.parameters()), torch.float32)
         self._norms: list[RankNorm] = []
 
     def synchronise(self, ranks: Ranks) -> None:
@@ -118,26 +123,18 @@ class Lone(Network):
     def run(
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Statistics]:
-        """Logits (1, 1, R), and the module's buffers as the forward pass leaves them."""
-        state = {name.removeprefix("model."): value for name, value in operands.items()}
-        # Copies: what is differentiated may change nothing that is not its own.
-        state |= {name: value.clone() for name, value in self.model.named_buffers()}
-        instances = x[0]
+        """Logits (1, 1, R) of the module as it is; it has no statistics to give."""
+        instances = x[0] if x.is_floating_point() else x[0].to(self.dtype)
         if instances.ndim == 4:
             instances = instances.contiguous(memory_format=torch.channels_last)
-        half = self.compute_dtype == torch.bfloat16
         for norm in self._norms:
             norm.row_weight = weight
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
-            logits: Tensor = functional_call(self.model, state, (instances,))
-        buffers = [(state[name], state[name]) for name, _ in self.model.named_buffers()]
-        return in_full_precision(logits.reshape(1, 1, -1)), buffers
-
-    @torch.no_grad()
-    def absorb(self, statistics: Statistics) -> None:
-        """Keep the buffers of the forward pass: running means and the like."""
-        for buffer, (value, _) in zip(self.model.buffers(), statistics, strict=True):
-            buffer.copy_(value)
+        if self.compute_dtype == torch.bfloat16:
+            with torch.autocast(x.device.type, torch.bfloat16):
+                logits: Tensor = self.model(instances)
+        else:
+            logits = self.model(instances)
+        return in_full_precision(logits.reshape(1, 1, -1)), []
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """The model itself, with the layers that it came with."""
@@ -164,7 +161,7 @@ class StackedMLP(Network):
         cores want multiples of 16 bytes.
     """
 
-    pads = True
+    stacked = pads = True
     sums = ("scales.0", "shifts.0", "biases.0")
 
     def __init__(

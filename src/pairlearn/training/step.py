@@ -2,74 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import grad, vjp
 
-from pairlearn.losses import Loss
-from pairlearn.risks import contract, correct, pair_moments
 from pairlearn.training.adam import FleetAdam
 from pairlearn.training.network import Network, Operands, Statistics
+from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import ALONE, Ranks
 
-__all__ = ["Objective", "Step", "Total"]
-
-Total = Callable[[Tensor], Tensor]
-"""A sum over ranks, through which gradients flow."""
-
-
-class Objective(Protocol):
-    """What a group minimises in place of the risks of its members.
-
-    Attributes
-    ----------
-    columns : sequence of Tensor of shape (n,)
-        What it needs to know of each pair beside the two judgements.
-    """
-
-    columns: Sequence[Tensor]
-
-    def __call__(
-        self,
-        left: Tensor,
-        right: Tensor,
-        u: Tensor,
-        v: Tensor,
-        share: Tensor,
-        *columns: Tensor,
-        total: Total,
-    ) -> Tensor:
-        """The sum over the members, from logits, judgements and columns (G, M, B).
-
-        The shares (B,) of the pairs sum to one; pairs that only fill up a batch have none.
-        Of a batch that several ranks have parts of, `total` sums over all of them.
-        """
-
-
-class TableObjective:
-    """Every member's risk: its table contracted with the moments, and corrected."""
-
-    columns: Sequence[Tensor] = ()
-
-    def __init__(self, tables: Tensor, slopes: Tensor, loss: Loss) -> None:
-        self.tables, self.slopes, self.loss = tables, slopes, loss
-
-    def __call__(
-        self,
-        left: Tensor,
-        right: Tensor,
-        u: Tensor,
-        v: Tensor,
-        share: Tensor,
-        *columns: Tensor,
-        total: Total,
-    ) -> Tensor:
-        """The sum of the risks."""
-        moments = total(pair_moments(left, right, u, v, self.loss, share=share))
-        return correct(contract(self.tables, moments), self.slopes).sum()
+__all__ = ["Step"]
 
 
 class Step:
@@ -78,7 +23,8 @@ class Step:
     The network computes with operands made from its parameters: weights cast for the
     matrix products, batch norm folded into the first layer. Gradients are taken with
     respect to the operands, which keeps them in the products' type, and pulled back to
-    the parameters where Adam reads them.
+    the parameters where Adam reads them. A lone module has no operands but its parameters,
+    and ordinary autograd: its step is that of the loop one would write.
 
     Parameters
     ----------
@@ -86,15 +32,11 @@ class Step:
         In training mode, on its device.
     learning_rate, weight_decay : Tensor of shape (G, M)
         Of each member.
-    tables, slopes : Tensor of shape (G, M, k, 5, 3) and (G, M, 1)
-        Risks and corrections of the members.
-    loss : Loss
-        The margin loss of all of them.
+    objective : Objective
+        What to minimise.
     compiled_pairs : int, optional
         Compile the parts of the step for batches of this many pairs. Others, the short
         last one of an epoch, run as written: they are few, and compiling takes long.
-    objective : Objective, optional
-        What to minimise in place of the members' risks.
     ranks : Ranks
         Those that have parts of each batch.
     """
@@ -104,17 +46,12 @@ class Step:
         network: Network,
         learning_rate: Tensor,
         weight_decay: Tensor,
-        tables: Tensor,
-        slopes: Tensor,
-        loss: Loss,
+        objective: Objective,
         *,
         compiled_pairs: int | None = None,
-        objective: Objective | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.network, self.tables, self.slopes = network, tables, slopes
-        self.ranks = ranks
-        self.objective = objective or TableObjective(tables, slopes, loss)
+        self.network, self.objective, self.ranks = network, objective, ranks
         named = network.named_parameters()
         self.parameters: Operands = {name: p for name, p in named if p.requires_grad}
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
@@ -125,20 +62,21 @@ class Step:
         self.operands = made | {name: made[name].clone() for name in self.made}
         self.compiled_pairs = compiled_pairs
         self._parts: list[Callable[..., Any]] = [
-            self.gradients,
+            self.gradients if network.stacked else self.plain_gradients,
             self.sums,
             self.update,
             self.remake_sums,
         ]
         self._compiled = self._parts
+        self._forward: Callable[..., Tensor] = self.risk
         if compiled_pairs is not None:
             # In parts, or the compiler would fuse sums over a layer's weights with the
-            # updates of those weights, into kernels of half the speed. Where no operands
-            # are made of the parameters, all but the first are Adam, which is fused as it is.
+            # updates of those weights, into kernels of half the speed.
             torch._dynamo.reset()
-            count = len(self._parts) if self.made else 1
-            compiled = [torch.compile(part, dynamic=False) for part in self._parts[:count]]
-            self._compiled = compiled + self._parts[count:]
+            if network.stacked:
+                self._compiled = [torch.compile(part, dynamic=False) for part in self._parts]
+            else:
+                self._forward = torch.compile(self.risk, dynamic=False)
 
     @torch.no_grad()
     def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
@@ -149,22 +87,43 @@ class Step:
         slopes, risk, statistics = gradients(x, u, v, weight, *columns)
         self.network.absorb(statistics)
         slopes = dict(zip(slopes, self.ranks.average([*slopes.values()]), strict=True))
-        update(slopes, sums(slopes))
-        remake_sums()
+        if self.network.stacked:
+            update(slopes, sums(slopes))
+            remake_sums()
+        else:
+            self.adam.step([*slopes.values()])
         return risk
 
     @torch.no_grad()
-    def restart(self, tables: Tensor, slopes: Tensor) -> None:
-        """Forget every step, take the network's weights as they now are, and other risks."""
-        self.tables.copy_(tables)
-        self.slopes.copy_(slopes)
+    def restart(self) -> None:
+        """Forget every step, and take the network's weights as they now are."""
         self.adam.restart()
         self._remake(self.made)
+
+    def risk(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
+        """The risk of a lone module on a batch, by which it can be differentiated."""
+        pairs = u.shape[-1]
+        logits = self.network.run(self.operands, x, torch.cat([weight, weight]))[0]
+        share = weight / self.ranks.sum(weight.sum())
+        return self.objective(
+            logits[..., :pairs], logits[..., pairs:], u, v, share, *columns, total=self.ranks.sum
+        )
+
+    def plain_gradients(
+        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+    ) -> tuple[Operands, Tensor, Statistics]:
+        """Gradients of a lone module's parameters, and the risk."""
+        forward = self._forward if u.shape[-1] == self.compiled_pairs else self.risk
+        with torch.enable_grad():
+            risk = forward(x, u, v, weight, *columns)
+            parameters = list(self.parameters.values())
+            slopes = torch.autograd.grad(risk, parameters, materialize_grads=True)
+        return dict(zip(self.parameters, slopes, strict=True)), risk.detach(), []
 
     def gradients(
         self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
     ) -> tuple[Operands, Tensor, Statistics]:
-        """Gradients of the operands, the risk, and the batch's statistics."""
+        """Gradients of a stacked network's operands, the risk, and the batch's statistics."""
         pairs = u.shape[-1]
         rows_weight = torch.cat([weight, weight])
         share = weight / self.ranks.sum(weight.sum())

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pairlearn.data.sampling import stream
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
 from pairlearn.paper import bounds
@@ -25,6 +24,7 @@ from pairlearn.paper.theory.rows import (
     row_of_panels,
     sigmoid,
 )
+from pairlearn.randomness import stream
 from pairlearn.risks import Risk, make_risk
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE
 

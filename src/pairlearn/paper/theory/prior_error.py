@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pairlearn.data.sampling import stream
 from pairlearn.labels import PairLabels
 from pairlearn.paper.theory.rows import (
     Floats,
@@ -20,6 +19,7 @@ from pairlearn.paper.theory.rows import (
     sigmoid,
 )
 from pairlearn.prior import estimate_prior
+from pairlearn.randomness import stream
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 
 if TYPE_CHECKING:

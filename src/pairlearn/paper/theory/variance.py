@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from pairlearn.data.sampling import stream
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
 from pairlearn.paper.theory.rows import Floats, Row, rounded, row_of_panels
+from pairlearn.randomness import stream
 from pairlearn.risks import (
     ConfDiff,
     NonNegative,
@@ -59,7 +59,7 @@ class SmallWorld:
         return np.outer(self.mass, self.mass).ravel()
 
     def pair_losses(self, table: torch.Tensor) -> Floats:
-        """What each ordered pair adds to the risk with this table (k, 5, 3)."""
+        """What each ordered pair adds to the risk with this table (k, 8, 3)."""
         size = len(self.mass)
         i, j = np.divmod(np.arange(size**2), size)
         r, z = np.array(self.posterior), np.array(self.logit)
@@ -67,7 +67,7 @@ class SmallWorld:
         columns = (z[i], z[j], labels.similarity, labels.difference)
         # Each pair is a batch of its own.
         logits, logits_prime, s, c = (torch.from_numpy(v).unsqueeze(-1) for v in columns)
-        moments = pair_moments(logits, logits_prime, s, c, make_loss("logistic"), same=False)
+        moments = pair_moments(logits, logits_prime, s, c, make_loss("logistic"), terms=4)
         losses: Floats = contract(table, moments).sum(-1).numpy()
         return losses
 

@@ -1,0 +1,395 @@
+"""Splits of judged pairs: what to train on, what to stop by, what to measure with.
+
+A model has seen the items of its training pairs, and does better on them than on others. So
+items are split, not pairs. Items that pairs connect stay together as long as that goes; where
+all pairs hang together, pairs with an end on each side are lost to one of them or to both.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.judgements import Judgements
+from pairlearn.randomness import permutation, stream
+
+__all__ = ["Folds", "Split", "components", "held_items", "held_out_rows", "hold_out_items",
+           "split_items"]  # fmt: skip
+
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+SLACK = 1.05
+"""A fold may hold this many times its share of the judgements when components are cut."""
+PASSES = 5
+
+
+def components(ends: Indices, n: int) -> Indices:
+    """Number of the component of each of n items in the graph of pairs, from 0.
+
+    Examples
+    --------
+    >>> components(np.array([[0, 1], [3, 2], [1, 4]]), 5)
+    array([0, 0, 1, 1, 0])
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]
+
+
+def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
+    """Split pairs into some for training and some that are held out, by their items.
+
+    A pair is held out if both of its items are, and is for training if neither is. The
+    remaining pairs are for neither.
+
+    Items that are connected by pairs are held out together as long as that goes, so that
+    where every item is in one pair, no pair is lost. Where all pairs hang together, a
+    share f of the pairs takes √f of the items, and leaves (1 − √f)² of the pairs for
+    training.
+
+    Parameters
+    ----------
+    ends : array of shape (n, 2)
+        The two items of each pair, as whole numbers from 0.
+    fraction : float
+        The share of the pairs that is held out, in (0, 1).
+    seed : int
+        The choice follows from it.
+
+    Returns
+    -------
+    training, held_out : array of bool
+        Two masks of shape (n,).
+
+    Examples
+    --------
+    >>> training, held_out = hold_out_items([[0, 1], [1, 2], [3, 4], [5, 6], [7, 8]], 0.2, seed=0)
+    >>> int(training.sum()), int(held_out.sum())
+    (4, 1)
+    """
+    pairs = np.asarray(ends, dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.min() < 0:
+        raise ValueError(
+            "ends must be whole numbers from 0, two for each of at least one pair; got an array "
+            f"of shape {pairs.shape}"
+        )
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction must lie in (0, 1); got {fraction}")
+    size = int(pairs.max()) + 1
+    component = components(pairs, size)
+    rng = stream(seed, "split")
+    order = np.lexsort((permutation(rng, size), permutation(rng, size)[component]))
+    rank = np.empty(size, np.int64)
+    rank[order] = np.arange(size)
+    last = rank[pairs].max(1)
+    wanted = max(1, round(fraction * len(pairs)))
+    # The items up to this rank are held out: the least number with enough pairs among them.
+    held_out = last <= np.partition(last, wanted - 1)[wanted - 1]
+    measured = np.zeros(size, bool)
+    measured[pairs[held_out]] = True
+    return np.asarray(~measured[pairs].any(1)), held_out
+
+
+def held_out_rows(rows: Judgements, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Mask of rows to hold out, with items that no other row has as far as possible.
+
+    Rows are connected where they share an item. Whole components are held out while they
+    fit; where one component is most of the table, the rest is drawn from its pairs, all
+    rows of a pair together. Some rows of every kind are left for training.
+
+    Examples
+    --------
+    >>> ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [7, 8]])
+    >>> rows = Judgements.from_pairs(ends, np.tile([0.5, 0.0], (5, 1)))
+    >>> int(held_out_rows(rows, 0.2, seed=0).sum())
+    1
+    """
+    wanted = max(1, round(fraction * len(rows)))
+    rng = stream(seed, "held out")
+    size = int(rows.ends.max()) + 1
+    component = components(rows.ends, size)[rows.ends[:, 0]]
+    held_out = _filled(component, wanted, rng)
+    missing = wanted - int(held_out.sum())
+    if missing > wanted // 2:
+        rest = np.flatnonzero(~held_out)
+        ordered = np.sort(rows.ends[rest], axis=1)
+        pair = np.unique(ordered[:, 0] * size + ordered[:, 1], return_inverse=True)[1]
+        held_out[rest[_filled(pair, missing, rng)]] = True
+    # Training must know every kind of row: a kind that it would lose stays whole.
+    held_out &= np.isin(rows.kind, rows.kind[~held_out])
+    return held_out
+
+
+def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Mask of the members of random groups, as many as fit into the wanted number."""
+    names, of = np.unique(group, return_inverse=True)
+    sizes = np.bincount(of)
+    order = permutation(rng, len(names))
+    order = order[sizes[order] <= wanted]
+    chosen = order[np.cumsum(sizes[order]) <= wanted]
+    mask: NDArray[np.bool_] = np.isin(of, chosen)
+    return mask
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on, to stop by and to measure with.
+
+    Parameters
+    ----------
+    held : array of bool, shape (m,), optional
+        Items that no training row may have. Rows with two of them are for measuring; rows
+        with one are for nothing.
+    validation : float
+        Share of the unordered pairs among the others that early stopping looks at.
+    seed : int
+        Which those are follows from it.
+
+    Examples
+    --------
+    >>> said = Judgements.from_pairs([[0, 1], [1, 2], [2, 3]], np.zeros((3, 2)))
+    >>> split = Split(np.array([False, False, True, True]))
+    >>> split.training(said).ends.tolist(), split.measuring(said).ends.tolist()
+    ([[0, 1]], [[2, 3]])
+    """
+
+    held: Mask | None = None
+    validation: float = 0.0
+    seed: int = 0
+
+    def usable(self, said: Judgements) -> Judgements | None:
+        """The rows without an item that is held out; None if there are none."""
+        return said if self.held is None else _some(said, self._open(said))
+
+    def training(self, said: Judgements) -> Judgements | None:
+        """The rows to train on; None if there are none."""
+        if self.held is None and not self.validation:
+            return said
+        return _some(said, self._open(said) & ~self._drawn(said))
+
+    def validating(self, said: Judgements) -> Judgements | None:
+        """The rows that early stopping looks at; None if there are none."""
+        if not self.validation:
+            return None
+        return _some(said, self._open(said) & self._drawn(said))
+
+    def measuring(self, said: Judgements) -> Judgements | None:
+        """Rows of two different items that are held out; None if there are none."""
+        if self.held is None:
+            return None
+        left, right = said.ends.T
+        return _some(said, self.held[left] & self.held[right] & (left != right))
+
+    def _open(self, said: Judgements) -> Mask:
+        if self.held is None:
+            return np.ones(len(said.ends), bool)
+        return np.asarray(~self.held[said.ends].any(1))
+
+    def _drawn(self, said: Judgements) -> Mask:
+        """Pairs that a hash of their two items chooses, so that all rows of a pair go together."""
+        if not self.validation:
+            return np.zeros(len(said.ends), bool)
+        low, high = np.sort(said.ends, axis=1).T.astype(np.uint64)
+        seed = np.uint64(self.seed % 2**64)
+        bits = _mixed(_mixed(_mixed(np.full(len(low), seed)) ^ low) ^ high)
+        return np.asarray(bits < np.uint64(self.validation * 2.0**64))
+
+
+def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) -> Mask:
+    """Items to hold out so that about a fraction of the pairs, and not too many, is measured with.
+
+    A pair of random items is held out if both are, so that √f of the items is drawn.
+
+    Parameters
+    ----------
+    count : int
+        Items.
+    pairs : int
+        Pairs in the table.
+    fraction : float
+        The share of pairs wanted, in (0, 1).
+    most : int
+        The largest number of pairs wanted, about.
+    seed : int
+        The choice follows from it.
+
+    Examples
+    --------
+    >>> int(held_items(10_000, 1_000_000, 0.2, 10_000, seed=0).sum())
+    972
+    """
+    share = math.sqrt(min(fraction, most / pairs))
+    bits = stream(seed, "split").bit_generator.random_raw(count)
+    return np.asarray(bits < np.uint64(share * 2.0**64))
+
+
+def _some(said: Judgements, rows: Mask) -> Judgements | None:
+    """Some rows, by a mask; None if there are none."""
+    return said[rows] if rows.any() else None
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the result depends on every bit given."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The fold of every item, and the pairs (n, 2) of items.
+
+    Examples
+    --------
+    >>> folds = Folds(np.array([0, 0, 1, 1]), np.array([[0, 1], [1, 2], [2, 3]]), 2)
+    >>> folds.tests(0), folds.trains(0), folds.dropped
+    (array([ True, False, False]), array([False, False,  True]), 1)
+    """
+
+    of_item: Indices
+    ends: Indices
+    count: int
+
+    def tests(self, fold: int) -> Mask:
+        """Pairs that test the models of a fold: both ends are in it."""
+        mask: Mask = (self.of_item[self.ends] == fold).all(1)
+        return mask
+
+    def trains(self, fold: int) -> Mask:
+        """Pairs that the models of a fold are trained on: both ends are outside it."""
+        mask: Mask = (self.of_item[self.ends] != fold).all(1)
+        return mask
+
+    @property
+    def dropped(self) -> int:
+        """Pairs that straddle two folds: they test no model, and train those of the others."""
+        left, right = self.of_item[self.ends].T
+        return int((left != right).sum())
+
+
+def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
+    """Split items into folds with about the same number of judgements each.
+
+    Parameters
+    ----------
+    ends : array of int, shape (n, 2)
+        Items of each pair, 0 to `items` − 1.
+    items : int
+        Number of items.
+    folds : int
+        Number of folds, 2 at least.
+    seed : int
+        The folds follow from it.
+
+    Returns
+    -------
+    Folds
+        No pair straddles if no component has more than its share of the judgements. A
+        larger one is cut greedily: its items, in the order of a breadth-first search, go to
+        the fold with most of their neighbours, less so the fuller it is (Stanton and Kliot,
+        2012), and are then moved while that keeps pairs together.
+
+    Examples
+    --------
+    Five pairs of distinct items, and a chain of four that has to be cut once:
+
+    >>> split_items(np.arange(10).reshape(5, 2), 10, folds=5).dropped
+    0
+    >>> split_items([[0, 1], [1, 2], [2, 3]], 4, folds=2).dropped
+    1
+    """
+    pairs = np.asarray(ends, dtype=np.int64)
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2; got {folds}")
+    rng = stream(seed, "folds")
+    component = components(pairs, items)
+    sizes = np.bincount(component[pairs[:, 0]], minlength=int(component.max()) + 1)
+    order = permutation(rng, len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    of_item = np.zeros(items, dtype=np.int64)
+    load = np.zeros(folds)
+    large = order[sizes[order] > -(-len(pairs) // folds)]
+    if len(large):
+        _cut(of_item, load, np.isin(component, large), pairs, rng)
+    of_component = np.zeros(len(sizes), dtype=np.int64)
+    lightest = [(size, fold) for fold, size in enumerate(load.tolist())]
+    heapq.heapify(lightest)
+    whole = order[~np.isin(order, large)]
+    for number, size in zip(whole.tolist(), sizes[whole].tolist(), strict=True):
+        filled, fold = lightest[0]
+        of_component[number] = fold
+        heapq.heapreplace(lightest, (filled + 2.0 * size, fold))
+    kept = np.isin(component, whole)
+    of_item[kept] = of_component[component[kept]]
+    return Folds(of_item, pairs, folds)
+
+
+def _cut(
+    of_item: Indices, load: NDArray[np.float64], inside: Mask, pairs: Indices, rng: Any
+) -> None:
+    """Put the items inside large components into folds, and add up the folds' ends of pairs."""
+    neighbours, start = _adjacency(pairs, len(inside))
+    degree = np.diff(start)
+    share = 2.0 * len(pairs) / len(load)
+    of_item[inside] = -1
+    order = _breadth_first(permutation(rng, len(inside)), inside, neighbours, start)
+    for item in order:
+        at = of_item[neighbours[start[item] : start[item + 1]]]
+        together = np.bincount(at[at >= 0], minlength=len(load))
+        score = together * (1 - load / (SLACK * share))
+        # Where no neighbour is placed yet, or all their folds are full, the lightest.
+        fold = int(score.argmax()) if score.max() > 0 else int(load.argmin())
+        of_item[item] = fold
+        load[fold] += degree[item]
+    for _ in range(PASSES):
+        moved = False
+        for item in order:
+            at = of_item[neighbours[start[item] : start[item + 1]]]
+            together = np.bincount(at, minlength=len(load))
+            here = of_item[item]
+            full = load + degree[item] > SLACK * share
+            full[here] = False
+            fold = int(np.where(full, -1, together).argmax())
+            if together[fold] > together[here]:
+                of_item[item] = fold
+                load[here] -= degree[item]
+                load[fold] += degree[item]
+                moved = True
+        if not moved:
+            break
+
+
+def _adjacency(pairs: Indices, items: int) -> tuple[Indices, Indices]:
+    """Neighbours of all items in a row, and where each item's begin (items + 1)."""
+    one, other = np.concatenate([pairs, pairs[:, ::-1]]).T
+    start = np.concatenate([[0], np.cumsum(np.bincount(one, minlength=items))])
+    return other[np.argsort(one, kind="stable")], start
+
+
+def _breadth_first(begin: Indices, inside: Mask, neighbours: Indices, start: Indices) -> list[int]:
+    """The items inside, neighbours soon after each other; each search begins at random."""
+    seen = ~inside
+    order: list[int] = []
+    for root in begin.tolist():
+        if seen[root]:
+            continue
+        seen[root] = True
+        waiting = deque([root])
+        while waiting:
+            item = waiting.popleft()
+            order.append(item)
+            for other in neighbours[start[item] : start[item + 1]].tolist():
+                if not seen[other]:
+                    seen[other] = True
+                    waiting.append(other)
+    return order

@@ -1,0 +1,329 @@
+"""The table: somebody said something about some items.
+
+Every row is one statement of one kind (`pairlearn.kinds`) about an ordered pair of items, or
+about one item. Files become this table, the studio exports it, and everything that checks,
+learns or measures takes it. Several rows may be about one pair, and all of them count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.kinds import KINDS, code
+from pairlearn.labels import PairLabels
+from pairlearn.randomness import permutation, stream
+
+__all__ = ["Judgements"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Statements about items, one in each row.
+
+    Parameters
+    ----------
+    ends : array of int, shape (n, 2)
+        Positions of x and x' among the items; −1 for x' where a statement is about x alone.
+    kind : array of int, shape (n,)
+        Which kind each row is, as in `pairlearn.kinds.KINDS`.
+    values : array of shape (n, 2)
+        The values u and v of each row; 0 where the kind has none.
+    weight : array of shape (n,), optional
+        How much each row counts; 1 by default.
+    annotator : array of shape (n,), optional
+        Who said it, as text.
+
+    Examples
+    --------
+    >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [0.4, np.nan]])
+    >>> len(table), table.kinds(), table[1:].labels()
+    (2, ('both', 'similarity'), PairLabels(n=1, similarity=[0.4], difference=[nan]))
+    """
+
+    ends: Indices
+    kind: NDArray[np.int8]
+    values: Floats
+    weight: Floats | Any = None
+    annotator: NDArray[np.str_] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.ends)
+        if self.weight is None:
+            object.__setattr__(self, "weight", np.ones(n))
+        shapes = {"ends": (n, 2), "kind": (n,), "values": (n, 2), "weight": (n,)}
+        if self.annotator is not None:
+            shapes["annotator"] = (n,)
+        for name, shape in shapes.items():
+            found = np.shape(getattr(self, name))
+            if found != shape:
+                raise ValueError(f"{name} must have shape {shape}; got {found}")
+
+    @classmethod
+    def from_columns(
+        cls,
+        ends: Any,
+        columns: Mapping[str, Any],
+        weight: Any = None,
+        annotator: Any = None,
+    ) -> Judgements:
+        """Statements from the columns of a table, NaN where nothing was said.
+
+        A row with the columns of several kinds makes several statements: a similarity and a
+        difference are one of kind "both", a preference beside them is another.
+
+        Parameters
+        ----------
+        ends : array of int, shape (m, 2)
+            The two items of each row of the table.
+        columns : mapping of str to array of shape (m,)
+            Values by the names that the kinds give their columns.
+        weight, annotator : array of shape (m,), optional
+            Of each row of the table.
+
+        Examples
+        --------
+        >>> said = {"similarity": [0.4, np.nan], "difference": [0.1, np.nan],
+        ...         "preference": [1, -1]}
+        >>> table = Judgements.from_columns([[0, 1], [2, 3]], said)
+        >>> table.kinds(), table.ends.tolist()
+        (('both', 'preference'), [[0, 1], [0, 1], [2, 3]])
+        """
+        ends = np.asarray(ends, np.int64)
+        given = {name: np.asarray(column, np.float64) for name, column in columns.items()}
+        said = {name: ~np.isnan(column) for name, column in given.items()}
+        parts = []
+        for names in _slots():
+            kinds = np.full(len(ends), -1, np.int8)
+            values = np.zeros((len(ends), 2))
+            # The kinds with most columns come last, and take the rows that have them all.
+            for number in sorted(names, key=lambda k: len(KINDS[k].columns)):
+                of_kind = KINDS[number].columns
+                if all(column.name in given for column in of_kind):
+                    rows = np.logical_and.reduce([said[column.name] for column in of_kind])
+                    kinds[rows] = number
+                    for column in of_kind:
+                        values[rows, column.place] = given[column.name][rows]
+            chosen: Any = kinds >= 0
+            if chosen.any():
+                # Whole columns as they are where nothing is left out: tables may be large.
+                chosen = slice(None) if chosen.all() else chosen
+                parts.append(
+                    cls(
+                        ends[chosen],
+                        kinds[chosen],
+                        values[chosen],
+                        None if weight is None else np.asarray(weight, np.float64)[chosen],
+                        None if annotator is None else np.asarray(annotator)[chosen],
+                    )
+                )
+        if not parts:
+            return cls(np.empty((0, 2), np.int64), np.empty(0, np.int8), np.empty((0, 2)))
+        return parts[0] if len(parts) == 1 else cls.concatenate(parts)
+
+    @classmethod
+    def from_pairs(
+        cls, items: Any, labels: Any, annotator: Any = None, weight: Any = None
+    ) -> Judgements:
+        """Similarities and differences of pairs.
+
+        Parameters
+        ----------
+        items : array of int, shape (n, 2)
+            Positions of x and x' among the items.
+        labels : PairLabels, or array of shape (n, 2)
+            Similarity and difference, NaN where not given.
+        annotator, weight : array of shape (n,), optional
+            Who judged each pair, and how much it counts.
+
+        Examples
+        --------
+        >>> Judgements.from_pairs([[0, 1]], PairLabels([0.9], [0.1]), annotator=["ann"]).annotator
+        array(['ann'], dtype='<U3')
+        """
+        ends = np.asarray(items)
+        if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+            raise ValueError(
+                "items must be positions, whole numbers of shape (n, 2); got "
+                f"{ends.dtype} of shape {ends.shape}"
+            )
+        if ends.size and ends.min() < 0:
+            raise ValueError(f"items must be at least 0; got {ends.min()}")
+        if not isinstance(labels, PairLabels):
+            labels = PairLabels.from_array(labels)
+        said = np.asarray(labels.to_array(), np.float64)
+        if len(said) != len(ends):
+            raise ValueError(f"labels has {len(said)} rows and items has {len(ends)}")
+        neither = np.isnan(said).all(1)
+        if neither.any():
+            raise ValueError(f"labels have no judgement in row {int(neither.argmax())}: drop it")
+        columns = {"similarity": said[:, 0], "difference": said[:, 1]}
+        return cls.from_columns(ends, columns, weight, annotator)
+
+    @classmethod
+    def about_items(cls, name: str, items: Any, values: Any, weight: Any = None) -> Judgements:
+        """Statements of one kind about single items.
+
+        Examples
+        --------
+        >>> Judgements.about_items("label", [3, 4], [1, 0]).ends.tolist()
+        [[3, -1], [4, -1]]
+        """
+        items, values = np.asarray(items, np.int64), np.asarray(values, np.float64)
+        return cls(
+            np.stack([items, np.full_like(items, -1)], 1),
+            np.full(len(items), code(name), np.int8),
+            np.stack([values, np.zeros_like(values)], 1),
+            None if weight is None else np.asarray(weight, np.float64),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Judgements]) -> Judgements:
+        """Tables about the same items, one below the other; an unknown annotator is ""."""
+        if not parts:
+            raise ValueError("parts is empty: give at least one table")
+        names = ("ends", "kind", "values", "weight")
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        }
+        if any(part.annotator is not None for part in parts):
+            columns["annotator"] = np.concatenate(
+                [np.full(len(p), "") if p.annotator is None else p.annotator for p in parts]
+            )
+        return cls(**columns)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, rows: Any) -> Judgements:
+        if isinstance(rows, (int, np.integer)):
+            rows = [rows]
+        who = None if self.annotator is None else self.annotator[rows]
+        return Judgements(
+            self.ends[rows], self.kind[rows], self.values[rows], self.weight[rows], who
+        )
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={count}" for name, count in self.counts().items())
+        return f"Judgements(n={len(self)}{counts and ', ' + counts})"
+
+    @property
+    def u(self) -> Floats:
+        """First value of each row: the similarity, preference or class."""
+        return self.values[:, 0]
+
+    @property
+    def v(self) -> Floats:
+        """Second value of each row: the difference."""
+        return self.values[:, 1]
+
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the kinds that occur."""
+        return tuple(KINDS[number].name for number in np.unique(self.kind))
+
+    def counts(self) -> dict[str, int]:
+        """How many statements there are of each kind that occurs."""
+        return {name: int(self.of(name).sum()) for name in self.kinds()}
+
+    def of(self, *names: str) -> Mask:
+        """Mask of the rows of these kinds."""
+        mask: Mask = np.isin(self.kind, [code(name) for name in names])
+        return mask
+
+    def has(self, column: str) -> Mask:
+        """Mask of the rows that have a value in a column, such as "similarity".
+
+        Examples
+        --------
+        >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [np.nan, 0.5]])
+        >>> table.has("similarity"), table.has("difference")
+        (array([ True, False]), array([ True,  True]))
+        """
+        return self.of(*(one.name for one in KINDS if column in [c.name for c in one.columns]))
+
+    @property
+    def single(self) -> Mask:
+        """Mask of the rows about one item."""
+        return self.ends[:, 1] < 0
+
+    def labels(self) -> PairLabels:
+        """Similarities and differences of the rows that have one, NaN where not given."""
+        s, c = self.has("similarity"), self.has("difference")
+        some = s | c
+        return PairLabels(
+            np.where(s, self.u, np.nan)[some], np.where(c, self.v, np.nan)[some], noisy=True
+        )
+
+    def scaled(self, factor: float) -> Judgements:
+        """The same rows with their weights multiplied."""
+        return replace(self, weight=self.weight * factor)
+
+    def item_weight(self, items: int) -> Floats:
+        """How much each of this many items counts in statements about pairs, or else in all."""
+        rows = self[~self.single] if not self.single.all() else self
+        both = np.repeat(rows.weight, 2)[rows.ends.ravel() >= 0]
+        ends = rows.ends.ravel()[rows.ends.ravel() >= 0]
+        return np.bincount(ends, both, minlength=items).astype(np.float64)
+
+    def packed(self, seed: int) -> Judgements:
+        """Rows for training: statements about single items stand two in a row.
+
+        Two statements of one kind and weight share a row, in random order, with the second
+        value as v; the risk of a row is a mean over its ends. An odd one out is paired
+        with itself at half the weight.
+
+        Examples
+        --------
+        >>> rows = Judgements.about_items("label", [5, 6, 7], [1, 0, 1]).packed(seed=0)
+        >>> rows.ends.tolist(), rows.weight.tolist()
+        ([[6, 7], [5, 5]], [1.0, 0.5])
+        """
+        single = self.single
+        if not single.any():
+            return self
+        parts = [self[~single]] if not single.all() else []
+        alone = self[single]
+        groups, of = np.unique(
+            np.stack([alone.kind.astype(np.float64), alone.weight], 1), axis=0, return_inverse=True
+        )
+        for number in range(len(groups)):
+            group = alone[of.ravel() == number]
+            order = permutation(stream(seed, "labelled"), len(group))
+            odd = len(order) % 2
+            rows = np.concatenate([order, order[len(order) - odd :]]).reshape(-1, 2)
+            weight = group.weight[rows[:, 0]]
+            weight[len(weight) - odd :] /= 2
+            kind = group.kind[rows[:, 0]]
+            parts.append(Judgements(group.ends[rows, 0], kind, group.u[rows], weight))
+        return Judgements.concatenate(parts)
+
+    def weight_columns(self, names: Sequence[str]) -> list[Floats]:
+        """For each kind the weights of its rows, zero for rows of another kind.
+
+        The weights of the whole table have mean one.
+        """
+        scale = len(self) / self.weight.sum()
+        return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
+
+
+def _slots() -> list[list[int]]:
+    """Codes of the kinds, those that share a column together: one of them takes a row."""
+    slots: list[tuple[set[str], list[int]]] = []
+    for number, one in enumerate(KINDS):
+        names = {column.name for column in one.columns}
+        for columns, members in slots:
+            if columns & names:
+                columns |= names
+                members.append(number)
+                break
+        else:
+            slots.append((names, [number]))
+    return [members for _, members in slots]

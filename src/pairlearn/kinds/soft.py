@@ -1,0 +1,143 @@
+"""Soft judgements of a pair: similarity and difference, together or alone.
+
+With p = σ(g(x)) and p' = σ(g(x')), by the pair likelihood:
+
+    both         the three outcomes, as in `PairLikelihood`
+    similarity   −[s log P(same) + (1 − s) log P(different)]/2
+    difference   the sum t = p + p' is completed from the model, held between |c| and
+                 2 − |c|; then the cross-entropies to r = (t − c)/2 and r' = (t + c)/2
+
+The affine risks put `Sconf` where a similarity stands alone and `ConfDiff` where a
+difference does. The completions are those of expectation-maximisation (for one kind of
+judgement at a time: Chen et al., ICML 2024).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.risks.affine import ConfDiff, Sconf
+from pairlearn.risks.base import Risk, make_table
+from pairlearn.risks.supervised import Supervised
+
+__all__ = ["Both", "Difference", "Similarity"]
+
+SIMILARITY = Column("similarity", 0, 1)
+DIFFERENCE = Column("difference", -1, 1, place=1)
+
+
+class Both(Kind):
+    """Similarity s = P(y = y') and difference c = P(y' = +1) − P(y = +1)."""
+
+    name = "both"
+    columns = (SIMILARITY, DIFFERENCE)
+
+    def table(self, risk: Risk) -> Tensor:
+        """The risk's own."""
+        return risk.table
+
+    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """A = (1 − s − c)/2 and b = (1 − s + c)/2; on the edge they round to −1e-17."""
+        return np.maximum((1 - u - v) / 2, 0), np.maximum((1 - u + v) / 2, 0)
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """A and b as stated; s between (+, +) and (−, −) as pp' : (1 − p)(1 − p')."""
+        positive = u * p * q / (p * q + (1 - p) * (1 - q))
+        return np.clip(positive + (1 - u - v) / 2, 0, 1), np.clip(positive + (1 - u + v) / 2, 0, 1)
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """Kullback-Leibler divergence of the stated outcomes from the model's."""
+        a, b = self.outcomes(u, v)
+        up, down = p * (1 - q), (1 - p) * q
+        return divergence(a, up) + divergence(b, down) + divergence(u, 1 - up - down)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """S and c themselves."""
+        return np.stack([r * q + (1 - r) * (1 - q), q - r], 1)
+
+
+class Similarity(Kind):
+    """Similarity alone, which is the same with the classes exchanged."""
+
+    name = "similarity"
+    columns = (SIMILARITY,)
+
+    def fixes(self, prior_known: bool) -> frozenset[str]:
+        """The level, and with a prior the side."""
+        return frozenset({"level", "side"} if prior_known else {"level"})
+
+    def table(self, risk: Risk) -> Tensor:
+        """Two outcomes, or `Sconf`."""
+        if not risk.needs_prior:
+            return make_table({"log_same": (0.0, -0.5, 0.0)}, {"log_different": (-0.5, 0.5, 0.0)})
+        try:
+            return Sconf(risk.prior).table  # type: ignore[arg-type]
+        except ValueError:
+            raise ValueError(
+                f"some rows have a similarity and no difference, for which {risk.family} uses "
+                "Sconf, and that is undefined at prior ½: use risk='likelihood', which needs no "
+                "prior, or leave those rows out"
+            ) from None
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """S as with both; 1 − s between (+, −) and (−, +) as p(1 − p') : (1 − p)p'."""
+        same = p * q + (1 - p) * (1 - q)
+        positive, left = u * p * q / same, (1 - u) * p * (1 - q) / (1 - same)
+        return np.clip(positive + left, 0, 1), np.clip(positive + 1 - u - left, 0, 1)
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """Of the two outcomes same and different."""
+        same = p * q + (1 - p) * (1 - q)
+        return divergence(u, same) + divergence(1 - u, 1 - same)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """The similarity s."""
+        return np.stack([r * q + (1 - r) * (1 - q), np.zeros_like(r)], 1)
+
+
+class Difference(Kind):
+    """Difference alone, which leaves an added constant open."""
+
+    name = "difference"
+    columns = (DIFFERENCE,)
+
+    def fixes(self, prior_known: bool) -> frozenset[str]:
+        """The side, and with a prior the level."""
+        return frozenset({"level", "side"} if prior_known else {"side"})
+
+    def table(self, risk: Risk) -> Tensor:
+        """Cross-entropies to the completed posteriors, or `ConfDiff`."""
+        return ConfDiff(risk.prior).table if risk.needs_prior else Supervised().table  # type: ignore[arg-type]
+
+    def completes(self, risk: Risk) -> bool:
+        """By the likelihood."""
+        return not risk.needs_prior
+
+    def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Posteriors with the stated difference and the model's sum."""
+        c = v.clamp(-1, 1)
+        total = (torch.sigmoid(left) + torch.sigmoid(right)).detach()
+        total = torch.minimum(torch.maximum(total, c.abs()), 2 - c.abs())
+        return (total - c) / 2, (total + c) / 2
+
+    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Their lower bounds max(∓c, 0)."""
+        return np.maximum(-v, 0), np.maximum(v, 0)
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """The model's sum, cut to [|c|, 2 − |c|], and the stated difference."""
+        total = np.clip(p + q, abs(v), 2 - abs(v))
+        return (total - v) / 2, (total + v) / 2
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """Of the completed posteriors from the model's."""
+        ends = zip(self.complete(p, q, u, v), (p, q), strict=True)
+        parts = [divergence(t, m) + divergence(1 - t, 1 - m) for t, m in ends]
+        return parts[0] + parts[1]
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """The difference c."""
+        return np.stack([np.zeros_like(r), q - r], 1)

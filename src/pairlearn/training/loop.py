@@ -1,0 +1,253 @@
+"""The loop: epochs of a fleet until they are done, and what happens around them.
+
+Whatever trains runs this loop: `PairClassifier`, comparisons, the paper's experiments, from
+memory and from streams. What differs between them is a `Callback`: averaged weights, early
+stopping, accuracy on a test set, progress. A checkpoint holds the fleet and every callback.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairlearn.judgements import Judgements
+from pairlearn.progress import Progress
+from pairlearn.training.checkpoint import Arrays, Checkpoint
+from pairlearn.training.fleet import Fleet
+
+__all__ = ["Average", "Callback", "EarlyStopping", "Guidance", "History", "Progress", "Testing",
+           "run_epochs"]  # fmt: skip
+
+History = list[dict[str, float]]
+GUIDED = 0.25
+"""Part of the epochs in which mean(p) is drawn to the guiding prior."""
+
+
+class Callback:
+    """What happens around epochs; `state` and `load_state` take it through a checkpoint."""
+
+    def resumed(self, history: History) -> None:
+        """Called with the epochs that a checkpoint holds, if training goes on from one."""
+
+    def before_epoch(self, fleet: Fleet) -> None:
+        """Called before an epoch begins, or goes on from a checkpoint."""
+
+    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+        """Called after an epoch; may add to the epoch's `row` of the history."""
+
+    def finished(self, fleet: Fleet) -> bool:
+        """Whether training should stop before all epochs are done."""
+        return False
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Numbers and tensors to go on from."""
+        return {}, {}
+
+    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Go on from a state."""
+
+
+def run_epochs(
+    fleet: Fleet,
+    epochs: int,
+    callbacks: Sequence[Callback] = (),
+    *,
+    checkpoint: Checkpoint | None = None,
+    work: str = "",
+) -> History:
+    """Train until `epochs` passes over the rows are done, or a callback stops.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        What to train; epochs that it has done count.
+    epochs : int
+        Passes in all.
+    callbacks : sequence of Callback
+        Called in this order.
+    checkpoint : Checkpoint, optional
+        Written between steps from time to time, and at the end; where there is one of the
+        same `work`, training goes on from it. Whoever asked for it removes it.
+
+    Returns
+    -------
+    list of dict
+        Of every epoch: "epoch", "risk", "seconds", and what callbacks added.
+    """
+    history: History = []
+    spent = 0.0  # seconds of the epoch that has begun
+    if checkpoint is not None and (state := checkpoint.load(work)) is not None:
+        history, spent = _load(fleet, callbacks, state)
+        for callback in callbacks:
+            callback.resumed(history)
+    start = time.perf_counter() - spent
+
+    def done() -> bool:
+        return fleet.epoch >= epochs or any(callback.finished(fleet) for callback in callbacks)
+
+    def keep(*, last: bool = False) -> None:
+        if checkpoint is not None and fleet.ranks.first and (last or checkpoint.due()):
+            seconds = time.perf_counter() - start
+            checkpoint.save(_state(fleet, callbacks, history, seconds), work)
+
+    while not done():
+        for callback in callbacks:
+            callback.before_epoch(fleet)
+        risk = fleet.train_epoch(keep, more=fleet.epoch + 1 < epochs)
+        row = {"epoch": fleet.epoch, "risk": risk(), "seconds": time.perf_counter() - start}
+        start = time.perf_counter()
+        for callback in callbacks:
+            callback.after_epoch(fleet, row)
+        history.append(row)
+        keep(last=done())
+    return history
+
+
+class Average(Callback):
+    """The average of the weights over epochs, w̄ ← k w̄ + (1 − k) w.
+
+    After epoch e, k = min(0.9, (e − 1)/(e + 9)): about the last tenth of the training so far.
+    Under label noise the weights of single epochs scatter around good ones. On Letter with
+    noise of σ = 0.5 (two seeds, 60 epochs, an average of the same kind) that was worth about
+    0.003 beside the best single epoch by held-out risk, and 0.01 beside the last one.
+    """
+
+    def __init__(self) -> None:
+        self.weights: dict[str, Tensor] = {}
+
+    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+        """Take in the weights after an epoch."""
+        kept = min(0.9, (fleet.epoch - 1) / (fleet.epoch + 9)) if self.weights else 0.0
+        for name, value in fleet.network.state_dict().items():
+            if kept and value.is_floating_point():
+                self.weights[name].lerp_(value.detach(), 1 - kept)
+            else:
+                self.weights[name] = value.detach().clone()
+
+    @contextmanager
+    def in_use(self, fleet: Fleet) -> Iterator[None]:
+        """The network with the averaged weights, for as long as this lasts."""
+        present = {name: value.clone() for name, value in fleet.network.state_dict().items()}
+        fleet.network.load_state_dict(self.weights)
+        yield
+        fleet.network.load_state_dict(present)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """As in `Callback`."""
+        return {}, self.weights
+
+    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """As in `Callback`."""
+        self.weights = tensors
+
+
+class EarlyStopping(Callback):
+    """The averaged weights of the epoch with the least risk of held-out rows, for one model.
+
+    Parameters
+    ----------
+    rows : Judgements
+        What is held out, packed.
+    patience : int
+        Epochs without improvement after which training stops.
+    average : Average
+        Called before.
+    """
+
+    def __init__(self, rows: Judgements, patience: int, average: Average) -> None:
+        self.rows, self.patience, self.average = rows, patience, average
+        self.best_risk, self.best_epoch = float("inf"), 0
+        self.best: dict[str, Tensor] = {}
+
+    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+        """See whether the averaged weights are better."""
+        with self.average.in_use(fleet):
+            left, right = fleet.logits(self.rows.ends.T.reshape(-1))[0].chunk(2, -1)
+        risk = float(fleet.objective.of(self.rows, left, right)[0])
+        row["validation_risk"] = fleet.ranks.agree(risk, fleet.device)
+        if row["validation_risk"] < self.best_risk:
+            self.best_risk, self.best_epoch = row["validation_risk"], fleet.epoch
+            self.best = {name: value.clone() for name, value in self.average.weights.items()}
+
+    def finished(self, fleet: Fleet) -> bool:
+        """Whether none of the last epochs was better."""
+        return fleet.epoch - self.best_epoch >= self.patience
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """As in `Callback`."""
+        return {"risk": self.best_risk, "epoch": self.best_epoch}, self.best
+
+    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """As in `Callback`."""
+        self.best_risk, self.best_epoch, self.best = numbers["risk"], numbers["epoch"], tensors
+
+
+class Guidance(Callback):
+    """The weight of the guiding priors: from one down to zero in the first quarter."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def before_epoch(self, fleet: Fleet) -> None:
+        """Set the weight of the epoch."""
+        fleet.objective.guidance.fill_(max(0.0, 1.0 - fleet.epoch / (GUIDED * self.epochs)))
+
+
+class Report(Callback):
+    """Tells `progress` of every epoch, those that a checkpoint holds included."""
+
+    def __init__(self, epochs: int, progress: Progress) -> None:
+        self.epochs, self.progress = epochs, progress
+
+    def resumed(self, history: History) -> None:
+        """Tell of the epochs before."""
+        for row in history:
+            self.progress(self.epochs, row)
+
+    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+        """Tell of the epoch."""
+        self.progress(self.epochs, row)
+
+
+class Testing(Callback):
+    """Accuracies on the groups' test sets after each of the last `window` epochs."""
+
+    def __init__(self, epochs: int, window: int) -> None:
+        self.epochs, self.window = epochs, window
+
+    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+        """Measure, if it is one of the last epochs."""
+        if fleet.epoch > self.epochs - self.window:
+            fleet.history.append(fleet.accuracy())
+
+
+def _state(fleet: Fleet, callbacks: Sequence[Callback], history: History, seconds: float) -> Arrays:
+    """Everything to go on from, between two steps."""
+    about: dict[str, Any] = {"history": history, "seconds": seconds, "callbacks": []}
+    arrays: Arrays = {}
+    for index, callback in enumerate(callbacks):
+        numbers, tensors = callback.state()
+        about["callbacks"].append(numbers)
+        arrays |= {f"loop/{index}/{name}": t.cpu().numpy() for name, t in tensors.items()}
+    return fleet.state() | arrays | {"loop": np.array(json.dumps(about))}
+
+
+def _load(fleet: Fleet, callbacks: Sequence[Callback], state: Arrays) -> tuple[History, float]:
+    """Go on from a state that the same training had; its history and its last seconds."""
+    fleet.load_state(state)
+    about = json.loads(str(state["loop"]))
+    parts: list[dict[str, Tensor]] = [{} for _ in callbacks]
+    for name, array in state.items():
+        if name.startswith("loop/"):
+            _, index, tensor = name.split("/", 2)
+            parts[int(index)][tensor] = torch.from_numpy(array).to(fleet.device)
+    for callback, numbers, tensors in zip(callbacks, about["callbacks"], parts, strict=True):
+        callback.load_state(numbers, tensors)
+    return about["history"], about["seconds"]

@@ -1,0 +1,238 @@
+"""What training minimises: one corrected risk for each kind of statement.
+
+A batch of B rows costs a member
+
+    Σ_kinds f(Σ_i w_i L_i / B),    with weights w of mean one over the whole table,
+
+which is what the kind's corrected risk is, times its expected share of the batch. Every kind
+is a table of numbers under every risk (`pairlearn.kinds`), so that all kinds and all members
+are one contraction of the moments of `pairlearn.risks.base`.
+
+Two priors may be held beside: `held_prior` where no statement fixes the level, and
+`guiding_prior`, to which the first epochs are drawn (`pairlearn.estimators.guidance`), each by
+KL(π ‖ mean p) of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
+from pairlearn.risks import contract, correct, pair_moments
+from pairlearn.risks.base import terms_used
+from pairlearn.training.groups import Group
+from pairlearn.training.ranks import ALONE
+
+__all__ = ["Objective", "Total"]
+
+Total = Callable[[Tensor], Tensor]
+"""A sum over ranks, through which gradients flow."""
+PARTIAL_RISKS = 6  # of the convex combination, which has the most
+
+
+class Objective:
+    """The sum over members of the corrected risks of their rows.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        Their members' risks and priors; groups with fewer members are filled up with idle
+        ones, whose tables are zero.
+    device, dtype
+        Of the logits.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        The kinds of rows that there are.
+    guidance : Tensor
+        Weight of the guiding priors, from one at the start of training down to zero.
+    signs : Tensor of shape (G, M, 1), or None
+        −1 for members whose outputs are read as log-odds of the negative class.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        *,
+        device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.groups, self.device, self.dtype = list(groups), device, dtype
+        self.kinds = groups[0].kinds
+        losses = {member.risk.loss.name: member.risk.loss for g in groups for member in g.members}
+        if len(losses) > 1:
+            raise ValueError("the risks of a fleet must share one loss")
+        (self.loss,) = losses.values()
+        self.tables, self.slopes = (part.to(device) for part in self._risks(groups))
+        self.terms = terms_used(self.tables.cpu())
+        self.completing = self._completing()
+        self.held = self._priors("held_prior")
+        self.guiding = self._priors("guiding_prior")
+        self.guidance = torch.zeros((), device=device, dtype=dtype)
+        self.signs: Tensor | None = None
+
+    def restart(self, groups: Sequence[Group]) -> None:
+        """Take other risks of the same number."""
+        tables, slopes = self._risks(groups)
+        self.groups = list(groups)
+        self.tables.copy_(tables)
+        self.slopes.copy_(slopes)
+
+    def __call__(
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *columns: Tensor,
+        total: Total,
+    ) -> Tensor:
+        """The sum over the members: what a step minimises; see `per_member`."""
+        guidance = None if self.guiding is None else self.guidance
+        return self.per_member(
+            left, right, u, v, share, *columns, total=total, guidance=guidance
+        ).sum()
+
+    def per_member(
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *columns: Tensor,
+        total: Total,
+        guidance: Tensor | None = None,
+    ) -> Tensor:
+        """The corrected risk (G, M) of every member on a batch.
+
+        Parameters
+        ----------
+        left, right, u, v : Tensor of shape (G, M, B)
+            Log-odds of both items, and the values of the rows.
+        share : Tensor of shape (B,)
+            Shares of the rows, which sum to one; rows that only fill up a batch have none.
+        *columns : Tensor of shape (G, M, B)
+            Weights of the rows for each of the kinds; none where all rows are of one kind
+            and weight.
+        total : callable
+            Sums over the ranks that have parts of the batch.
+        guidance : Tensor, optional
+            Weight of the guiding priors.
+        """
+        if self.signs is not None:
+            left, right = self.signs * left, self.signs * right
+        shares = torch.stack(columns) * share if columns else share
+        first, second = u, v
+        if self.completing:
+            first, second = self._completed(left, right, u, v)
+        moments = total(
+            pair_moments(left, right, first, second, self.loss, terms=self.terms, share=shares)
+        )
+        if moments.ndim == left.ndim + 1:
+            moments = moments.unsqueeze(0)
+        risks = correct(contract(self.tables, moments), self.slopes).sum((0, -1))
+        if self.held is not None or guidance is not None:
+            posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
+            counted = shares.sum(0) if columns else share
+            mean = total((posterior * counted).sum(-1))
+            if self.held is not None:
+                risks = risks + _divergence(self.held, mean)
+            if guidance is not None and self.guiding is not None:
+                risks = risks + guidance * _divergence(self.guiding, mean)
+        return risks
+
+    @torch.no_grad()
+    def of(self, rows: Judgements, logits: Tensor, logits_prime: Tensor) -> Tensor:
+        """The objective (M,) of other rows, at the outputs (M, n) of one group for their ends.
+
+        Guidance is no part of it.
+        """
+        unknown = set(rows.kinds()) - set(self.kinds)
+        if unknown:
+            raise ValueError(f"the objective was made for no rows of kind {sorted(unknown)}")
+        u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(logits)[:, None, None]
+        columns = [
+            torch.from_numpy(column).to(logits)[None, None]
+            for column in rows.weight_columns(self.kinds)
+        ]
+        share = torch.full_like(u[0, 0], 1 / len(rows))
+        return self.per_member(
+            logits[None], logits_prime[None], u, v, share, *columns, total=ALONE.sum
+        )[0]
+
+    def _completed(
+        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The values (K, G, M, B) for each kind, from the model where a kind completes them."""
+        first, second = [], []
+        for name, mask in zip(self.kinds, self.completing, strict=True):
+            made = u, v
+            if mask is not None:
+                made = kind(name).targets(left, right, u, v)
+                made = torch.where(mask, made[0], u), torch.where(mask, made[1], v)
+            first.append(made[0].expand_as(left))
+            second.append(made[1].expand_as(left))
+        return torch.stack(first), torch.stack(second)
+
+    def _risks(self, groups: Sequence[Group]) -> tuple[Tensor, Tensor]:
+        """Tables (K, G, M, k, 8, 3) and slopes (G, M, 1) of all kinds and members."""
+        width = max(len(group.members) for group in groups)
+        tables = {
+            (k, g, m): kind(name).table(member.risk)
+            for k, name in enumerate(self.kinds)
+            for g, group in enumerate(groups)
+            for m, member in enumerate(group.members)
+        }
+        # As many rows as any risk has, so that a fleet may restart with other risks.
+        rows = max(PARTIAL_RISKS, *(len(table) for table in tables.values()))
+        some = next(iter(tables.values()))
+        whole = torch.zeros(
+            len(self.kinds), len(groups), width, rows, *some.shape[1:], dtype=self.dtype
+        )
+        slopes = torch.zeros(len(groups), width, 1, dtype=self.dtype)
+        for place, table in tables.items():
+            whole[place][: len(table)] = table
+        for g, group in enumerate(groups):
+            for m, member in enumerate(group.members):
+                slopes[g, m] = member.risk.slope
+        return whole, slopes
+
+    def _completing(self) -> list[Tensor | None]:
+        """For each kind, which members (G, M, 1) have its values completed from the model."""
+        found: list[Tensor | None] = []
+        for name in self.kinds:
+            completes = kind(name).completes
+            done = self._of_members([[completes(m.risk) for m in g.members] for g in self.groups])
+            some = bool((done == 1).any())
+            found.append((done == 1).unsqueeze(-1).to(self.device) if some else None)
+        return found if any(mask is not None for mask in found) else []
+
+    def _priors(self, name: str) -> Tensor | None:
+        """A prior of all members (G, M), NaN for members without; None if none has one."""
+        values = self._of_members([[getattr(m, name) for m in g.members] for g in self.groups])
+        return None if bool(values.isnan().all()) else values.to(self.device, self.dtype)
+
+    def _of_members(self, rows: Sequence[Sequence[float | None]]) -> Tensor:
+        """Numbers of the members (G, M), NaN for None and idle places."""
+        values = torch.full(self.slopes.shape[:2], float("nan"), dtype=torch.float64)
+        for g, row in enumerate(rows):
+            for m, value in enumerate(row):
+                if value is not None:
+                    values[g, m] = float(value)
+        return values
+
+
+def _divergence(prior: Tensor, mean: Tensor) -> Tensor:
+    """KL(π ‖ mean) of two Bernoulli distributions, 0 for members without a prior."""
+    stated = prior.nan_to_num(0.5)
+    mean = mean.clamp(1e-6, 1 - 1e-6)
+    value = stated * torch.log(stated / mean) + (1 - stated) * torch.log((1 - stated) / (1 - mean))
+    return torch.where(prior.isnan(), torch.zeros_like(value), value)

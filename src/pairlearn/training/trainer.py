@@ -1,0 +1,242 @@
+"""Train models on one table: risks side by side, averaged weights, the right side.
+
+Similarities are the same with the classes exchanged. Where they say more than the rest of a
+table, as at a prior far from ½, training can settle on the wrong side of what the rest says.
+If exchanging the classes of a trained model lowers its objective, training goes on from there.
+A guiding prior keeps networks that learn pairs by heart from the reflection of some of them
+(`pairlearn.estimators.guidance`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
+from pairlearn.progress import Progress
+from pairlearn.risks import Risk
+from pairlearn.training.checkpoint import Checkpoint
+from pairlearn.training.fleet import Fleet, Precision
+from pairlearn.training.groups import Group, Member
+from pairlearn.training.loop import (
+    GUIDED,
+    Average,
+    Callback,
+    EarlyStopping,
+    Guidance,
+    History,
+    Report,
+    run_epochs,
+)
+from pairlearn.training.stream import PairStream
+
+__all__ = ["Recipe", "Trained", "is_guided", "module_logits", "train"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: everything but the data and the risk."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    patience: int
+    device: str = "auto"
+    precision: Precision = "float32"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained module, the epoch it is of, and the record of all epochs.
+
+    Attributes
+    ----------
+    sign : int
+        −1 where the module's outputs are the log-odds of the negative class.
+    """
+
+    module: nn.Module
+    epoch: int
+    history: History
+    sign: int = 1
+
+
+def train(
+    features: Any,
+    rows: Judgements,
+    risks: Sequence[Risk],
+    model: str | nn.Module,
+    recipe: Recipe,
+    *,
+    source: PairStream | None = None,
+    held_out: Judgements | None = None,
+    held_prior: float | None = None,
+    guiding_prior: float | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> list[Trained]:
+    """Train one model for each risk, on the same rows, batches and initial weights.
+
+    Parameters
+    ----------
+    features : array of shape (N, ...)
+        Instances that rows refer to.
+    rows : Judgements
+        What to learn from, packed; with a `source` a sample of it, with one row of every
+        kind at least, by which the sides are compared.
+    risks : sequence of Risk
+        One for each model.
+    model : str or nn.Module
+        A module of one's own trains with one risk.
+    recipe : Recipe
+        How to train.
+    source : PairStream, optional
+        Rows that do not fit into memory.
+    held_out : Judgements, optional
+        Rows to stop by, for one risk: the weights of the epoch that is best on them are kept.
+    held_prior, guiding_prior : float, optional
+        As in `Member`; risks with a prior of their own are not guided.
+    progress, checkpoint : optional
+        As in `run_epochs`.
+    """
+    names = rows.kinds()
+    uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
+    members = [
+        Member(
+            risk,
+            rows.values if source is None else None,
+            recipe.learning_rate,
+            recipe.weight_decay,
+            recipe.seed,
+            held_prior=held_prior,
+            guiding_prior=guiding_prior
+            if is_guided(recipe.epochs) and not risk.needs_prior
+            else None,
+        )
+        for risk in risks
+    ]
+    group = Group(
+        rows.ends if source is None else source,
+        members,
+        recipe.seed,
+        kinds=names,
+        columns=() if uniform or source is not None else rows.weight_columns(names),
+    )
+    fleet = Fleet(
+        features,
+        [group],
+        model,
+        batch_size=recipe.batch_size,
+        device=recipe.device,
+        precision=recipe.precision,
+        compiled=False,  # compiling takes longer than most trainings of one table
+    )
+    first = _epochs(fleet, recipe, held_out, progress, checkpoint)
+    mirrored = [
+        member
+        for member in _lower_when_exchanged(fleet, features, rows, [one.module for one in first])
+        if _can_tell_sides(names, risks[member])
+    ]
+    if not mirrored:
+        return first
+    # All go on, so that one step serves them; those on the right side are taken as they were.
+    signs = torch.ones(1, len(risks), 1)
+    signs[0, mirrored] = -1
+    fleet.objective.signs = signs.to(fleet.device, fleet.dtype)
+    fleet.begin_again()
+    second = _epochs(fleet, recipe, held_out, progress, checkpoint and checkpoint.after())
+    found = list(first)
+    for member in mirrored:
+        done = len(first[member].history)
+        later = [row | {"epoch": row["epoch"] + done} for row in second[member].history]
+        found[member] = replace(
+            second[member],
+            epoch=second[member].epoch + done,
+            history=first[member].history + later,
+            sign=-1,
+        )
+    return found
+
+
+def is_guided(epochs: int) -> bool:
+    """Whether a training is long enough to be drawn to a guiding prior first."""
+    return epochs * GUIDED >= 2
+
+
+def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
+    """Whether a table tells the sides apart, and training may yet have missed the right one.
+
+    Similarities alone cannot tell them, and where every row is read with a class prior, that
+    does.
+    """
+    if "side" not in frozenset().union(*(kind(name).fixes(False) for name in names)):
+        return False
+    return not (risk.needs_prior and len(names) == 1)
+
+
+def _lower_when_exchanged(
+    fleet: Fleet, features: Any, rows: Judgements, modules: Sequence[nn.Module]
+) -> list[int]:
+    """Members whose objective is less with the classes exchanged."""
+    instances, ends = np.unique(rows.ends, return_inverse=True)
+    chosen = np.asarray(features[instances])
+    z = np.stack([module_logits(module, chosen)[ends.reshape(-1, 2)].T for module in modules])
+    logits = torch.from_numpy(z).to(fleet.device, fleet.dtype).unbind(1)
+    gain = fleet.objective.of(rows, *logits) - fleet.objective.of(rows, -logits[0], -logits[1])
+    return [m for m, one in enumerate(gain.tolist()) if fleet.ranks.agree(one, fleet.device) > 0]
+
+
+def _epochs(
+    fleet: Fleet,
+    recipe: Recipe,
+    held_out: Judgements | None,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None,
+) -> list[Trained]:
+    average = Average()
+    stopping = None if held_out is None else EarlyStopping(held_out, recipe.patience, average)
+    callbacks: list[Callback] = [Guidance(recipe.epochs), average]
+    if stopping is not None:
+        callbacks.append(stopping)
+    if progress is not None:
+        callbacks.append(Report(recipe.epochs, progress))
+    work = "" if checkpoint is None else _work(fleet, recipe, held_out)
+    history = run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
+    # Without a best epoch (none was looked for, or every risk was NaN) the last one.
+    best = stopping.best_epoch if stopping is not None else 0
+    fleet.network.load_state_dict(stopping.best if stopping and best else average.weights)
+    count = len(fleet.groups[0].members)
+    return [Trained(fleet.module(0, m), best or fleet.epoch, list(history)) for m in range(count)]
+
+
+def _work(fleet: Fleet, recipe: Recipe, held_out: Judgements | None) -> str:
+    """What is trained, on what and for how long: equal for equal trainings."""
+    digest = hashlib.sha256(f"{fleet.fingerprint()} {recipe} {fleet.objective.kinds}".encode())
+    held = held_out
+    columns = [] if held is None else [held.ends, held.kind, held.values, held.weight]
+    for array in (*columns, fleet.features.cpu().numpy()):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def module_logits(module: nn.Module, features: NDArray[np.float32], rows: int = 8192) -> Floats:
+    """Outputs of a module for instances, a chunk at a time, in float64."""
+    parameter = next(module.parameters(), torch.zeros(()))
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(features), rows):
+            x = torch.from_numpy(features[start : start + rows]).to(parameter)
+            parts.append(module(x).reshape(len(x)).double().cpu().numpy())
+    return np.concatenate(parts)

@@ -1,0 +1,382 @@
+"""Every kind of statement, alone and mixed, against probabilities enumerated over the classes.
+
+A new kind needs one row in `COSTS`: what a statement costs, worked out from probabilities.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from pairlearn import Judgements, make_risk
+from pairlearn.estimators import PairClassifier
+from pairlearn.estimators.splits import held_out_rows
+from pairlearn.kinds import KINDS, code, kind
+from pairlearn.models import make_model
+from pairlearn.randomness import permutation, stream
+from pairlearn.risks import base
+from pairlearn.risks.base import TERMS, pair_terms
+from pairlearn.training import Fleet, Group, Member, Objective
+from pairlearn.training.ranks import ALONE
+
+NAN = math.nan
+NAMES = [one.name for one in KINDS]
+
+
+def probability(z: float, z_prime: float, event: Callable[[bool, bool], bool]) -> float:
+    """P of an event in (y, y') for two independent classes with these log-odds."""
+    p = {True: 1 / (1 + math.exp(-z)), False: 1 / (1 + math.exp(z))}
+    q = {True: 1 / (1 + math.exp(-z_prime)), False: 1 / (1 + math.exp(z_prime))}
+    return sum(p[y] * q[w] for y, w in itertools.product((True, False), repeat=2) if event(y, w))
+
+
+def left(y: bool, w: bool) -> bool:
+    return y and not w
+
+
+def right(y: bool, w: bool) -> bool:
+    return w and not y
+
+
+def same(y: bool, w: bool) -> bool:
+    return y == w
+
+
+def both(z: float, q: float, u: float, v: float) -> float:
+    said = {left: (1 - u - v) / 2, right: (1 - u + v) / 2, same: u}
+    return -sum(share * math.log(probability(z, q, event)) for event, share in said.items())
+
+
+def similarity(z: float, q: float, u: float, v: float) -> float:
+    alike = probability(z, q, same)
+    return -(u * math.log(alike) + (1 - u) * math.log(1 - alike))
+
+
+def preference(z: float, q: float, u: float, v: float) -> float:
+    return -math.log(1 - probability(z, q, left if u > 0 else right))
+
+
+def label(z: float, q: float, u: float, v: float) -> float:
+    p, w = probability(z, 0.0, lambda y, _: y), probability(q, 0.0, lambda y, _: y)
+    first = u * math.log(p) + (1 - u) * math.log(1 - p)
+    return -(first + v * math.log(w) + (1 - v) * math.log(1 - w))
+
+
+def difference(z: float, q: float, u: float, v: float) -> float:
+    p, w = probability(z, 0.0, lambda y, _: y), probability(q, 0.0, lambda y, _: y)
+    total = min(max(p + w, abs(v)), 2 - abs(v))
+    return label(z, q, (total - v) / 2, (total + v) / 2)
+
+
+COSTS = {
+    "both": both,
+    "similarity": similarity,
+    "difference": difference,
+    "preference": preference,
+    "label": label,
+}
+
+
+def table(names: list[str], seed: int = 0, n: int = 40) -> Judgements:
+    """Packed rows of the given kinds, as honest annotators say them, with uneven weights."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for number, name in enumerate(names):
+        rows = np.arange(number, n, len(names))
+        r, q = rng.random((2, len(rows)))
+        values = kind(name).simulate(r, q, rng)
+        if kind(name).single:
+            values[:, 1] = kind(name).simulate(q, r, rng)[:, 0]
+        ends = np.stack([2 * rows, 2 * rows + 1], 1)
+        kinds = np.full(len(rows), code(name), np.int8)
+        parts.append(Judgements(ends, kinds, values, rng.random(len(rows)) + 0.5))
+    joined = Judgements.concatenate(parts)
+    return joined[np.argsort(joined.ends[:, 0])]
+
+
+def objective_of(rows: Judgements, risk: str = "likelihood-abs", **options: Any) -> Objective:
+    """The objective of one model, with what `make_risk` takes and the priors of a member."""
+    named = {key: options.pop(key) for key in ("prior",) if key in options}
+    member = Member(make_risk(risk, **named), rows.values, **options)
+    group = Group(
+        rows.ends, [member], kinds=rows.kinds(), columns=rows.weight_columns(rows.kinds())
+    )
+    return Objective([group], dtype=torch.float64)
+
+
+def value(objective: Objective, rows: Judgements, z: Tensor, batch: Any = slice(None)) -> Tensor:
+    """The objective of some rows, with the weights that the whole table gives."""
+    columns = [torch.from_numpy(c)[batch] for c in rows.weight_columns(objective.kinds)]
+    u, v = torch.from_numpy(rows.values)[batch].T
+    wide = [column.expand(1, 1, -1) for column in (*z[:, batch], u, v)]
+    share = torch.full_like(u, 1 / len(u))
+    return objective(*wide, share, *(c.expand(1, 1, -1) for c in columns), total=ALONE.sum)
+
+
+def logits(n: int, seed: int = 1) -> Tensor:
+    return torch.from_numpy(2.0 * np.random.default_rng(seed).normal(size=(2, n)))
+
+
+def expected(rows: Judgements, z: Tensor) -> float:
+    costs = [
+        COSTS[NAMES[k]](*map(float, (*z[:, i], *rows.values[i])))
+        for i, k in enumerate(rows.kind.tolist())
+    ]
+    return float(np.average(costs, weights=rows.weight)) / 2
+
+
+@pytest.mark.parametrize("names", [*([name] for name in NAMES), NAMES], ids=str)
+def test_statements_cost_what_their_outcomes_say(names: list[str]) -> None:
+    rows, z = table(names), logits(40)
+    found = value(objective_of(rows, "likelihood-none"), rows, z)
+    assert float(found) == pytest.approx(expected(rows, z), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_true_posteriors_cost_least(name: str) -> None:
+    """Moving an honest annotator's posteriors away never pays, up to what a kind leaves open."""
+    rng = np.random.default_rng(0)
+    r, q = rng.uniform(0.05, 0.95, (2, 60))
+    values = np.mean([kind(name).simulate(r, q, rng) for _ in range(4000)], 0)
+    if kind(name).single:
+        values[:, 1] = np.mean([kind(name).simulate(q, r, rng)[:, 0] for _ in range(4000)], 0)
+    rows = Judgements(np.arange(120).reshape(60, 2), np.full(60, code(name), np.int8), values)
+    z = torch.from_numpy(np.log([r, q]) - np.log1p([-r, -q])).requires_grad_()
+    (slope,) = torch.autograd.grad(value(objective_of(rows, "likelihood-none"), rows, z), z)
+    if name != "preference":  # which says less than which one has the larger posterior
+        assert slope.abs().max() * 60 < 0.03
+
+
+def test_completion_and_divergence_agree_with_the_likelihood() -> None:
+    """Where a model already says what was stated, completing it changes nothing."""
+    rng = np.random.default_rng(0)
+    r, q = rng.uniform(0.1, 0.9, (2, 50))
+    for name in ("both", "similarity", "difference"):
+        u, v = kind(name).simulate(r, q, rng).T
+        assert np.allclose(kind(name).complete(r, q, u, v), [r, q])
+        assert np.allclose(kind(name).divergence(r, q, u, v), 0)
+        assert (kind(name).divergence(r**2, q, u, v) > 0).all()
+
+
+def test_batches_average_to_the_whole_table_whatever_kinds_fall_into_them() -> None:
+    rows, z = table(NAMES), logits(40)
+    objective = objective_of(rows, "likelihood-none")
+    parts = [float(value(objective, rows, z, slice(k, k + 8))) for k in range(0, 40, 8)]
+    assert np.mean(parts) == pytest.approx(float(value(objective, rows, z)), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sconfconfdiff-abs", "confdiff-relu", "convex-0.5-none"])
+@pytest.mark.parametrize("alone", ["both", "similarity", "difference"])
+def test_affine_risks_use_sconf_and_confdiff_where_a_judgement_stands_alone(
+    name: str, alone: str
+) -> None:
+    rows, z = table([alone]), logits(40)
+    rows = Judgements(rows.ends, rows.kind, rows.values)
+    family = {"both": name.rsplit("-", 1)[0], "similarity": "sconf", "difference": "confdiff"}
+    risk = make_risk(f"{family[alone]}-{name.rsplit('-', 1)[1]}", prior=0.3)
+    found = value(objective_of(rows, name, prior=0.3), rows, z)
+    assert float(found) == pytest.approx(float(risk(*z, *torch.from_numpy(rows.values).T)))
+
+
+def test_sconf_at_one_half_is_explained() -> None:
+    with pytest.raises(ValueError, match="undefined at prior ½: use risk='likelihood'"):
+        objective_of(table(["similarity"]), "confdiff", prior=0.5)
+
+
+def test_noisy_similarities_are_corrected_outcome_by_outcome() -> None:
+    """s = 1.5 makes the share of "different" negative: its absolute value counts."""
+    rows = Judgements.from_columns([[0, 1]], {"similarity": [1.5]})
+    z = torch.zeros(2, 1, dtype=torch.float64)
+    for correction, cost in (("abs", 2.0), ("relu", 1.5), ("none", 1.0)):
+        found = value(objective_of(rows, f"likelihood-{correction}"), rows, z)
+        assert float(found) == pytest.approx(cost * math.log(2) / 2)
+
+
+def test_the_held_prior_adds_nothing_where_the_mean_is_right() -> None:
+    rows, z = table(["difference"], n=10), torch.zeros(2, 10, dtype=torch.float64)
+    free, exact, wrong = (
+        float(value(objective_of(rows, held_prior=prior), rows, z)) for prior in (None, 0.5, 0.1)
+    )
+    assert exact == pytest.approx(free)
+    bits = 0.1 * math.log(0.1 / 0.5) + 0.9 * math.log(0.9 / 0.5)
+    assert wrong == pytest.approx(free + bits)
+
+
+def test_log_probabilities_at_extreme_logits_and_in_half_precision() -> None:
+    z = torch.tensor([-1e4, -3.0, 0.0, 2.0, 1e4])
+    one, two = (t.flatten() for t in torch.meshgrid(z, z, indexing="ij"))
+    one.requires_grad_()
+    loss = make_risk("likelihood").loss
+    terms = pair_terms(one, two, loss, len(TERMS))[4:]
+    terms.sum().backward()
+    assert torch.isfinite(terms).all() and torch.isfinite(one.grad).all()  # type: ignore[arg-type]
+    for dtype in (torch.float16, torch.bfloat16):
+        half = pair_terms(torch.tensor([3.0], dtype=dtype), torch.tensor([-2.0]), loss, len(TERMS))
+        assert half.dtype == torch.float32
+        assert torch.equal(half, pair_terms(torch.tensor([3.0]), torch.tensor([-2.0]), loss, 8))
+
+
+def test_gradients_of_a_mixed_table() -> None:
+    # Completed posteriors are constants in the gradient, so differences stay out.
+    rows = table([name for name in NAMES if name != "difference"], n=8)
+    objective = objective_of(rows, held_prior=0.3)
+    z = logits(8).requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: value(objective, rows, t), z)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_fleet_minimises_the_objective_as_a_plain_loop_does(count: int) -> None:
+    """Alone, as an ordinary module; and beside an affine risk, stacked."""
+    rows, x = table(NAMES, n=50), np.random.default_rng(3).normal(size=(100, 3))
+    risks = [make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.3)][:count]
+    members = [Member(risk, rows.values, 1e-2, 1e-4, seed=5) for risk in risks]
+    columns = rows.weight_columns(rows.kinds())
+    group = Group(rows.ends, members, seed=5, kinds=rows.kinds(), columns=columns)
+    options: dict[str, Any] = {"batch_size": 20, "device": "cpu", "precision": "float64"}
+    fleet = Fleet(x, [group], "linear", **options)  # the last batch is short
+    fleet.fit(8)
+    ends, instances = torch.from_numpy(rows.ends), torch.from_numpy(x)
+    for member, risk in enumerate(("likelihood-abs", "sconfconfdiff-abs")[:count]):
+        objective = objective_of(rows, risk, prior=0.3)
+        model = make_model("linear", (3,), 5).double().train()
+        adam = torch.optim.Adam(model.parameters(), lr=1e-2, weight_decay=1e-4)
+        for epoch in range(8):
+            order = torch.from_numpy(permutation(stream(5, "batches", epoch), 50))
+            for batch in order.split(20):
+                z = torch.zeros(2, 50, dtype=torch.float64)
+                z[:, batch] = model(instances[ends[batch].T.reshape(-1)]).reshape(2, -1)
+                adam.zero_grad()
+                value(objective, rows, z, batch).backward()
+                adam.step()
+        wanted, ours = model.state_dict(), fleet.module(0, member).state_dict()
+        for name in wanted:
+            if wanted[name].is_floating_point():
+                assert torch.allclose(ours[name].double(), wanted[name], atol=1e-9), name
+
+
+def test_fit_runs_the_code_that_the_exact_tests_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of a fit goes through `pair_moments` and `contract`."""
+    from pairlearn.training import objective
+
+    calls: list[str] = []
+    for name in ("pair_moments", "contract"):
+        original = getattr(base, name)
+        monkeypatch.setattr(
+            objective,
+            name,
+            lambda *a, _n=name, _f=original, **k: (calls.append(_n), _f(*a, **k))[1],
+        )
+    rng = np.random.default_rng(0)
+    said = Judgements.from_pairs(rng.permutation(80).reshape(40, 2), rng.random((40, 2)) / 3)
+    PairClassifier(model="linear", epochs=3, batch_size=10).fit(rng.normal(size=(80, 2)), said)
+    assert calls.count("pair_moments") >= 12
+    assert calls.count("pair_moments") == calls.count("contract")
+
+
+# --- the table -----------------------------------------------------------------------------
+
+
+def test_every_judgement_becomes_a_row_and_counts() -> None:
+    ends = [[0, 1], [0, 1], [2, 3], [4, 5]]
+    columns = {
+        "similarity": [0.4, NAN, 0.9, NAN],
+        "difference": [0.1, 0.2, NAN, NAN],
+        "preference": [1.0, NAN, NAN, -1.0],
+    }
+    rows = Judgements.from_columns(ends, columns, [1.0, 2.0, 3.0, 4.0], ["a", "b", "a", "c"])
+    said = [
+        (NAMES[k], tuple(e), float(w), str(who))
+        for k, e, w, who in zip(
+            rows.kind, rows.ends.tolist(), rows.weight, rows.annotator, strict=True
+        )
+    ]
+    assert said == [
+        ("both", (0, 1), 1.0, "a"),
+        ("difference", (0, 1), 2.0, "b"),
+        ("similarity", (2, 3), 3.0, "a"),
+        ("preference", (0, 1), 1.0, "a"),
+        ("preference", (4, 5), 4.0, "c"),
+    ]
+    assert rows.counts() == {"both": 1, "similarity": 1, "difference": 1, "preference": 2}
+    assert Judgements.concatenate([rows[:2], rows[2:]]).counts() == rows.counts()
+    assert len(rows.labels()) == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_labelled_instances_all_count_alike(n: int) -> None:
+    positive = np.arange(n) % 2 == 0
+    rows = Judgements.about_items("label", 10 + np.arange(n), positive).packed(seed=0)
+    weight = np.zeros(n)
+    for (one, two), w, (u, v) in zip(rows.ends - 10, rows.weight, rows.values, strict=True):
+        assert (u, v) == (positive[one], positive[two])
+        weight[one] += w / 2
+        weight[two] += w / 2
+    assert weight == pytest.approx(np.full(n, 0.5))
+
+
+def test_labels_of_unequal_weight_keep_their_weights() -> None:
+    rows = Judgements.about_items("label", [0, 1, 2, 3], [1, 0, 1, 0], [1.0, 2.0, 2.0, 5.0])
+    packed = rows.packed(seed=0)
+    weight = np.zeros(4)
+    np.add.at(weight, packed.ends, packed.weight[:, None] / 2)
+    assert weight.tolist() == [0.5, 1.0, 1.0, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("items", "labels", "message"),
+    [
+        ([[0, 1]], [[0.5, 0.1], [0.5, 0.1]], "labels has 2 rows and items has 1"),
+        ([["a", "b"]], [[0.5, 0.1]], "items must be positions"),
+        ([[0, -1]], [[0.5, 0.1]], "at least 0"),
+        ([[0, 1]], [[NAN, NAN]], "row 0"),
+    ],
+)
+def test_bad_tables_are_refused(items: Any, labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Judgements.from_pairs(items, np.array(labels))
+
+
+def test_a_table_fits_like_pairs_and_labels() -> None:
+    rng = np.random.default_rng(0)
+    x, ends = rng.normal(size=(60, 3)), rng.permutation(60).reshape(30, 2)
+    labels = np.stack([rng.random(30) / 2, rng.random(30) / 2], 1)
+    options: dict[str, Any] = {"model": "linear", "epochs": 3, "random_state": 0}
+    one = PairClassifier(**options).fit(x[ends], labels)
+    said = Judgements.from_pairs(ends, labels)
+    two = PairClassifier(**options).fit(x, said)
+    three = PairClassifier(**options, preprocessor=x).fit(None, said)
+    four = PairClassifier(**options).fit(x[ends], said)
+    for other in (two, three, four):
+        assert other.decision_function(x) == pytest.approx(one.decision_function(x), abs=1e-5)
+
+
+# --- what is held out ----------------------------------------------------------------------
+
+
+def rows_of(ends: Any) -> Judgements:
+    return Judgements.from_pairs(ends, np.tile([0.5, 0.0], (len(ends), 1)))
+
+
+def test_held_out_items_are_in_no_other_row_where_that_is_possible() -> None:
+    rng = np.random.default_rng(0)
+    ends = np.concatenate([10 * k + rng.integers(0, 10, (6, 2)) for k in range(50)])
+    mask = held_out_rows(rows_of(ends), 0.2, seed=1)
+    assert 0.15 <= mask.mean() <= 0.2
+    assert not set(ends[mask].ravel()) & set(ends[~mask].ravel())
+
+
+def test_rows_of_one_pair_are_held_out_together_in_a_connected_table() -> None:
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 40, (200, 2))
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    mask = held_out_rows(rows_of(ends), 0.1, seed=1)
+    assert 0.08 <= mask.mean() <= 0.1
+    unordered = {tuple(sorted(e)) for e in ends[mask].tolist()}
+    assert not unordered & {tuple(sorted(e)) for e in ends[~mask].tolist()}
