@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from pairlearn.cli.bench import report as command
 from pairlearn.paper import GRIDS, Record, Run, RunStore, Selection, StoreError
+from pairlearn.paper.headline import summarize_grid
 from pairlearn.paper.page import Source, build_report, read_sources
-from pairlearn.paper.page_heat import heat_colour
-from pairlearn.paper.page_summary import summarize_grid
 from pairlearn.paper.published import published_accuracy, published_robustness
 from pairlearn.paper.sources import read_records
 from pairlearn.paper.store import write_parquet
@@ -176,7 +175,7 @@ def test_page_holds_every_cell_of_every_experiment() -> None:
         if (r.run.dataset, r.run.prior, r.run.method) == ("letter", 0.2, "likelihood-abs")
     ]
     mean, spread = sum(two) / 2, abs(two[0] - two[1]) / 2
-    assert f"Likelihood-ABS: {mean:.3f} ± {spread:.3f} over 2 seeds" in made.page
+    assert f"{mean:.3f} ± {spread:.3f}</td>" in made.page
     assert len(made.page) < 2_000_000
 
 
@@ -237,13 +236,3 @@ def test_refusals(
     ran = CliRunner().invoke(app, options)
     assert ran.exit_code == 2 and message in ran.output
     assert list(tmp_path.iterdir()) == []
-
-
-def test_heat_colours_are_even_in_lightness() -> None:
-    light = [
-        sum(
-            w * int(heat_colour(k / 20)[i : i + 2], 16) for i, w in ((1, 0.3), (3, 0.59), (5, 0.11))
-        )
-        for k in range(21)
-    ]
-    assert light == sorted(light)

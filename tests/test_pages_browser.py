@@ -13,11 +13,10 @@ from playwright.sync_api import Browser, Page, expect
 from browser import PHONE, chromium, complaints, snapshot
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.pages import write_page
 from pairlearn.paper import GRIDS
 from pairlearn.paper.page import Source, build_report
-from pairlearn.reporting import build_report as build_model_report
-from pairlearn.reporting import measure
+from pairlearn.report import build_report as build_model_report
+from pairlearn.report import measure, write_page
 from test_bench_report import fake_records
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
@@ -152,47 +151,6 @@ def test_filters_rows_and_figures(page: Page, reports: dict[str, Path]) -> None:
     expect(page.locator("#plane figure")).to_be_visible()
 
 
-def test_hover_and_focus_tell_mean_and_spread(page: Page, reports: dict[str, Path]) -> None:
-    page.goto(reports["bench"].as_uri())
-    tip = page.locator("#tip")
-    expect(tip).to_be_hidden()
-    page.locator("#gamma figure:visible .pt").nth(3).hover()
-    expect(tip).to_be_visible()
-    text = tip.inner_text()
-    assert "±" in text and "over 2 seeds" in text and "Unbiased, γ = 0.3" in text
-    snapshot(page, "report-hover")
-    page.mouse.move(5, 5)
-    expect(tip).to_be_hidden()
-    first = page.locator("#gamma figure:visible .pt").first
-    assert first.get_attribute("tabindex") == "0"
-    first.focus()
-    expect(tip).to_contain_text("γ = 0:")
-    page.keyboard.press("ArrowRight")
-    expect(tip).to_contain_text("γ = 0.1:")
-    page.keyboard.press("End")
-    expect(tip).to_contain_text("ABS, γ = 1:")
-    page.keyboard.press("ArrowRight")  # there is none
-    expect(tip).to_contain_text("ABS, γ = 1:")
-    page.keyboard.press("Home")
-    expect(tip).to_contain_text("Unbiased, γ = 0:")
-    page.keyboard.press("Escape")
-    expect(tip).to_be_hidden()
-    assert page.locator("#gamma figure:visible").first.locator("[tabindex='0']").count() == 1
-
-
-def test_tips_stay_in_the_window(browser: Browser, reports: dict[str, Path]) -> None:
-    with browser.new_context(**PHONE) as context:
-        page = context.new_page()
-        page.goto(reports["model"].as_uri())
-        marks = page.locator("#probabilities .pt")
-        for place in (0, marks.count() - 1):
-            marks.nth(place).scroll_into_view_if_needed()
-            page.wait_for_timeout(100)
-            marks.nth(place).tap()
-            box = page.locator("#tip").bounding_box()
-            assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
-
-
 @pytest.mark.parametrize("report", REPORTS)
 def test_print_clips_nothing(page: Page, reports: dict[str, Path], report: str) -> None:
     page.emulate_media(media="print", color_scheme="dark")
@@ -247,7 +205,6 @@ def test_hostile_names_do_not_run(page: Page, tmp_path: Path) -> None:
     heard = complaints(page)
     page.goto((tmp_path / "evil.html").as_uri())
     page.locator("select[data-facet=dataset]").select_option(evil)
-    page.locator("#accuracy .pt:visible").first.hover()
     assert page.title().startswith("The SconfConfDiff benchmark") and heard == []
     assert page.locator("img").count() == 0 and page.locator("script").count() == 1
     expect(page.locator("#accuracy tbody tr:visible th")).to_have_text([evil])

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 pytest.importorskip("sklearn")
@@ -18,9 +19,10 @@ from pairlearn import PairLabels
 from pairlearn.cli.report import report as command
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.reporting import build_report, compare_annotators, measure
-from pairlearn.reporting.annotators import model_labels
-from pairlearn.reporting.charts import histogram_figure, plane_figure
+from pairlearn.evaluation import CalibrationCurve, Estimate
+from pairlearn.report import build_report, compare_annotators, measure
+from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
+from pairlearn.report.measured import model_labels
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_pages import HOSTILE, Reader
 
@@ -240,24 +242,28 @@ def test_scikit_learn_models_have_rounds_in_place_of_epochs() -> None:
     assert "LogisticRegression" in text and "How training went" in text
 
 
-def test_histogram_counts_every_item() -> None:
-    p = np.array([0.0, 0.01, 0.5, 0.999, 1.0])
-    marks = [a for _, a in Reader(histogram_figure(p, 0.5)).elements if "aria-label" in a]
-    assert [a["aria-label"] for a in marks[1:]] == [
-        "0.00 to 0.05: 2 items (40%)",
-        "0.50 to 0.55: 1 item (20%)",
-        "0.95 to 1.00: 2 items (40%)",
-    ]
+def test_figures_show_the_numbers_they_are_given() -> None:
+    ax = plot_histogram(np.array([0.0, 0.01, 0.5, 0.999, 1.0]), 0.5, Figure().subplots())
+    heights = [bar.get_height() for bar in ax.patches]
+    assert (heights[0], heights[10], heights[19], sum(heights)) == (2, 1, 2, 5)
+    implied = (Estimate(0.4, 0.3, 0.5), Estimate(math.nan, math.nan, math.nan))
+    middles, shares = np.array([0.3, 0.9]), np.array([0.5, 0.5])
+    curve = CalibrationCurve(np.array([0.0, 0.5, 1.0]), middles, implied, shares)
+    points = plot_calibration(curve, Figure().subplots()).containers[0][0].get_xydata()
+    assert points.tolist() == [[0.3, 0.4]], "a bin that nothing is known of has no mark"
+    history = [{"epoch": 1.0, "risk": 0.5, "validation_risk": 0.6}, {"epoch": 2.0, "risk": 0.4}]
+    assert len(plot_learning(history, Figure().subplots()).get_lines()) == 1
+    history[1]["validation_risk"] = 0.55
+    assert len(plot_learning(history, Figure().subplots()).get_lines()) == 2
 
 
-def test_plane_counts_what_fits_and_thins_what_is_many() -> None:
-    nan = np.nan
-    labels = PairLabels([0.5, 0.9, 0.4, nan], [0.1, 0.9, nan, 0.2])
-    text = Reader(plane_figure(labels, [])).text
-    assert "1 judgement fits; 1 judgement does not" in text.replace("do not", "does not")
-    assert "1 have a similarity only" in text and "1 have a difference only" in text
-    many = PairLabels.from_posteriors(*np.random.default_rng(0).random((2, 20_000)))
-    assert len(plane_figure(many, [])) < 90_000
+def test_many_judgements_are_thinned() -> None:
+    data = simulate(pairs=4_000)
+    ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
+    model = PairClassifier(model="linear", epochs=2, random_state=0).fit(ends[:200], labels[:200])
+    found = model.evaluate(ends, labels)
+    page = build_report(measure(model, data.items, data.pairs, found, names=("m", "p")))
+    assert "4,000 judgements in the plane" in page and len(page) < 400_000
 
 
 def test_old_folder_still_loads(files: Files, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def method_style(name: str) -> MethodStyle:
     ----------
     name : str
         A name of the catalogue such as "convex-0.5-abs", or "supervised" or "annotator".
-        A family without a colour of its own is grey, with crosses.
+        A family without a colour here has that of its risk's ``look``, or is grey with crosses.
 
     Returns
     -------
@@ -143,12 +143,19 @@ def method_style(name: str) -> MethodStyle:
     True
     """
     family, _, rest = name.partition("-")
-    color, dark, marker = _FAMILIES.get(family, _OTHER)
+    color, dark, marker = _FAMILIES.get(family) or _own_look(family)
     correction = rest.rpartition("-")[2]
     if family in _UNCORRECTED:
         correction = "abs"  # whole and solid
     dash, fill = _CORRECTIONS.get(correction, _CORRECTIONS["none"])
     return MethodStyle(color, dark, marker, dash, fill)
+
+
+def _own_look(family: str) -> tuple[str, str, str]:
+    """The look that a risk of the catalogue gives itself."""
+    from pairlearn.risks import RISKS
+
+    return (RISKS[family].look if family in RISKS else None) or _OTHER
 
 
 def axis_label(quantity: str, unit: str | None = None) -> str:

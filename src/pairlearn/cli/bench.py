@@ -210,8 +210,8 @@ def report(
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("bench report"):
-        from pairlearn.pages import write_page
         from pairlearn.paper.page import build_report, read_sources
+        from pairlearn.report.html import write_page
 
         paths = _paths(store, results)
         check_new_file(out, "reports", (".html",), inputs=paths, force=force)

@@ -83,7 +83,7 @@ def _draw(table: PairTable, path: Path) -> None:
     except ImportError:
         raise missing_extra("plot", "matplotlib", "--figure") from None
     from pairlearn.diagnostics import plot_plane
-    from pairlearn.paper.panels import save_figure
+    from pairlearn.report.figures import save_figure
     from pairlearn.style import STYLE
 
     judged = table[table.judged]

@@ -27,7 +27,7 @@ def demo(
       pairlearn demo --seed 1 --out demo.png
     """  # noqa: D301
     from pairlearn.paper.demo import METHODS, draw_demo, run_demo
-    from pairlearn.paper.panels import save_figure
+    from pairlearn.report.figures import save_figure
 
     with refusing("demo"):
         if out.suffix not in (".png", ".svg", ".pdf"):

@@ -56,8 +56,7 @@ def report(
     """  # noqa: D301
     with refusing("report"):
         from pairlearn.cli.measuring import Request, measure_model
-        from pairlearn.pages import write_page
-        from pairlearn.reporting import build_report, measure
+        from pairlearn.report import build_report, measure, write_page
         from pairlearn.tables import read_items, read_pairs
 
         if not 0 < threshold < 1:

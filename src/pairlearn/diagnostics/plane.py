@@ -21,7 +21,7 @@ _CORNERS = (
 )
 
 
-def plot_plane(labels: PairLabels, ax: Axes) -> Axes:
+def plot_plane(labels: PairLabels | None, ax: Axes) -> Axes:
     """Draw judgements in the plane of difference and similarity.
 
     The feasible region, where some pair of posteriors gives these answers, is shaded: it
@@ -30,8 +30,8 @@ def plot_plane(labels: PairLabels, ax: Axes) -> Axes:
 
     Parameters
     ----------
-    labels : PairLabels
-        The judgements.
+    labels : PairLabels or None
+        The judgements; None draws the region alone.
     ax : matplotlib Axes
         Where to draw.
 
@@ -46,8 +46,9 @@ def plot_plane(labels: PairLabels, ax: Axes) -> Axes:
     >>> plot_plane(PairLabels([0.5], [0.1]), Figure().subplots()).get_xlabel()
     'difference c = P(right is +) − P(left is +)'
     """
-    s, c = (np.asarray(v, dtype=np.float64) for v in (labels.similarity, labels.difference))
     _draw_region(ax)
+    labels = PairLabels([], []) if labels is None else labels
+    s, c = (np.asarray(v, dtype=np.float64) for v in (labels.similarity, labels.difference))
     fits = np.asarray(labels.feasible())
     both = ~np.isnan(s) & ~np.isnan(c)
     alpha = float(np.clip(40 / np.sqrt(max(int(both.sum()), 1)), 0.15, 0.75))

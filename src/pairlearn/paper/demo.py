@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators import Annotator, judge, train_annotators
 from pairlearn.data import as_features, load, split_indices
 from pairlearn.data.sampling import sample_pairs
+from pairlearn.diagnostics.plane import plot_plane
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
@@ -131,10 +132,7 @@ def draw_demo(demo: Demo) -> Figure:
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     plane, accuracies = figure.subplots(1, 2)
-    c = np.linspace(-1, 1, 201)
-    plane.fill_between(
-        c, (1 - c**2) / 2, 1 - abs(c), color="0.9", label="feasible labels", zorder=0
-    )
+    plot_plane(None, plane)
     for agree, colour, name in ((True, BLUE, "same class"), (False, ORANGE, "different")):
         chosen = demo.agree == agree
         plane.scatter(

@@ -338,4 +338,4 @@ def _as_trained(run: Run) -> Run:
     risk = make_risk(run.method, prior=run.estimator_prior)
     if isinstance(risk, Supervised):
         return replace(run, prior_factor=1.0, label_noise=0.0)
-    return run if hasattr(risk, "prior") else replace(run, prior_factor=1.0)
+    return run if risk.needs_prior else replace(run, prior_factor=1.0)

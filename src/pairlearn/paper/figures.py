@@ -115,11 +115,12 @@ def plot_robustness_heatmap(
     factors, noises, means = _noise_grid(cells)
     if means.size:
         low, high = limits or (float(np.nanmin(means)), float(np.nanmax(means)))
-        ax.imshow(means, vmin=low, vmax=high, cmap="viridis", aspect="auto", origin="lower")
+        edges = [np.arange(size + 1) - 0.5 for size in means.shape]
+        ax.pcolormesh(*edges[::-1], means, vmin=low, vmax=high, cmap="viridis")
         for (i, j), mean in np.ndenumerate(means):
             if np.isfinite(mean):
                 dark = mean < low + 0.6 * (high - low)
-                style: dict[str, Any] = {"color": "white" if dark else "black", "fontsize": 7}
+                style: dict[str, Any] = {"color": "0.99" if dark else "0.05", "fontsize": 7}
                 ax.text(j, i, f"{mean:.3f}", ha="center", va="center", **style)
     ax.set_xticks(range(len(noises)), [f"{noise:g}" for noise in noises])
     ax.set_yticks(range(len(factors)), [f"{factor:g}" for factor in factors])
@@ -220,7 +221,7 @@ def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     if weak:
         ax.plot([], [], "o", ms=3.5, color=GREY, label="ours, coloured by method")
     if errors:
-        _scale_by_error(ax, max(errors), max(min(errors), _LEAST_ERROR))
+        _scale_by_error(ax, *(max(end(errors), _LEAST_ERROR) for end in (max, min)))
     ax.set_yticks(range(len(weak)), [cell.method.title for cell in weak])
     ax.set_ylim(max(len(weak), 1) - 0.4, -0.6)
     ax.grid(axis="y", color="0.9", lw=0.6)
@@ -254,8 +255,8 @@ def _scale_by_error(ax: Axes, high: float, low: float) -> None:
     for tick in (t for t in _ACCURACY_TICKS if low <= 1 - t <= high):
         if not ticks or math.log((1 - ticks[-1]) / (1 - tick)) > 0.16 * math.log(high / low):
             ticks.append(tick)
-    ax.set_xscale("log")
     ax.set_xlim(high, low)
+    ax.set_xscale("log")
     ax.set_xticks([1 - tick for tick in ticks], [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
 

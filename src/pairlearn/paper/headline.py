@@ -14,12 +14,22 @@ from pairlearn.paper.against_published import (
     CEILING_MARGIN,
     CHALLENGER,
     NOT_COMPARABLE,
+    ComparedCell,
+    Comparison,
     compare_with_published,
+    condition,
     improvements,
 )
-from pairlearn.paper.published import PUBLISHED
-from pairlearn.paper.runs import Record
-from pairlearn.paper.summary import Cell, dataset_title, summarize
+from pairlearn.paper.published import PUBLISHED, PublishedCell, published_accuracy
+from pairlearn.paper.runs import Record, Run
+from pairlearn.paper.summary import (
+    TEST_SUBSETS,
+    Cell,
+    dataset_title,
+    index_cells,
+    position,
+    summarize,
+)
 
 _ROUNDING = 1e-9
 _SHOWN = 20  # losses in print; to_dict has all
@@ -209,3 +219,82 @@ def _named(place: Any) -> str:
     if getattr(place, "fraction", 1.0) != 1.0:
         parts.append(f"{place.fraction:.0%} of the pairs")
     return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One configuration: ours by test subset, the published number, and both compared."""
+
+    cells: dict[str, Cell]
+    published: PublishedCell | None
+    compared: ComparedCell | None
+
+    @property
+    def cell(self) -> Cell:
+        """One of them, for what both have in common."""
+        return next(iter(self.cells.values()))
+
+    @property
+    def facets(self) -> dict[str, str]:
+        """What it is filtered by."""
+        return {"dataset": self.cell.config.dataset, "prior": f"{self.cell.config.prior:g}"}
+
+
+@dataclass(frozen=True)
+class GridSummary:
+    """An experiment in numbers: its configurations in the order of the paper's tables."""
+
+    grid: str
+    lines: tuple[Line, ...]
+    comparison: Comparison
+    tallies: dict[str, Tally]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts for JSON."""
+        return {
+            "cells": len(self.lines),
+            "compared": len(self.comparison.evidence),
+            "copies": sum(cell.is_copy for cell in self.comparison.cells),
+            "not_run": self.comparison.absent,
+            "tallies": {name: tally.to_dict() for name, tally in self.tallies.items()},
+        }
+
+
+def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
+    """The runs of an experiment beside what was published, on both test subsets.
+
+    Examples
+    --------
+    >>> summarize_grid("accuracy", []).to_dict()["not_run"]
+    360
+    """
+    records = list(records)
+    placed: dict[Run, dict[str, Cell]] = {}
+    whole = []
+    for subset in TEST_SUBSETS:
+        # Methods without γ have no place on the γ-curve.
+        cells = [c for c in summarize(records, subset) if grid != "gamma" or c.gamma is not None]
+        index_cells(cells, lambda c: (*condition(c), c.config.fraction, c.config.method))
+        for cell in cells:
+            placed.setdefault(cell.config, {})[subset] = cell
+        whole += [c for c in cells if c.config.fraction == 1 and subset == "paper"]
+    # γ-curves and limited data were published as figures; the accuracy tables have some.
+    published = PUBLISHED.get(grid, published_accuracy)()
+    comparison = compare_with_published(whole, published)
+    printed = {(*condition(cell), cell.method.title): cell for cell in published}
+    compared = {
+        (c.dataset, c.prior, c.prior_factor, c.label_noise, c.method): c for c in comparison.cells
+    }
+    lines = []
+    for config in sorted(placed, key=position):
+        cell = next(iter(placed[config].values()))
+        place = (*condition(cell), cell.method.title)
+        part = config.fraction != 1  # of the pairs, of which nothing was published
+        lines.append(
+            Line(
+                placed[config],
+                None if part else printed.get(place),
+                None if part else compared.get(place),
+            )
+        )
+    return GridSummary(grid, tuple(lines), comparison, headline_counts(grid, records))

@@ -6,19 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from pairlearn.risks import make_risk
+from pairlearn.risks import RISKS, make_risk
 
 CORRECTIONS = ("none", "relu", "abs")
 
-_TITLES = {
-    "sconf": "Sconf",
-    "confdiff": "ConfDiff",
-    "convex": "Convex",
-    "sconfconfdiff": "SconfConfDiff",
-    "nonnegative": "NonNegative",
-    "likelihood": "Likelihood",
-    "supervised": "Supervised",
-}
 _CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS"}
 _NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>\d*\.?\d+))?(-(?P<correction>[a-z].*))?")
 # Where every risk is defined: a name that cannot be built here is wrong, not just undefined.
@@ -76,8 +67,8 @@ class Method:
     @property
     def title(self) -> str:
         """The name for tables and figures, in the paper's words where it has one."""
-        family, _, number = self.risk.partition("-")
-        title = _TITLES.get(family, family)
+        _, _, number = self.risk.partition("-")
+        title = self.family_title
         if self.risk == "supervised":
             return title
         if number:
@@ -85,6 +76,12 @@ class Method:
         if self.gamma is not None:
             title += f"(γ={self.gamma:g})"
         return f"{title}-{self.correction_title}"
+
+    @property
+    def family_title(self) -> str:
+        """The family alone, as its risk is titled."""
+        family = self.risk.partition("-")[0]
+        return RISKS[family].title if family in RISKS else family
 
     @property
     def correction_title(self) -> str:
@@ -157,6 +154,10 @@ def is_defined(method: str, prior: float) -> bool:
     return True
 
 
+_OURS = ("nonnegative", "likelihood")
+_TABULATED = ("sconf", "confdiff", "convex", "sconfconfdiff", *_OURS, "supervised")
+
+
 def _family_row(correction: str) -> tuple[str, ...]:
     return tuple(convex_method(gamma, correction) for gamma in (0, 0.2, 0.5, 0.8, 1))
 
@@ -167,13 +168,15 @@ METHOD_GROUPS: tuple[tuple[str, ...], ...] = (
     _family_row("relu"),
     _family_row("abs"),
     ("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS)),
+    tuple(f"{family}-abs" for family in RISKS if family not in _TABULATED),
     ("supervised",),
 )
-"""The rows of the accuracy tables in their order, with a rule between the groups."""
+"""The rows of the accuracy tables in their order, with a rule between the groups.
 
-_OURS = ("nonnegative", "likelihood")
+A further risk of the catalogue has a group of its own, with ABS.
+"""
 
 PAPER_METHODS: tuple[str, ...] = tuple(
-    method for group in METHOD_GROUPS for method in group if not method.startswith(_OURS)
+    method for method in (*(m for group in METHOD_GROUPS[:4] for m in group), "supervised")
 )
 """The methods of the paper's tables."""

@@ -1,23 +1,42 @@
-"""The report as a page."""
+"""The benchmark as one page: what ran, the paper's numbers and ours, and every figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-import pairlearn
-from pairlearn.pages import Html, document, joined, percent, signed, tag
-from pairlearn.pages.document import filters
+from pairlearn.paper.figures import plot_accuracy, plot_gamma, plot_limited, plot_robustness_heatmap
 from pairlearn.paper.grids import GRIDS
-from pairlearn.paper.headline import Tally
-from pairlearn.paper.page_charts import CHARTS, method_legend
-from pairlearn.paper.page_heat import noise_figures, plane_figure
-from pairlearn.paper.page_summary import GridSummary, summarize_grid
-from pairlearn.paper.page_tables import cells_table, noted_seconds, runs_table
+from pairlearn.paper.headline import GridSummary, Line, Tally, summarize_grid
+from pairlearn.paper.methods import CORRECTIONS, Method
+from pairlearn.paper.published import PUBLISHED, PublishedCell
+from pairlearn.paper.runs import Record, Run
 from pairlearn.paper.sources import Source, read_sources
-from pairlearn.paper.summary import dataset_title
-from pairlearn.style import SPREAD
+from pairlearn.paper.summary import (
+    TEST_SUBSETS,
+    Cell,
+    dataset_title,
+)
+from pairlearn.paper.theory.geometry import geometry_rows, plot_label_plane
+from pairlearn.report.figures import PageFigure, draw
+from pairlearn.report.html import (
+    HtmlTable,
+    TableCell,
+    difference_cell,
+    number_cell,
+    render,
+    signed,
+    spread,
+)
+from pairlearn.style import SPREAD, method_style
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
 
 __all__ = ["BenchReport", "Source", "build_report", "read_sources"]
 
@@ -27,27 +46,21 @@ _TITLES = {
     "limited": "With fewer pairs",
     "robustness": "Under a wrong class prior and noisy labels",
 }
-_WORDS = {
-    "accuracy": "Each method on each data set and class prior. The dashed line is supervised "
-    "training on the true classes of the same pairs, the star the annotator who judged them. "
-    f"Bars are {SPREAD}; upright ticks are the published numbers, which were measured on the "
-    "paper's test subset and stand in its figures only.",
-    "gamma": "The risk γ·Sconf + (1 − γ)·ConfDiff for each correction. Squares are the convex "
-    f"family; dash and fill tell the correction. Bands are {SPREAD}.",
-    "limited": f"The same training with a part of the pairs. Bands are {SPREAD}.",
-    "robustness": "The estimator is given ε·π₊ in place of π₊, and judgements are multiplied by "
-    "numbers drawn from N(1, σ²). Every cell says its accuracy; colours have one scale for a "
-    "data set. Of the published cells, those at σ = 0.01 and 0.1 repeat others to the last "
-    "digit: they are shown and not counted.",
-}
-
-
 _CLAIMS = {
     "reproduced": "Of the published cells that can be compared, {} are reproduced within the "
-    "tolerance. ",
+    "tolerance.",
     "published": "The pair likelihood with ABS is at or above the paper's best weakly supervised "
-    "method in {}. ",
+    "method in {}.",
     "own": "Against the best of our own runs of the paper's methods it is at or above in {}.",
+}
+_WHERE: dict[str, dict[str, Callable[[Cell], Any]]] = {
+    "accuracy": {},
+    "gamma": {"γ": lambda cell: cell.gamma},
+    "limited": {"pairs": lambda cell: cell.config.n_training_pairs},
+    "robustness": {
+        "prior factor ε": lambda cell: cell.config.prior_factor,
+        "label noise σ": lambda cell: cell.config.label_noise,
+    },
 }
 
 
@@ -62,7 +75,7 @@ class BenchReport:
     runs, figures : int
         Runs behind it, and figures on it.
     grids : dict of str to dict
-        Counts of each experiment, see `GridSummary.to_dict`.
+        Counts of each experiment.
 
     Examples
     --------
@@ -107,111 +120,238 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         for grid in GRIDS
         if any(source.grid == grid and source.records for source in sources)
     ]
-    drawn = {summary.grid: _figures(summary) for summary in summaries}
-    sections = [
-        ("runs", "What ran, on what, for how long", joined([_ran(sources), runs_table(sources)])),
-        *(
-            (s.grid, _TITLES[s.grid], _section(s, drawn[s.grid]))
-            for s in summaries
-        ),
-        ("plane", "The geometry of the labels", _plane()),
-        ("reading", "How to read this page", _reading()),
-    ]  # fmt: skip
-    runs = sum(len(source.records) for source in sources)
-    lead = joined([_lead(summaries, runs), _tiles(summaries, runs, sources)])
-    foot = f"Made by pairlearn {pairlearn.__version__} from {runs:,} finished runs."
-    title = "The SconfConfDiff benchmark: the paper’s numbers and ours"
-    page = document(title, lead, sections, foot, _filters(summaries))
-    figures = 1 + sum(map(len, drawn.values()))
-    return BenchReport(page, runs, figures, {s.grid: s.to_dict() for s in summaries})
+    records = [record for source in sources for record in source.records]
+    parts: dict[str, dict[str, Any]] = {
+        s.grid: {"figures": list(_figures(s)), "legend": _legend(s), "table": _cells_table(s)}
+        for s in summaries
+    }
+    rows = geometry_rows()
+    plane = PageFigure(
+        "Every label (c, s) and the posteriors behind it",
+        draw(partial(plot_label_plane, rows), "The plane of the labels, between the parabola "
+             "c² = 1 − 2s and the edges s = 1 − |c|, with lines of constant r", (5.2, 5.0)),
+        "lines of constant r touch the parabola c² = 1 − 2s; two of them meet in every label",
+    )  # fmt: skip
+    page = render(
+        "bench.html",
+        title="The SconfConfDiff benchmark: the paper’s numbers and ours",
+        sections={
+            "runs": "What ran, on what, for how long",
+            **{grid: _TITLES[grid] for grid in parts},
+            "plane": "The geometry of the labels",
+            "reading": "How to read this page",
+        },
+        runs=len(records),
+        cells=sum(len(s.lines) for s in summaries),
+        claims=_claims(summaries),
+        figures_first=[
+            ("Trainings", f"{len(records):,}", f"in {len(sources)} files"),
+            *(
+                (f"{s.grid.capitalize()}: {t.claim}", f"{t.holds:,} of {t.cells:,}", _margins(t))
+                for s in summaries
+                for t in s.tallies.values()
+            ),
+        ],
+        filters=_filters([line.cell.config for s in summaries for line in s.lines]),
+        ran=_ran(records),
+        runs_table=_runs_table(sources),
+        parts=parts,
+        plane=plane,
+        spread_words=SPREAD,
+        foot=f"from {len(records):,} finished runs",
+    )
+    figures = 1 + sum(len(part["figures"]) for part in parts.values())
+    return BenchReport(page, len(records), figures, {s.grid: s.to_dict() for s in summaries})
 
 
-def _figures(summary: GridSummary) -> list[Html]:
-    draw = CHARTS.get(summary.grid, noise_figures)
-    return list(draw(summary))
+def _figures(summary: GridSummary) -> Iterator[PageFigure]:
+    """A figure for each data set, prior and test subset; of heat maps also for each method."""
+    groups = [(f, list(lines)) for f, lines in groupby(summary.lines, lambda line: line.facets)]
+    for facets, lines in groups:
+        title = f"{dataset_title(facets['dataset'])}, π₊ = {facets['prior']}"
+        for subset in reversed(TEST_SUBSETS):
+            cells = [line.cells[subset] for line in lines if subset in line.cells]
+            if not cells:
+                continue
+            shown = {**facets, "subset": subset}
+            if summary.grid == "robustness":
+                yield from _heat_maps(cells, shown)
+                continue
+            height = 0.19 * len(cells) + 1.0 if summary.grid == "accuracy" else 2.8
+            alt = f"{_TITLES[summary.grid]}: {title}. {_best(cells)}"
+            drawing = draw(partial(_PLOTS[summary.grid], cells), alt, (3.9, height))
+            yield PageFigure(title, drawing, "", shown)
 
 
-def _section(summary: GridSummary, figures: list[Html]) -> Html:
-    parts = [tag("p", _WORDS[summary.grid], class_="prose")]
-    if summary.grid != "robustness":
-        parts.append(method_legend(summary))
-    parts.append(tag("div", *figures, class_="figures"))
+def _accuracy_with_annotator(cells: Sequence[Cell], ax: Axes) -> None:
+    plot_accuracy(cells, ax)
+    taught = next((cell.annotator for cell in cells if cell.annotator is not None), None)
+    if taught is not None:
+        rows = [label.get_text() for label in ax.get_yticklabels()]
+        left, right = ax.get_xlim()
+        error = min(max(1 - taught, right * 1.02), left)  # within the axis
+        ax.plot([error], [len(rows)], ls="", ms=7, **method_style("annotator").points())
+        ax.set_yticks(range(len(rows) + 1), [*rows, "Annotator"])
+        ax.set_ylim(len(rows) + 0.6, -0.6)
+
+
+_PLOTS = {"accuracy": _accuracy_with_annotator, "gamma": plot_gamma, "limited": plot_limited}
+
+
+def _heat_maps(cells: Sequence[Cell], facets: dict[str, str]) -> Iterator[PageFigure]:
+    limits = min(cell.mean for cell in cells), max(cell.mean for cell in cells)
+    for name in dict.fromkeys(cell.config.method for cell in cells):
+        mine = [cell for cell in cells if cell.config.method == name]
+        title = f"{dataset_title(facets['dataset'])}, {mine[0].method.title}"
+        alt = f"Accuracy by ε and σ: {title}. {_best(mine)}"
+        drawing = draw(partial(plot_robustness_heatmap, mine, limits=limits), alt, (3.5, 2.6))
+        note = "darkest {:.3f}, brightest {:.3f}".format(*limits)
+        yield PageFigure(title, drawing, note, facets)
+
+
+def _best(cells: Sequence[Cell]) -> str:
+    best, worst = (pick(cells, key=lambda cell: cell.mean) for pick in (max, min))
+    return (
+        f"From {worst.mean:.3f} ({worst.method.title}) to {best.mean:.3f} ({best.method.title}); "
+        "all numbers are in the table below"
+    )
+
+
+def _legend(summary: GridSummary) -> list[tuple[Markup, str]]:
+    """What lines and markers of an experiment's figures mean."""
+    names = list(dict.fromkeys(line.cell.config.method for line in summary.lines))
+    titles = {name: Method.parse(name).title for name in names}
+    if summary.grid == "robustness":
+        return []
+    if summary.grid == "gamma":
+        methods = {f"convex-{c}": Method("convex", None, c) for c in CORRECTIONS}
+        titles = {name: f"Convex, {one.correction_title}" for name, one in methods.items()}
+    elif summary.grid == "accuracy":  # its rows say the rest
+        families = dict.fromkeys(name.partition("-")[0] for name in names)
+        titles = {f"{f}-abs": Method(f, None, "abs").family_title for f in families}
+
+    def swatch(name: str) -> Markup:
+        def plot(ax: Any) -> None:
+            ax.plot([0, 1, 2], [0, 0, 0], markevery=[1], ms=6, **method_style(name).line())
+            ax.set_axis_off()
+
+        return draw(plot, "", (0.48, 0.2), summary.grid)
+
+    return [(swatch(name), title) for name, title in titles.items()]
+
+
+def _cells_table(summary: GridSummary) -> HtmlTable:
+    """Every configuration of an experiment, ours beside the published."""
+    where = _WHERE[summary.grid]
+    rows = []
+    for line in summary.lines:
+        cell = line.cell
+        paper, stratified = (_mean(line.cells.get(subset)) for subset in TEST_SUBSETS)
+        difference = None if line.compared is None else line.compared.difference
+        rows.append(
+            [
+                TableCell(dataset_title(cell.config.dataset)),
+                number_cell(cell.config.prior),
+                *(number_cell(value(cell)) for value in where.values()),
+                TableCell(cell.method.title),
+                _mean(line.published),
+                paper,
+                difference_cell(difference),
+                TableCell(_verdict(line)),
+                stratified,
+                number_cell(len(cell.seeds)),
+            ]
+        )
     count = summary.to_dict()
-    words = f"{len(summary.lines):,} cells"
+    words = f"{_TITLES[summary.grid]}: {len(summary.lines):,} cells"
     if count["compared"]:
         words += f", {count['compared']:,} with a published number that counts"
-    if count["not_run"] and summary.grid in ("accuracy", "robustness"):
+    if count["not_run"] and summary.grid in PUBLISHED:
         words += f"; {count['not_run']:,} published cells were not run"
-    parts += [tag("h3", "In numbers"), _scale()]
-    parts.append(cells_table(summary, f"{_TITLES[summary.grid]}: {words}. Mean {SPREAD}."))
-    return joined(parts)
+    columns = (
+        *("data set", "prior π₊", *where, "method", "published", "ours, paper's test subset"),
+        *("difference", "within tolerance", "ours, stratified test subset", "seeds"),
+    )
+    facets = [line.facets for line in summary.lines]
+    return HtmlTable(f"{words}. Mean {SPREAD}.", columns, rows, facets)
 
 
-def _scale() -> Html:
-    marks = [
-        tag("span", words, class_=f"key {name}")
-        for name, words in (
-            ("below-3", "▼ 0.015 or more below"),
-            ("below-2", "▼ 0.006"),
-            ("below-1", "▼ 0.002"),
-            ("above-1", "▲ 0.002"),
-            ("above-2", "▲ 0.006"),
-            ("above-3", "▲ 0.015 or more above"),
-        )
-    ]
-    return tag("p", "Ours less the published: ", *(joined([mark, " "]) for mark in marks),
-               class_="scale")  # fmt: skip
+def _verdict(line: Line) -> str:
+    if line.compared is None or line.published is None:
+        return "–"
+    if line.compared.is_copy:
+        return f"copy of σ = {line.published.copy_of:g}, not counted"
+    if not line.compared.counts:
+        return "another network, not counted"
+    return f"{'yes' if line.compared.ok else 'no'}, ±{line.compared.tolerance:.3f}"
 
 
-def _ran(sources: Sequence[Source]) -> Html:
-    records = [record for source in sources for record in source.records]
-    noted = noted_seconds(records)
+def _mean(cell: Cell | PublishedCell | None) -> TableCell:
+    return TableCell("–") if cell is None else TableCell(spread(cell.mean, cell.std), cell.mean)
+
+
+def _runs_table(sources: Sequence[Source]) -> HtmlTable:
+    """What ran, on what, and for how long."""
+    rows = []
+    for source in sources:
+        groups: dict[Any, list[Record]] = defaultdict(list)
+        for record in source.records:
+            noted = (str(record.notes.get(n, "–")) for n in ("device", "precision", "version"))
+            groups[record.run.dataset, *noted].append(record)
+        file = source.path.name
+        if source.repeated:
+            file += f" (without {source.repeated} runs in whose place another file has some)"
+        for (dataset, *noted), group in groups.items():
+            runs = [record.run for record in group]
+            seconds = _noted_seconds(group)
+            rows.append(
+                [
+                    TableCell(source.grid),
+                    TableCell(dataset_title(dataset)),
+                    *(
+                        number_cell(count, "{:,}")
+                        for count in (len(runs), *_distinct(runs, "method", "seed"))
+                    ),
+                    TableCell(", ".join(map(str, sorted({run.epochs for run in runs})))),
+                    TableCell(", ".join(sorted({run.model for run in runs}))),
+                    *map(TableCell, noted),
+                    number_cell(sum(seconds), "{:,.0f}") if seconds else TableCell("not noted"),
+                    TableCell(file),
+                ]
+            )
+    columns = (
+        *("experiment", "data set", "runs", "methods", "seeds", "epochs", "network", "device"),
+        *("precision", "version", "time noted (s)", "file"),
+    )
+    return HtmlTable("The runs behind this page, by file and data set", columns, rows)
+
+
+def _distinct(runs: Sequence[Run], *names: str) -> list[int]:
+    return [len({getattr(run, name) for run in runs}) for name in names]
+
+
+def _noted_seconds(records: Iterable[Record]) -> list[float]:
+    noted = (record.notes.get("seconds") for record in records)
+    return [float(seconds) for seconds in noted if isinstance(seconds, int | float)]
+
+
+def _ran(records: Sequence[Record]) -> str:
+    noted = _noted_seconds(records)
     where = sorted({str(r.notes["device"]) for r in records if "device" in r.notes})
-    words = f"{len(records):,} trainings"
-    if where:
-        words += f" on {' and '.join(where)}"
-    if noted:
-        words += f". The time noted for {len(noted):,} of them is {sum(noted):,.0f} s together."
-    else:
-        words += ". Their stores note no times."
-    return tag("p", words, class_="prose")
+    words = f"{len(records):,} trainings{' on ' * bool(where)}{' and '.join(where)}"
+    if not noted:
+        return f"{words}. Their stores note no times."
+    return f"{words}. The time noted for {len(noted):,} of them is {sum(noted):,.0f} s together."
 
 
-def _lead(summaries: Sequence[GridSummary], runs: int) -> Html:
-    cells = sum(len(s.lines) for s in summaries)
-    words = [
-        f"{runs:,} trainings in {cells:,} cells, each a mean over seeds, beside the numbers that "
-        "the SconfConfDiff paper printed. "
-    ]
+def _claims(summaries: Sequence[GridSummary]) -> list[tuple[str, int, int]]:
+    """Sentences, and in how many of how many cells they hold."""
+    claims = []
     for name, sentence in _CLAIMS.items():
         tallies = [s.tallies[name] for s in summaries if name in s.tallies]
         if cells := sum(tally.cells for tally in tallies):
-            holds = sum(tally.holds for tally in tallies)
-            words.append(
-                sentence.format(f"{holds:,} of {cells:,} cells ({percent(holds / cells)})")
-            )
-    return tag("p", "".join(words), class_="lead")
-
-
-def _tiles(summaries: Sequence[GridSummary], runs: int, sources: Sequence[Source]) -> Html:
-    tiles = [("Trainings", f"{runs:,}", f"in {len(sources)} files")]
-    for summary in summaries:
-        tiles += [
-            (
-                f"{summary.grid.capitalize()}: {tally.claim}",
-                f"{tally.holds:,} of {tally.cells:,}",
-                _margins(tally),
-            )
-            for tally in summary.tallies.values()
-        ]
-    return tag(
-        "dl",
-        *(
-            tag("div", tag("dt", name), tag("dd", value), *([tag("dd", note)] if note else []))
-            for name, value, note in tiles
-        ),
-        class_="tiles",
-    )
+            claims.append((sentence, sum(tally.holds for tally in tallies), cells))
+    return claims
 
 
 def _margins(tally: Tally) -> str:
@@ -225,62 +365,17 @@ def _margins(tally: Tally) -> str:
     return words
 
 
-def _filters(summaries: Sequence[GridSummary]) -> Html:
-    lines = [line for summary in summaries for line in summary.lines]
-    datasets = dict.fromkeys(line.cell.config.dataset for line in lines)
-    priors = sorted({line.cell.config.prior for line in lines})
-    return filters(
-        {
-            "dataset": (
-                "Data set",
-                [("", "All data sets"), *((name, dataset_title(name)) for name in datasets)],
-            ),
-            "prior": (
-                "Class prior π₊",
-                [("", "All class priors"), *((f"{p:g}", f"{p:g}") for p in priors)],
-            ),
-            "subset": (
-                "Test subset in figures",
-                [("paper", "The paper's"), ("stratified", "Stratified")],
-            ),
-        }
-    )
-
-
-def _plane() -> Html:
-    words = (
-        "An annotator says two things of a pair: s, how likely both have the same class, and c, "
-        "how much likelier the right one is positive. Posteriors r and r′ give a point in the "
-        "shaded region. Every point of it comes from two pairs of posteriors, (r, r′) and "
-        "(1 − r′, 1 − r), which are one on the parabola."
-    )
-    return joined(
-        [tag("p", words, class_="prose"), tag("div", plane_figure(), class_="figures one")]
-    )
-
-
-def _reading() -> Html:
-    terms = {
-        "Test subsets": "Both have the class prior of the pairs. The paper's keeps one class "
-        "whole and truncates the other, on image sets in the order of the original classes; "
-        "stratified draws what is kept at random. Compare with published numbers on the first, "
-        "believe the second.",
-        "Tolerance": "0.006 + 2·√(σ²/n + σ_paper²/5), with n seeds of ours: rounding, small "
-        "differences of protocol, and chance.",
-        "Mean and ±": "Mean and population standard deviation over seeds of the accuracy, which "
-        "is averaged over the last ten epochs.",
-        "Colours": "A family of risks has a colour and a marker, everywhere. Solid and full is "
-        "ABS, dashed and pale ReLU, dotted and hollow unbiased.",
-        "Keyboard": "Tab reaches every chart; arrows go from mark to mark. Tab reaches the titles "
-        "of columns; Enter or Space sorts.",
-        "Cells that count": "CIFAR-10 is shown and not counted, since the paper's network is not "
-        "known. Copies are not counted either. The likelihood takes no class prior, so its cells "
-        "at several ε are one cell, which is held against the best published of all ε.",
-        "Copies": "Published cells under noise that repeat those of another noise to the last "
-        "digit. They say nothing about their own.",
+def _filters(runs: Sequence[Run]) -> dict[str, tuple[str, list[tuple[str, str]]]]:
+    datasets = dict.fromkeys(run.dataset for run in runs)
+    priors = [f"{prior:g}" for prior in sorted({run.prior for run in runs})]
+    return {
+        "dataset": (
+            "Data set",
+            [("", "All data sets"), *((name, dataset_title(name)) for name in datasets)],
+        ),
+        "prior": ("Class prior π₊", [("", "All class priors"), *zip(priors, priors, strict=True)]),
+        "subset": (
+            "Test subset in figures",
+            [("paper", "The paper's"), ("stratified", "Stratified")],
+        ),
     }
-    return tag(
-        "dl",
-        *(tag("div", tag("dt", name), tag("dd", words)) for name, words in terms.items()),
-        class_="glossary",
-    )

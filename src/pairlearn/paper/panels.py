@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.atomic import replacing
 from pairlearn.extras import missing_extra
 from pairlearn.paper.figures import (
     plot_accuracy,
@@ -19,6 +17,7 @@ from pairlearn.paper.figures import (
 )
 from pairlearn.paper.methods import Method
 from pairlearn.paper.summary import Cell, dataset_title
+from pairlearn.report.figures import save_figure
 from pairlearn.style import SPREAD, STYLE
 
 if TYPE_CHECKING:
@@ -53,50 +52,6 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
         raise missing_extra("plot", "matplotlib", "a figure") from None
     with matplotlib.rc_context(STYLE):
         return list(FIGURES[grid](cells))
-
-
-def save_figure(
-    figure: Figure, path: str | os.PathLike[str], description: str | None = None
-) -> Path:
-    """Write a figure to a file that is whole or is not there.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        What to write.
-    path : path-like
-        Its ending is the format: .png, .svg or .pdf.
-    description : str, optional
-        What it shows, such as its numbers as JSON; kept in the file beside the picture.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from matplotlib.figure import Figure
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_figure(Figure(), f"{folder}/empty.svg").stat().st_size > 0
-    True
-    """
-    import matplotlib
-
-    path = Path(path)
-    kind = path.suffix.removeprefix(".")
-    metadata: dict[str, str | None] = {}
-    if kind != "png":
-        metadata["CreationDate" if kind == "pdf" else "Date"] = None
-    if description is not None:
-        metadata["Subject" if kind == "pdf" else "Description"] = description
-    content = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
-    with replacing(path) as part:
-        part.write_bytes(content.getvalue())
-    return path
 
 
 def save_figures(

@@ -110,7 +110,7 @@ def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
         if test_subset in record.results:
             groups[dataclasses.replace(record.run, seed=0)].append(record)
     cells = [_cell(group, test_subset) for group in groups.values()]
-    return sorted(cells, key=lambda cell: _position(cell.config))
+    return sorted(cells, key=lambda cell: position(cell.config))
 
 
 def index_cells(cells: Iterable[Cell], place: Callable[[Cell], Hashable]) -> dict[Any, Cell]:
@@ -191,7 +191,8 @@ _METHOD_ORDER = {
 }
 
 
-def _position(run: Run) -> tuple[Any, ...]:
+def position(run: Run) -> tuple[Any, ...]:
+    """Where a run stands in the order of the paper's tables."""
     return (
         _DATASET_ORDER.get(run.dataset, len(_DATASET_ORDER)),
         run.prior,

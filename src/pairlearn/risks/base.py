@@ -169,7 +169,15 @@ class Risk(nn.Module):
     family: ClassVar[str]
     needs_prior: ClassVar[bool] = False
     """Whether the table depends on the class prior, which is then the attribute `prior`."""
+    title: ClassVar[str]
+    """Its name in tables and figures: that of the class, unless it says otherwise."""
+    look: ClassVar[tuple[str, str, str] | None] = None
+    """Its colour on a white and on a dark page and its marker; None leaves it to the style."""
     judgements: ClassVar[tuple[str, str]] = ("similarity", "difference")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.title = cls.__dict__.get("title", cls.__name__)
 
     def __init__(
         self, table: Tensor, *, correction: str | float = "none", loss: str = "logistic"

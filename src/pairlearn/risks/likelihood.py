@@ -36,6 +36,7 @@ class PairLikelihood(Risk):
     """
 
     family = "likelihood"
+    title = "Likelihood"
 
     def __init__(self, *, correction: str | float = "none") -> None:
         # −log of each outcome's probability is a sum of loss terms; its weight is linear in s, c.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairlearn.diagnostics.plane import plot_plane
 from pairlearn.labels import PairLabels
 from pairlearn.paper.theory.rows import Row, rounded, row_of_panels
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE
@@ -91,22 +92,16 @@ def plot_label_plane(rows: Sequence[Row], ax: Axes, example: tuple[float, float]
     >>> plot_label_plane([], Figure().subplots()).get_xlabel()
     'difference c'
     """
-    from matplotlib import colormaps
-
-    c = np.linspace(-1, 1, 201)
-    ax.fill_between(c, (1 - c**2) / 2, 1 - abs(c), color="0.94", lw=0)
+    plot_plane(None, ax)
     for level in dict.fromkeys(row["r"] for row in rows):
         line = [row for row in rows if row["r"] == level]
         at = [row["difference"] for row in line], [row["similarity"] for row in line]
-        color = colormaps["cividis"](0.75 * level)
-        ax.plot(*at, color=color, lw=0.8)
-        if round(10 * level) % 2 == 0:
+        ax.plot(*at, color=GREY, lw=0.7)
+        if round(10 * level) % 2 == 0 and 0 < level < 1:
             ax.annotate(
-                f"r={level:g}" if level in (0, 1) else f"{level:g}", (at[0][-1], at[1][-1]),
-                xytext=(2, 1), textcoords="offset points", fontsize=6.5, color=color,
+                f"r={level:g}", (at[0][-1], at[1][-1]),
+                xytext=(2, 1), textcoords="offset points", fontsize=6.5, color=GREY,
             )  # fmt: skip
-    ax.plot(c, (1 - c**2) / 2, color="black", lw=1.6)
-    ax.plot([-1, 0, 1], [0, 1, 0], color="black", lw=0.8)
     below: Any = {"fontsize": 7, "ha": "center", "va": "center"}
     ax.text(0, 0.36, "r + r′ = 1\nc² = 1 − 2s", **below)
     ax.text(0, 0.12, "no pair of posteriors\ngives such labels", color=GREY, **below)
@@ -121,7 +116,7 @@ def plot_label_plane(rows: Sequence[Row], ax: Axes, example: tuple[float, float]
         edge = -0.40 if side == "right" else 0.34
         ax.text(edge, 0.62 if side == "right" else 0.74, name, color=color, ha=side, fontsize=7)
     ax.plot(c_at, s_at, "o", ms=5, color="black", zorder=5)
-    ax.set(xlabel="difference c", ylabel="similarity s", xlim=(-1.05, 1.12), ylim=(-0.03, 1.06))
+    ax.set(xlabel="difference c", ylabel="similarity s", xlim=(-1.1, 1.14), ylim=(-0.12, 1.1))
     ax.set_box_aspect(1)
     return ax
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pairlearn.atomic import replacing
 from pairlearn.extras import missing_extra
-from pairlearn.paper.panels import save_figure
 from pairlearn.paper.render import to_csv
 from pairlearn.paper.theory.error_bounds import ESTIMATORS, bound_rows, draw_bounds
 from pairlearn.paper.theory.geometry import draw_geometry, geometry_rows
@@ -24,6 +23,7 @@ from pairlearn.paper.theory.variance import (
     member_rows,
     plane_rows,
 )
+from pairlearn.report.figures import save_figure
 from pairlearn.style import STYLE
 
 if TYPE_CHECKING:

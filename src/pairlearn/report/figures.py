@@ -1,0 +1,203 @@
+"""Figures of both reports: drawn into given axes, and put into a page or a file."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlearn.atomic import replacing
+from pairlearn.extras import missing_extra
+from pairlearn.style import BLUE, FAMILIES, GREY, ORANGE, STYLE, label_axes, method_style
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pairlearn.evaluation import CalibrationCurve, RocCurve
+
+_PAGE_COLOURS = {  # greys of the figures, and colours that are no method's, as the page has them
+    **dict.fromkeys(("#000000", "#262626"), "ink"),
+    **dict.fromkeys((GREY, "#999999", "#595959"), "soft"),
+    **dict.fromkeys(("#e5e5e5", "#e6e6e6", "#cccccc"), "line"),
+    **dict.fromkeys(("#ebebeb", "#f0f0f0"), "tint"),
+    "#ffffff": "card",
+    BLUE: "accent",
+    ORANGE: "doubt",
+} | {method_style(family).color: family for family in FAMILIES}
+_COLOUR = re.compile("|".join(_PAGE_COLOURS), re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure of a page: its caption, the drawing, and what filters show and hide it by."""
+
+    title: str
+    svg: Markup
+    note: str = ""
+    facets: Mapping[str, str] = field(default_factory=dict)
+
+
+def draw(
+    plot: Callable[[Axes], object],
+    alt: str,
+    size: tuple[float, float] = (3.6, 3.3),
+    place: str = "",
+) -> Markup:
+    """Axes of this size in inches with what `plot` draws into them, as inline SVG.
+
+    Parameters
+    ----------
+    plot : callable
+        Draws into the axes that it is given.
+    alt : str
+        What the figure shows, for those who do not see it; "" for mere decoration.
+    size : tuple of float
+        Width and height.
+    place : str
+        Where it stands, if a page has the same figure twice: its parts need names of their own.
+
+    Examples
+    --------
+    >>> drawing = draw(lambda ax: ax.plot([0, 1], color=BLUE), "a <line>")
+    >>> 'aria-label="a &lt;line&gt;"' in drawing, "stroke: var(--accent)" in drawing
+    (True, True)
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing_extra("plot", "matplotlib", "a report") from None
+    from markupsafe import Markup, escape
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(size, layout="constrained")
+        plot(figure.subplots())
+        content = io.StringIO()
+        figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
+    text = content.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)
+    text = text[text.index("<svg") :].partition(">")[2]
+    # Groups are called alike in every figure, and what is referred to by its content.
+    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
+    own = f"f{zlib.crc32((place + alt + text).encode()):x}"
+    text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{own}", text)
+    text = re.sub(r' (d|x|y|transform)="[^"]*"', lambda found: _shorter(found[0]), text)
+    text = _COLOUR.sub(lambda found: f"var(--{_PAGE_COLOURS[_known(found[0])]})", text)
+    said = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+    box = " ".join(f"{72 * side:g}" for side in size)
+    return Markup(f'<svg class="chart" viewBox="0 0 {box}" {said}>{text.strip()}')
+
+
+def _shorter(attribute: str) -> str:
+    return re.sub(r"\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", attribute)
+
+
+def _known(colour: str) -> str:
+    return next(name for name in _PAGE_COLOURS if name.lower() == colour.lower())
+
+
+def save_figure(
+    figure: Figure, path: str | os.PathLike[str], description: str | None = None
+) -> Path:
+    """Write a figure to a file that is whole or is not there.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        What to write.
+    path : path-like
+        Its ending is the format: .png, .svg or .pdf.
+    description : str, optional
+        What it shows, such as its numbers as JSON; kept in the file beside the picture.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_figure(Figure(), f"{folder}/empty.svg").stat().st_size > 0
+    True
+    """
+    import matplotlib
+
+    path = Path(path)
+    kind = path.suffix.removeprefix(".")
+    metadata: dict[str, str | None] = {}
+    if kind != "png":
+        metadata["CreationDate" if kind == "pdf" else "Date"] = None
+    if description is not None:
+        metadata["Subject" if kind == "pdf" else "Description"] = description
+    content = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
+    with replacing(path) as part:
+        part.write_bytes(content.getvalue())
+    return path
+
+
+def plot_calibration(curve: CalibrationCurve, ax: Axes) -> Axes:
+    """Predicted probabilities against the shares that the judgements imply."""
+    values = np.array([(one.value, one.low, one.high) for one in curve.implied])
+    known = ~np.isnan(values[:, 0])
+    value, low, high = values[known].T
+    _diagonal(ax)
+    span = np.maximum([value - low, high - value], 0)
+    ax.errorbar(np.asarray(curve.predicted)[known], value, span, fmt="o", color=BLUE, ms=5, lw=1.3)
+    return label_axes(ax, "predicted probability of positive", "share of positives")
+
+
+def plot_roc(curve: RocCurve, ax: Axes) -> Axes:
+    """Found positives against false alarms, for every threshold."""
+    _diagonal(ax)
+    some = evenly(len(curve.thresholds), 400)
+    ax.plot(curve.false_positive_rate[some], curve.true_positive_rate[some], color=BLUE)
+    return label_axes(ax, "share of negatives called positive", "share of positives found")
+
+
+def plot_histogram(probabilities: Any, threshold: float, ax: Axes) -> Axes:
+    """How often the model gives which probability, and where it decides."""
+    ax.hist(probabilities, bins=20, range=(0, 1), color=BLUE, edgecolor="white", linewidth=0.7)
+    ax.axvline(threshold, color="black", ls="--", lw=0.9)
+    return label_axes(ax, "predicted probability of positive", "items", y_unit="number")
+
+
+def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
+    """The risk epoch by epoch, in training and on rows that were held out."""
+    epochs = [row["epoch"] for row in history]
+    ax.plot(epochs, [row["risk"] for row in history], color=BLUE, label="training")
+    held = [row.get("validation_risk", np.nan) for row in history]
+    if np.isfinite(held).all():
+        ax.plot(epochs, held, "--", color=ORANGE, label="held-out rows")
+        ax.legend()
+    return label_axes(ax, "epoch", "risk", x_unit="passes over the pairs", y_unit="mean loss")
+
+
+def evenly(count: int, most: int) -> Any:
+    """At most so many places among so many, both ends included.
+
+    Examples
+    --------
+    >>> evenly(9, 3)
+    array([0, 4, 8])
+    """
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
+
+
+def _diagonal(ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], "--", color=GREY, lw=0.9)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    ax.set_box_aspect(1)

@@ -1,0 +1,173 @@
+"""Pages that need nothing but themselves: one HTML file, no network, no font, no library.
+
+Templates are Jinja2's and escape what they show. Figures are matplotlib's, as inline SVG in
+the colours of the page, which follow the reader's light or dark setting.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pairlearn
+from pairlearn.atomic import replacing
+from pairlearn.style import FAMILIES, method_style
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""What the browser may load for a page: nothing that is not in it."""
+
+STEPS = (0.002, 0.006, 0.015)
+"""Differences from which on a cell is tinted, more and more."""
+
+# What HTML does not admit: controls but tab and newline, and halves of characters.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class TableCell(NamedTuple):
+    """What a cell shows, what a column of numbers is sorted by, and classes of the stylesheet."""
+
+    text: str
+    value: float | None = None
+    classes: str = ""
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """A table that sorts by a click on a column's title.
+
+    Parameters
+    ----------
+    caption : str
+        What it shows.
+    columns : sequence of str
+        Titles.
+    rows : sequence of sequence of TableCell
+        A cell for every column.
+    facets : sequence of mapping of str to str
+        For each row what filters show and hide it by; empty if there are no filters.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[TableCell]]
+    facets: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers: those with a value in some row."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.columns)
+        return [any(cell.value is not None for cell in column) for column in columns]
+
+
+def render(template: str, **values: Any) -> str:
+    """A page from a template of this package.
+
+    Examples
+    --------
+    >>> page = render("base.html", title="a < b", sections={}, foot="by hand")
+    >>> page.startswith("<!doctype html>"), "<title>a &lt; b</title>" in page
+    (True, True)
+    """
+    page = _environment().get_template(template).render(policy=POLICY, **values)
+    return _FORBIDDEN.sub("�", page)
+
+
+def write_page(path: Path, page: str) -> int:
+    """Write a page to a file that is whole or is not there, and return its bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_page(Path(folder, "page.html"), "ä")
+    2
+    """
+    with replacing(path) as part:
+        return part.write_bytes(page.encode("utf-8"))
+
+
+def spread(mean: float, std: float) -> str:
+    """A mean with its standard deviation.
+
+    Examples
+    --------
+    >>> spread(0.978, 0.0021)
+    '0.978 ± 0.002'
+    """
+    return f"{mean:.3f} ± {std:.3f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign, a real minus and no negative zero.
+
+    Examples
+    --------
+    >>> signed(0.012), signed(-0.0301), signed(-0.0001)
+    ('+0.012', '−0.030', '0.000')
+    """
+    text = f"{abs(value):.{digits}f}"
+    return text if float(text) == 0 else f"{'+' if value > 0 else '−'}{text}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with a decimal where it is close to none or all.
+
+    Examples
+    --------
+    >>> percent(0.934), percent(0.9871), percent(math.nan)
+    ('93%', '98.7%', '–')
+    """
+    if math.isnan(share):
+        return "–"
+    return f"{share:.1%}" if 0 < share < 0.015 or 0.985 < share < 1 else f"{share:.0%}"
+
+
+def number_cell(value: float, text: str = "{:g}", classes: str = "") -> TableCell:
+    """A number as a cell, with a real minus; a dash for NaN, which is sorted last.
+
+    Examples
+    --------
+    >>> number_cell(-0.5).text, number_cell(math.nan).text
+    ('−0.5', '–')
+    """
+    if math.isnan(value):
+        return TableCell("–")
+    return TableCell(text.format(value).replace("-", "−"), value, classes)
+
+
+def difference_cell(difference: float | None) -> TableCell:
+    """A difference with its sign, an arrow and a tint: colour is never the only sign.
+
+    Examples
+    --------
+    >>> difference_cell(-0.007)
+    TableCell(text='−0.007 ▼', value=-0.007, classes='diff below-2')
+    """
+    if difference is None:
+        return TableCell("–")
+    size = sum(abs(difference) >= step - 1e-9 for step in STEPS)
+    if not size:
+        return TableCell(signed(difference), difference, "diff")
+    side, arrow = ("above", "▲") if difference > 0 else ("below", "▼")
+    return TableCell(f"{signed(difference)} {arrow}", difference, f"diff {side}-{size}")
+
+
+@cache
+def _environment() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("pairlearn.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {"percent": percent, "signed": signed}
+    made.globals |= {
+        "version": pairlearn.__version__,
+        "methods": {family: method_style(family) for family in FAMILIES},
+    }
+    return made
