@@ -13,7 +13,6 @@ from torch import nn
 from pairlearn import PairLabels
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.estimators.checks import pair_checks
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 
@@ -121,11 +120,6 @@ def test_weights_count_in_the_estimated_prior():
     classifier = linear(risk="confdiff", epochs=1).fit(pairs, labels, sample_weight=weight)
     expected = np.average(labels.similarity, weights=weight)
     assert classifier.prior_ == pytest.approx((1 - np.sqrt(2 * expected - 1)) / 2, abs=1e-9)
-
-
-@pytest.mark.parametrize("check", pair_checks(), ids=lambda check: check.__name__)
-def test_conventions(check):
-    check(linear(epochs=15, batch_size=32))
 
 
 def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():

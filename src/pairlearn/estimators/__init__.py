@@ -6,7 +6,6 @@ from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.population import PriorMismatchWarning
 
 if TYPE_CHECKING:
-    from pairlearn.estimators.checks import check_pair_estimator, pair_checks
     from pairlearn.estimators.completion import complete_and_fit
     from pairlearn.estimators.folder_format import ModelFolderError
     from pairlearn.estimators.onnx_export import export_onnx
@@ -21,12 +20,10 @@ __all__ = [
     "PairClassifier",
     "PairwiseTransformer",
     "PriorMismatchWarning",
-    "check_pair_estimator",
     "complete_and_fit",
     "export_onnx",
     "fit_file",
     "hold_out_items",
-    "pair_checks",
     "predict_file",
     "rewrite_pairs",
 ]
@@ -34,12 +31,10 @@ __all__ = [
 _MODULES = {
     "ModelFolderError": "folder_format",
     "PairwiseTransformer": "pairwise",
-    "check_pair_estimator": "checks",
     "complete_and_fit": "completion",
     "export_onnx": "onnx_export",
     "fit_file": "stream_fit",
     "hold_out_items": "splits",
-    "pair_checks": "checks",
     "predict_file": "streaming",
     "rewrite_pairs": "rewriting",
 }

@@ -1,4 +1,7 @@
-"""The checks of `check_pair_estimator`, each a function of an unfitted estimator.
+"""Whether an estimator of pairs keeps scikit-learn's conventions.
+
+``sklearn.utils.estimator_checks.check_estimator`` skips nearly all of its checks for
+estimators whose input is not two-dimensional; these are their equivalents on pairs.
 
 Each one clones what it is given, and fails with an AssertionError that says what was
 expected. The estimators here fit on pairs (n, 2, d) with labels (n, 2) and predict on
@@ -24,7 +27,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr, get_tags
 
-from pairlearn.estimators.check_data import (
+from pair_check_data import (
     FEATURES,
     PAIRS,
     Floats,
@@ -423,3 +426,8 @@ def check_pipeline(estimator: Any) -> None:
     p = pipeline.predict_proba(instances())
     assert p.shape == (len(instances()), 2), f"a Pipeline gives probabilities of shape {p.shape}"
     assert np.isfinite(pipeline.score(pairs, labels)), "a Pipeline cannot score pairs"
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    name: member for name, member in dict(vars()).items() if name.startswith("check_")
+}
