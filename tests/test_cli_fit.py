@@ -500,3 +500,10 @@ def test_a_table_is_labels_for_the_classifier(made: Any) -> None:
     ]
     first, second = (model.predict_proba(simulation.items.features) for model in models)
     assert (first == second).all()
+
+
+def test_no_simulation_for_a_note_that_fit_does_not_show(
+    made: tuple[Path, Simulation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pairlearn.diagnostics.learnable.expected_half_width", None)
+    assert fit(made[0], tmp_path / "model", *QUICK).exit_code == 0

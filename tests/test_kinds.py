@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from pairlearn.estimators.splits import held_out_rows
 from pairlearn.kinds import KINDS, code, kind
 from pairlearn.models import make_model
 from pairlearn.randomness import permutation, stream
-from pairlearn.risks import base
+from pairlearn.risks import RISKS, PairLikelihood, Risk, base
 from pairlearn.risks.base import TERMS, pair_terms
 from pairlearn.training import Fleet, Group, Member, Objective
 from pairlearn.training.ranks import ALONE
@@ -380,3 +381,48 @@ def test_rows_of_one_pair_are_held_out_together_in_a_connected_table() -> None:
     assert 0.08 <= mask.mean() <= 0.1
     unordered = {tuple(sorted(e)) for e in ends[mask].tolist()}
     assert not unordered & {tuple(sorted(e)) for e in ends[~mask].tolist()}
+
+
+# --- a risk of one's own -------------------------------------------------------------------
+
+
+class Plain(Risk):
+    """The pair likelihood under another name: no prior, and no word of "likelihood"."""
+
+    family = "plain"
+
+    def __init__(self, *, correction: str | float = "none") -> None:
+        super().__init__(PairLikelihood().table, correction=correction)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other model is trained to find a prior, and tables are asked for what they need."""
+    from pairlearn.estimators import population
+
+    monkeypatch.setitem(RISKS, "plain", Plain)
+    monkeypatch.setattr(population, "find_majority", None)
+    risk = "plain" if by_name else Plain(correction="abs")
+    rng = np.random.default_rng(0)
+    x, ends = rng.normal(size=(60, 3)), rng.permutation(60).reshape(30, 2)
+    labels = np.stack([rng.random(30) / 2, rng.random(30) / 2], 1)
+    options: dict[str, Any] = {"model": "linear", "epochs": 3, "random_state": 0}
+    ours = PairClassifier(risk=risk, **options).fit(x[ends], labels)
+    likelihood = PairClassifier(**options).fit(x[ends], labels)
+    assert ours.decision_function(x) == pytest.approx(likelihood.decision_function(x))
+    with pytest.raises(ValueError, match=r"labels have no similarity.*pass prior="):
+        PairClassifier(risk=risk, **options).fit(x[ends], labels * [np.nan, 1])
+
+
+def test_a_risk_object_brings_its_prior() -> None:
+    rng = np.random.default_rng(0)
+    x, ends = rng.normal(size=(60, 3)), rng.permutation(60).reshape(30, 2)
+    labels = np.stack([rng.random(30) / 2, rng.random(30) / 2], 1)
+    options: dict[str, Any] = {"model": "linear", "epochs": 3, "random_state": 0}
+    one = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(x[ends], labels)
+    two = PairClassifier(risk="confdiff", prior=0.4, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        two.fit(x[ends], labels)
+    assert one.prior_ == 0.4
+    assert one.decision_function(x) == pytest.approx(two.decision_function(x))

@@ -74,7 +74,7 @@ def estimate_prior(
         Weights of the pairs in mean(s), for instance inverse probabilities of inclusion.
     items : array of shape (n, 2), optional
         Ids of both ends. Items that recur make pairs dependent: the "normal" interval then
-        uses the dyadic-robust variance (`pairlearn.evaluation.dependence`), "mcdiarmid"
+        uses the dyadic-robust variance (`pairlearn.dependence`), "mcdiarmid"
         that mean(s) moves by an item's share of the weight if the item changes.
 
     Returns

@@ -206,7 +206,7 @@ def _inputs(
     items, ids, pairs = files
     rows, table = read_items(items, ids), read_pairs(pairs, noisy=True)
     warned = diagnose(
-        check(table, items=rows, prior=prior, majority=majority),
+        check(table, items=rows, prior=prior, majority=majority, precision=False),
         noisy=noisy,
         labelled=known[0] is not None,
         names=(str(items), str(pairs)),

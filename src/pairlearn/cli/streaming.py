@@ -105,7 +105,7 @@ def open_streamed(
             f"{pairs} cannot be used as it is: {selves:,} rows pair an item with itself; drop them"
         )
     sample = _table_of(survey.sampled)
-    report = check(sample, prior=prior, majority=majority)
+    report = check(sample, prior=prior, majority=majority, precision=False)
     if len(sample) < file.rows:  # rows of the sample are not those of the file
         bare = [replace(found, rows=(), ids=()) for found in report.findings]
         report = replace(report, findings=tuple(bare))

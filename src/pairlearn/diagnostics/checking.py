@@ -41,6 +41,7 @@ def check(
     items: Any = None,
     prior: float | None = None,
     majority: Majority | None = None,
+    precision: bool = True,
 ) -> CheckReport:
     """Look a table of judgements over before anything is learnt from it.
 
@@ -54,6 +55,8 @@ def check(
         The share of positives as you know it, to compare with what the judgements imply.
     majority : {"positive", "negative"}, optional
         Which class is the larger one, if you know it.
+    precision : bool
+        Also note how well an accuracy could be known, which takes a simulation.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def check(
         *check_learnable(columns, prior, majority),
         *(check_prior(columns, implied, prior, majority) if readable else ()),
         *check_graph(columns, graph),
-        *(() if ranges else check_precision(columns, implied)),
+        *(check_precision(columns, implied) if precision and not ranges else ()),
     ]
     s, c, ranked = columns.has_s, columns.has_c, columns.preference != 0
     summary = Summary(
