@@ -17,9 +17,9 @@ import json
 import numpy as np
 
 from pairlearn import PairLabels
-from pairlearn.annotate.choosing import choose_pairs
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
+from pairlearn.studio.choosing import choose_pairs
 
 
 def fitted(features, posterior, ends, weight, seed, model):

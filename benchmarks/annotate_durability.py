@@ -33,8 +33,8 @@ from pathlib import Path
 
 from annotate_load import Annotator, make_project
 
-from pairlearn.annotate import Project, Store
-from pairlearn.annotate.server import serve
+from pairlearn.studio import Project, Store
+from pairlearn.studio.server import serve
 
 EACH = 5000
 """Pairs of each client."""
@@ -122,7 +122,7 @@ async def answer_through_kills(
     """Have clients answer while the studio is killed and started so many times."""
     # Forked from a process that has everything imported, so that a start takes no seconds.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pairlearn.annotate.server"])
+    context.set_forkserver_preload(["pairlearn.studio.server"])
     rng, port = random.Random(seed), free_port()
 
     def start() -> multiprocessing.process.BaseProcess:
@@ -193,7 +193,7 @@ def run_traced(clients: int, seconds: float = 2.0) -> Flushes:
         tokens = make_project(Path(folder), clients, EACH)
         port, trace = free_port(), Path(folder, "trace.txt")
         code = (
-            "import sys; from pairlearn.annotate.server import serve; "
+            "import sys; from pairlearn.studio.server import serve; "
             "serve(sys.argv[1], port=int(sys.argv[2]), requests_per_second=1e6)"
         )
         follow = ["strace", "-f", "-y", "-s", "48", "-e", f"trace={CALLS}", "-o", str(trace)]

@@ -35,7 +35,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairlearn.annotate import Plan, Project, Store
+from pairlearn.studio import Plan, Project, Store
 
 ITEMS = 600
 """Of the project; they make 179,700 pairs."""
@@ -166,7 +166,7 @@ def start_studio(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     code = (
-        "import sys; from pairlearn.annotate.server import serve; "
+        "import sys; from pairlearn.studio.server import serve; "
         "serve(sys.argv[1], port=int(sys.argv[2]), requests_per_second=1e6)"
     )
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

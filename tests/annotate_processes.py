@@ -28,11 +28,11 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         "pairlearn.cli.annotate",
-        "pairlearn.annotate.server",
-        "pairlearn.annotate.backups",
-        "pairlearn.annotate.importing",
-        "pairlearn.annotate.export",
-        "pairlearn.annotate.models",
+        "pairlearn.studio.server",
+        "pairlearn.studio.backups",
+        "pairlearn.studio.exchange",
+        "pairlearn.studio.export",
+        "pairlearn.studio.ask",
         "annotate_processes",
     ]
 )

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from pairlearn.annotate import Answer, Plan, Project
+from pairlearn.studio import Answer, Plan, Project
 
 
 def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project:

@@ -23,9 +23,9 @@ import numpy as np
 import uvicorn
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
-from pairlearn.annotate import Plan, Project, Store, StoredAnswer
-from pairlearn.annotate.server import make_app
-from pairlearn.annotate.server.app import server_config
+from pairlearn.studio import Plan, Project, Store, StoredAnswer
+from pairlearn.studio.server import make_app
+from pairlearn.studio.server.app import server_config
 
 OUTPUT = Path(__file__).parent.parent / "test-output"
 """Where screenshots are kept; git ignores it."""

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from browser import make_project
-from pairlearn.annotate.server import make_app
+from pairlearn.studio.server import make_app
 from test_annotate_web import HERE
 
 __all__ = ["client", "folder", "tokens"]

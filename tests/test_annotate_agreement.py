@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.annotate import Annotator, StoredAnswer
-from pairlearn.annotate.aggregation import aggregate
-from pairlearn.annotate.agreement import overview_of, reliabilities
+from pairlearn.studio import Annotator, StoredAnswer
+from pairlearn.studio.agreement import overview_of, reliabilities
+from pairlearn.studio.export import aggregate
 
 
 def row(

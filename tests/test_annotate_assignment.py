@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.annotate.assignment import assign, random_pairs
+from pairlearn.studio.choosing import assign, random_pairs
 
 
 @pytest.mark.parametrize(("items", "pairs"), [(2, 1), (5, 10), (5, 3), (40, 780), (2000, 300)])

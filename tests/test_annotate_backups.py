@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from annotate_store import make, rows, said
-from pairlearn.annotate import Project, Store, StoreError, backups
-from pairlearn.annotate.store_file import StoreFileError, copy_of, find_damage
+from pairlearn.studio import Project, Store, StoreError, backups
+from pairlearn.studio.store_file import StoreFileError, copy_of, find_damage
 
 COUNT = "SELECT count(*) FROM answer"
 
@@ -47,7 +47,7 @@ def test_a_copy_that_is_not_whole_does_not_appear(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = answered(tmp_path / "p")
-    monkeypatch.setattr("pairlearn.annotate.store_file.find_damage", lambda *_: "page 7 is lost")
+    monkeypatch.setattr("pairlearn.studio.store_file.find_damage", lambda *_: "page 7 is lost")
     with pytest.raises(StoreFileError, match=r"not written whole \(page 7 is lost\)"):
         backups.back_up(project, tmp_path / "copy.sqlite")
     assert [one.name for one in tmp_path.iterdir()] == ["p"]
@@ -159,8 +159,8 @@ sys.addaudithook(
     if event == "open" and str(given[0]).endswith((".sqlite", "-wal", "-shm")) else None
 )
 from typer.testing import CliRunner
-from pairlearn.annotate import Project, Store
-from pairlearn.annotate.models.cache import AnswerCache
+from pairlearn.studio import Project, Store
+from pairlearn.studio.ask import AnswerCache
 from pairlearn.cli.annotate import app
 
 folder = Path(sys.argv[1])

@@ -27,7 +27,7 @@ from browser import (
     snapshot,
 )
 from pairlearn import PairLabels
-from pairlearn.annotate import Project, Store
+from pairlearn.studio import Project, Store
 
 
 @pytest.fixture(scope="module")

@@ -12,19 +12,19 @@ import pytest
 from numpy.typing import NDArray
 
 from pairlearn import PairLabels
-from pairlearn.annotate.chooser import Chooser, Judged, choosing, fit_posteriors, replenish
-from pairlearn.annotate.choosing import (
+from pairlearn.evaluation import estimate_accuracy
+from pairlearn.prior import estimate_prior
+from pairlearn.studio.chooser import Chooser, Judged, choosing, fit_posteriors, replenish
+from pairlearn.studio.choosing import (
     RANDOM_SAMPLING_IS_GONE,
     choose_pairs,
     expected_information,
     inclusion_weights,
     pool_weights,
 )
-from pairlearn.annotate.project import Plan, Project
-from pairlearn.annotate.records import Answer, StoredAnswer
-from pairlearn.annotate.store import Store
-from pairlearn.evaluation import estimate_accuracy
-from pairlearn.prior import estimate_prior
+from pairlearn.studio.project import Plan, Project
+from pairlearn.studio.records import Answer, StoredAnswer
+from pairlearn.studio.store import Store
 from pairlearn.tables import ItemTable
 
 Floats = NDArray[np.float64]

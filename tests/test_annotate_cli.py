@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from pairlearn.annotate import Answer, Project, Store
 from pairlearn.cli.annotate import app
+from pairlearn.studio import Answer, Project, Store
 from pairlearn.tables import read_pairs
 
 

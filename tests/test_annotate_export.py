@@ -11,19 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn.annotate import Answer, Plan, Project, Store, StoredAnswer, StoreError
-from pairlearn.annotate.export import aggregated, judgements
-from pairlearn.annotate.importing import (
+from pairlearn.studio import Answer, Plan, Project, Store, StoredAnswer, StoreError
+from pairlearn.studio.exchange import (
     Judgement,
+    difference_given_different,
+    difference_with_ties_half,
     import_judgements,
     judgements_of,
     read_preferences,
-)
-from pairlearn.annotate.preferences import (
-    difference_given_different,
-    difference_with_ties_half,
     side_only,
 )
+from pairlearn.studio.export import aggregated, judgements
 from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 
 

@@ -12,10 +12,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from hostile import client, folder, tokens
-from pairlearn.annotate import Plan, Project, Store
-from pairlearn.annotate.label_studio import LabelStudioError, read_label_studio
-from pairlearn.annotate.server import make_app
-from pairlearn.annotate.server.security import BODY_LIMIT
+from pairlearn.studio import Plan, Project, Store
+from pairlearn.studio.label_studio import LabelStudioError, read_label_studio
+from pairlearn.studio.server import make_app
+from pairlearn.studio.server.security import BODY_LIMIT
 from test_annotate_web import HERE, Visitor
 
 __all__ = ["client", "folder", "tokens"]  # fixtures

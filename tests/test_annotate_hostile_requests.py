@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 
 from browser import LiveStudio, live_studio
 from hostile import client, folder, tokens
-from pairlearn.annotate import Project, Store
-from pairlearn.annotate.server import make_app
-from pairlearn.annotate.server.security import Hosts, masked
+from pairlearn.studio import Project, Store
+from pairlearn.studio.server import make_app
+from pairlearn.studio.server.security import Hosts, masked
 from test_annotate_web import HERE, Visitor
 
 __all__ = ["client", "folder", "tokens"]  # fixtures

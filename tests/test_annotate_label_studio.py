@@ -14,11 +14,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pairlearn.annotate import Plan, Project, Store
-from pairlearn.annotate.creating import create_project
-from pairlearn.annotate.importing import import_judgements
-from pairlearn.annotate.label_studio import LabelStudioError, read_label_studio
-from pairlearn.annotate.label_studio_config import labelling_config, tasks
+from pairlearn.studio import Plan, Project, Store
+from pairlearn.studio.creating import create_project
+from pairlearn.studio.exchange import import_judgements
+from pairlearn.studio.label_studio import (
+    LabelStudioError,
+    labelling_config,
+    read_label_studio,
+    tasks,
+)
 
 
 def number(name: str, value: object) -> dict[str, Any]:

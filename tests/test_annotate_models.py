@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairlearn import PairLabels
-from pairlearn.annotate.items import ItemView
-from pairlearn.annotate.models import (
+from pairlearn.studio.ask import (
     AnswerCache,
     Budget,
     Judgement,
@@ -34,7 +33,8 @@ from pairlearn.annotate.models import (
     item_model,
     pair_model,
 )
-from pairlearn.annotate.models.errors import Stopped
+from pairlearn.studio.items import ItemView
+from pairlearn.studio.limits import Stopped
 
 WORDS = Wording("Pumps", "will fail", "will hold")
 

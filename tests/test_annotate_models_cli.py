@@ -21,12 +21,12 @@ from typer.testing import CliRunner, Result
 
 import pairlearn
 from chat_server import ChatServer, Handler, chat_server, hangs_up, refuses
-from pairlearn.annotate.models import AnswerCache
-from pairlearn.annotate.project import Plan, Project
-from pairlearn.annotate.records import Answer, StoredAnswer
-from pairlearn.annotate.store import Store
 from pairlearn.cli.annotate import app as annotate
 from pairlearn.cli.annotate_ask import CACHE, ask
+from pairlearn.studio.ask import AnswerCache
+from pairlearn.studio.project import Plan, Project
+from pairlearn.studio.records import Answer, StoredAnswer
+from pairlearn.studio.store import Store
 
 app = typer.Typer()
 app.command()(ask)

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from chat_server import ChatServer, Handler, chat_server, choice, hangs_up, refuses, replies
-from pairlearn.annotate.items import ItemView
-from pairlearn.annotate.models import (
+from pairlearn.studio.ask import (
     AnswerCache,
     Budget,
     ChatEndpoint,
@@ -31,7 +30,8 @@ from pairlearn.annotate.models import (
     chat_item_model,
     chat_pair_model,
 )
-from pairlearn.annotate.models.errors import Stopped
+from pairlearn.studio.items import ItemView
+from pairlearn.studio.limits import Stopped
 
 WORDS = Wording("Coins", "heads", "tails")
 KEY = "sk-very-secret-0123456789"
@@ -355,7 +355,7 @@ def test_nobody_listens(cache: AnswerCache) -> None:
     with chat_server() as gone:
         url = gone.base_url
     endpoint = ChatEndpoint(url, "small", cache, retries=1, pace=Calendar().pace, key=KEY)
-    with pytest.raises(ModelError, match="ConnectionRefusedError"):
+    with pytest.raises(ModelError, match="Connection refused"):
         ask_item(endpoint)
 
 

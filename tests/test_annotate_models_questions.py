@@ -10,20 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn.annotate.items import ItemView
-from pairlearn.annotate.models import (
-    ModelError,
-    Wording,
-)
-from pairlearn.annotate.models.address import Address
-from pairlearn.annotate.models.prompts import ITEM_ANSWERS, PAIR_ANSWERS
-from pairlearn.annotate.models.replies import (
-    MalformedReply,
-    answer_shares,
-    error_text,
-    read_reply,
-)
-from pairlearn.annotate.models.transport import retry_after
+from pairlearn.studio.ask import ModelError, Wording
+from pairlearn.studio.endpoint import MalformedReply, chat_url, error_text, read_reply, retry_after
+from pairlearn.studio.items import ItemView
+from pairlearn.studio.judges import ITEM_ANSWERS, PAIR_ANSWERS, answer_shares
 
 WORDS = Wording("Pumps", "will fail", "will hold")
 
@@ -205,7 +195,7 @@ def test_retry_after(header: str | None, seconds: float | None) -> None:
     ],
 )
 def test_addresses(url: str, whole: str) -> None:
-    assert Address.of(url).url == whole
+    assert chat_url(url) == whole
 
 
 @pytest.mark.parametrize(
@@ -231,9 +221,9 @@ def test_addresses(url: str, whole: str) -> None:
 )
 def test_addresses_that_are_refused(url: str) -> None:
     with pytest.raises(ModelError) as refused:
-        Address.of(url)
+        chat_url(url)
     assert "user:secret" not in str(refused.value)
 
 
 def test_plain_http_beyond_this_machine_needs_to_be_asked_for() -> None:
-    assert Address.of("http://10.0.0.1/v1", plain_http=True).host == "10.0.0.1"
+    assert chat_url("http://10.0.0.1/v1", plain_http=True).startswith("http://10.0.0.1/v1")

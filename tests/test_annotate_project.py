@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pairlearn.annotate import Items, Plan, Project, ProjectError, Store
-from pairlearn.annotate.creating import create_project
+from pairlearn.studio import Items, Plan, Project, ProjectError, Store
+from pairlearn.studio.creating import create_project
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 

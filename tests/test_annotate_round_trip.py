@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, PairLabels
-from pairlearn.annotate.server import make_app
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
+from pairlearn.studio.server import make_app
 from pairlearn.tables import read_items, read_pairs
 from test_annotate_web import HERE, Visitor
 

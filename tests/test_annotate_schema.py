@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pairlearn.annotate import Answer, Plan, Project, Store, StoreError, writer
-from pairlearn.annotate.schema import APPLICATION_ID, MIGRATIONS, connect, migrate, version_of
+from pairlearn.studio import Answer, Plan, Project, Store, StoreError, writer
+from pairlearn.studio.store_file import APPLICATION_ID, MIGRATIONS, connect, migrate, version_of
 
 FIRST = (
     "CREATE TABLE judgement (pair INTEGER PRIMARY KEY, percent INTEGER)",

@@ -12,7 +12,7 @@ import pytest
 
 from annotate_processes import Person, Place
 from browser import LiveStudio, live_studio
-from pairlearn.annotate.server.connections import Connection
+from pairlearn.studio.server.app import Connection
 
 HEAD = b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 SLOW = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from annotate_store import make, said
-from pairlearn.annotate import Answer, Store, StoreError
-from pairlearn.annotate.records import Receipt
+from pairlearn.studio import Answer, Store, StoreError
+from pairlearn.studio.records import Receipt
 
 
 @pytest.fixture

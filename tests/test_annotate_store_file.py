@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from annotate_store import make, rows, said
-from pairlearn.annotate import Answer, Project, Store, StoredAnswer, StoreError
-from pairlearn.annotate.records import Receipt
+from pairlearn.studio import Answer, Project, Store, StoredAnswer, StoreError
+from pairlearn.studio.records import Receipt
 
 
 @pytest.fixture

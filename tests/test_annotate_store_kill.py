@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from pairlearn.annotate import Answer, Plan, Project, Store
+from pairlearn.studio import Answer, Plan, Project, Store
 
 ANNOTATORS = 8
 
 # Imports once and then forks for each round: a round costs milliseconds, not an import.
 CLIENTS = """
 import os, sys, threading
-from pairlearn.annotate import Answer, Project, Store
+from pairlearn.studio import Answer, Project, Store
 
 def client(store, who):
     while (task := store.next_task(who)) is not None:
@@ -145,7 +145,7 @@ def test_no_receipt_is_lost_or_doubled_by_fifty_kills(tmp_path: Path) -> None:
 
 ONE_CLIENT = """
 import os, sys
-from pairlearn.annotate import Answer, Project, Store
+from pairlearn.studio import Answer, Project, Store
 with Store.open(Project.load(sys.argv[1])) as store:
     for number in range(40):
         task = store.next_task(1)

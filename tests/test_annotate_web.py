@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from browser import make_project, png
-from pairlearn.annotate import Answer, Project, Store, StoreError
-from pairlearn.annotate.server import make_app, serve
+from pairlearn.studio import Answer, Project, Store, StoreError
+from pairlearn.studio.server import make_app, serve
 
 HERE = "http://127.0.0.1:8337"
 
@@ -261,7 +261,7 @@ def test_what_is_no_project_is_refused(tmp_path: Path, folder: Path, tokens: Any
 
 
 def test_the_package_carries_no_script_in_its_pages() -> None:
-    package = Path(sys.modules["pairlearn.annotate.server"].__file__ or "").parent
+    package = Path(sys.modules["pairlearn.studio.server"].__file__ or "").parent
     for template in (package / "templates").glob("*.html"):
         text = template.read_text("utf-8")
         assert not re.search(r"<script(?![^>]* src=\"/static/)", text), template

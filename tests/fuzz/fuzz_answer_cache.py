@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuzz.sandbox import Broken, folder, listing
-from pairlearn.annotate.models.cache import AnswerCache
-from pairlearn.annotate.models.errors import ModelError
+from pairlearn.studio.ask import AnswerCache, ModelError
 
 WORDS = [b"SQLite format 3\0", b"answers", b"question", b"CREATE TABLE", b"\0\0\0\x01", b"{}"]
 

@@ -6,9 +6,9 @@ import shutil
 from typing import Any
 
 from fuzz.sandbox import Broken, folder, listing
-from pairlearn.annotate.project import Plan, Project
-from pairlearn.annotate.store import Store
-from pairlearn.annotate.store_file import StoreError
+from pairlearn.studio.project import Plan, Project
+from pairlearn.studio.store import Store
+from pairlearn.studio.store_file import StoreError
 
 WORDS = [b"SQLite format 3\0", b"answer", b"assignment", b"CREATE TABLE", b"pair", b"\0\0\0\x01"]
 

@@ -10,14 +10,9 @@ from typing import Any
 
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, same
-from pairlearn.annotate.importing import Judgement, _import
-from pairlearn.annotate.label_studio import (
-    LabelStudioError,
-    LabelStudioExport,
-    read_label_studio,
-)
-from pairlearn.annotate.schema import migrate
-from pairlearn.annotate.store_file import StoreError
+from pairlearn.studio.exchange import Judgement, _import
+from pairlearn.studio.label_studio import LabelStudioError, LabelStudioExport, read_label_studio
+from pairlearn.studio.store_file import StoreError, migrate
 
 WORDS = [f'"{name}":'.encode() for name in ("similarity", "annotations", "result", "number")]
 WORDS += [b'"annotation_id":', b'"left_id":', b'"cannot_say":', b'"Can\'t say"', b"null", b"[{"]

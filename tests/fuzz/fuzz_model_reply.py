@@ -6,16 +6,13 @@ import json
 import math
 from typing import Any
 
+import msgspec
+
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, same
-from pairlearn.annotate.models.errors import ModelError
-from pairlearn.annotate.models.replies import (
-    MalformedReply,
-    Reply,
-    answer_shares,
-    error_text,
-    read_reply,
-)
+from pairlearn.studio.ask import ModelError
+from pairlearn.studio.endpoint import MalformedReply, Reply, error_text, read_reply
+from pairlearn.studio.judges import answer_shares
 
 WORDS = [f'"{name}":'.encode() for name in ("choices", "message", "content", "logprobs", "token")]
 WORDS += [b'"logprob":', b'"top_logprobs":', b'"usage":', b'"error":', b'"code":', b"-1e999"]
@@ -35,7 +32,8 @@ def one_input(data: bytes) -> Any:
         return str(error)
     if not all(0 <= share <= 1 for _, share in reply.tokens):
         raise Broken(f"probabilities {reply.tokens}")
-    same(Reply.from_dict(json.loads(json.dumps(reply.to_dict()))), reply, "written and read")
+    stored = json.loads(json.dumps(msgspec.to_builtins(reply)))
+    same(msgspec.convert(stored, Reply), reply, "written and read")
     shares, mass = answer_shares(reply.tokens, ANSWERS)
     if not (0 <= mass <= 1 and math.isclose(sum(shares.values()), 1 if mass else 0, abs_tol=1e-9)):
         raise Broken(f"shares {shares}, mass {mass}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from fuzz.sandbox import attempt, folder, same
 from fuzz.table_property import CSV_WORDS, rebuilt
-from pairlearn.annotate.importing import judgements_of, read_preferences
+from pairlearn.studio.exchange import judgements_of, read_preferences
 from pairlearn.tables import TableError, read_pairs, write_pairs
 
 WORDS = [*CSV_WORDS, b"left", b"right", b"p", b"similarity", b"annotator", b"0.5", b"1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import attempt, folder, same
-from pairlearn.annotate.project import Project, ProjectError
+from pairlearn.studio.project import Project, ProjectError
 
 WORDS = [f'"{name}":'.encode() for name in ("format", "version", "kind", "items", "plan", "pairs")]
 WORDS += [b'"overlap":', b'"columns":', b'"../', b'"pairlearn-project"', b"\\ud800"]

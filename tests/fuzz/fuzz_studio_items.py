@@ -8,8 +8,8 @@ import numpy as np
 
 from fuzz.sandbox import Broken, attempt, folder, same
 from fuzz.table_property import CSV_WORDS
-from pairlearn.annotate.items import Items
-from pairlearn.annotate.project import Plan, Project, ProjectError
+from pairlearn.studio.items import Items
+from pairlearn.studio.project import Plan, Project, ProjectError
 
 WORDS = [*CSV_WORDS, b"id", b"name", b"x0", b"\0", b"1", b"2.5"]
 

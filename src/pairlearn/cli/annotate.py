@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.annotate_ask import ask
-from pairlearn.cli.annotate_backup import backup, restore
-from pairlearn.cli.annotate_exchange import export, import_, label_studio
+from pairlearn.cli.annotate_exchange import backup, export, import_, label_studio, restore
+from pairlearn.cli.options import JsonOption, ProjectArgument
 from pairlearn.cli.refusals import refusing
 from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
-    from pairlearn.annotate import Store
-    from pairlearn.annotate.agreement import AnnotatorOverview
+    from pairlearn.studio import Store
+    from pairlearn.studio.agreement import AnnotatorOverview
 
 __all__ = ["app"]
 
@@ -54,8 +54,6 @@ class ModeName(StrEnum):
     information = "information"
 
 
-ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AddressOption = Annotated[
     str | None, typer.Option(help="Where the app is reached; as it is served if not given.")
 ]
@@ -93,9 +91,9 @@ def init(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Store
-    from pairlearn.annotate.changes import check_name
-    from pairlearn.annotate.creating import create_project
+    from pairlearn.studio import Store
+    from pairlearn.studio.changes import check_name
+    from pairlearn.studio.creating import create_project
 
     with refusing("annotate init"):
         people = list(dict.fromkeys(_names(annotators)))
@@ -168,12 +166,13 @@ def serve(
 
     Exit codes: 0 ended by an interrupt, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project
+    from pairlearn.studio import Project
 
     with refusing("annotate serve"):
+        from pairlearn.studio.endpoint import is_loopback
+
         try:
-            from pairlearn.annotate.server import serve as run
-            from pairlearn.annotate.server.security import is_loopback
+            from pairlearn.studio.server import serve as run
         except ImportError as error:
             raise missing_extra("annotate", str(error.name), "the studio") from None
         if not public and not is_loopback(host):
@@ -222,8 +221,8 @@ def link(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
-    from pairlearn.annotate.serving import served_at
+    from pairlearn.studio import Project, Store
+    from pairlearn.studio.backups import served_at
 
     with refusing("annotate link"):
         if not names and not supervisor:
@@ -260,7 +259,7 @@ def retire(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
+    from pairlearn.studio import Project, Store
 
     with refusing("annotate retire"), Store.open(Project.load(project)) as store:
         for number in [_find(store, name) for name in names]:
@@ -278,8 +277,8 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
-    from pairlearn.annotate.export import Exported, judgements
+    from pairlearn.studio import Project, Store
+    from pairlearn.studio.export import Exported, judgements
 
     with refusing("annotate status"), Store.open(Project.load(project)) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()

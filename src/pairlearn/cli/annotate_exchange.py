@@ -1,4 +1,4 @@
-"""``pairlearn annotate export``, ``import`` and ``label-studio``: files in and out."""
+"""Files in and out: ``annotate export``, ``import``, ``label-studio``, ``backup``, ``restore``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from pairlearn.cli.options import ForceOption, JsonOption, ProjectArgument
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
-    from pairlearn.annotate.importing import Judgement
-    from pairlearn.annotate.preferences import Reading
+    from pairlearn.studio.exchange import Judgement, Reading
 
-__all__ = ["export", "import_", "label_studio"]
-
-ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+__all__ = ["backup", "export", "import_", "label_studio", "restore"]
 
 
 class RuleName(StrEnum):
@@ -47,7 +44,7 @@ def export(
         bool | None,
         typer.Option("--weights/--no-weights", help="Inclusion weights; where they differ."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the judgements as a table of pairs, which check and fit read.
@@ -62,9 +59,9 @@ def export(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
-    from pairlearn.annotate.agreement import reliabilities
-    from pairlearn.annotate.export import aggregated, judgements, weighed
+    from pairlearn.studio import Project, Store
+    from pairlearn.studio.agreement import reliabilities
+    from pairlearn.studio.export import aggregated, judgements, weighed
     from pairlearn.tables import write_pairs
 
     with refusing("annotate export"):
@@ -131,8 +128,8 @@ def import_(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
-    from pairlearn.annotate.importing import import_judgements
+    from pairlearn.studio import Project, Store
+    from pairlearn.studio.exchange import import_judgements
 
     reading = cast("Reading | None", preference_means and preference_means.value)
     with refusing("annotate import"):
@@ -164,7 +161,7 @@ def label_studio(
     prefix: Annotated[
         str, typer.Option(help="What comes before the names of images.")
     ] = "/data/local-files/?d=",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a labelling config and tasks for Label Studio; import reads what it exports.
@@ -176,8 +173,8 @@ def label_studio(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.annotate import Project, Store
-    from pairlearn.annotate.label_studio_config import write_label_studio
+    from pairlearn.studio import Project, Store
+    from pairlearn.studio.label_studio import write_label_studio
 
     with refusing("annotate label-studio"):
         there = [name for name in ("config.xml", "tasks.json") if Path(out, name).exists()]
@@ -189,12 +186,77 @@ def label_studio(
     typer.echo(json.dumps(names) if as_json else "\n".join(names))
 
 
+def backup(
+    project: ProjectArgument,
+    out: Annotated[
+        Path | None, typer.Argument(help="File to write; in PROJECT/backups if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the answers into one file, also while people are answering.
+
+    Use this, and not a copy of answers.sqlite: the last answers may still be in its log. The
+    copy is checked after writing. Snapshots are taken by themselves, every 200 answers; the
+    last three are in PROJECT/backups, too.
+
+    \b
+    Examples:
+      pairlearn annotate backup pumps
+      pairlearn annotate backup pumps /media/disk/pumps.sqlite
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.studio import Project
+    from pairlearn.studio.backups import back_up
+
+    with refusing("annotate backup"):
+        path, answers = back_up(Project.load(project), out)
+    if as_json:
+        typer.echo(json.dumps({"file": str(path), "answers": answers}))
+    else:
+        typer.echo(f"{path}: {answers:,} answers, checked")
+
+
+def restore(
+    project: ProjectArgument,
+    source: Annotated[
+        Path | None, typer.Argument(help="The backup; the newest one if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the answers of a backup in the place of those that are there, which are kept aside.
+
+    Links that were made after the backup do not work any more. End the server first.
+
+    \b
+    Examples:
+      pairlearn annotate restore pumps
+      pairlearn annotate restore pumps /media/disk/pumps.sqlite
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.studio import Project, Store, backups
+
+    with refusing("annotate restore"):
+        description = Project.load(project)
+        path = source or backups.newest_backup(description)
+        done = backups.restore(description, path)
+        Store.open(description).close()
+    kept = None if done.replaced is None else str(done.replaced)
+    if as_json:
+        typer.echo(json.dumps({"file": str(path), "answers": done.answers, "replaced": kept}))
+        return
+    typer.echo(f"{description.store_path}: {done.answers:,} answers, from {path}")
+    if kept:
+        typer.echo(f"  what was there before is in {kept}")
+
+
 def _read(
     file: Path, annotator: str | None, column: str | None, reading: Reading | None
 ) -> tuple[list[Judgement], dict[str, int]]:
     """Judgements of a file, and counts of what was left out of it."""
-    from pairlearn.annotate.importing import judgements_of, read_preferences
-    from pairlearn.annotate.label_studio import read_label_studio
+    from pairlearn.studio.exchange import judgements_of, read_preferences
+    from pairlearn.studio.label_studio import read_label_studio
     from pairlearn.tables import read_pairs
 
     if file.suffix.lower() == ".json":

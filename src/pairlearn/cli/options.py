@@ -31,6 +31,7 @@ ItemsArgument = Annotated[
 ]
 PairsArgument = Annotated[Path, typer.Argument(help="Table of judgements: .csv or .parquet.")]
 ModelArgument = Annotated[Path, typer.Argument(help="Folder that `pairlearn fit` wrote.")]
+ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
 IdsOption = Annotated[Path | None, typer.Option(help="Ids of .npy items: .npy.")]
 PositiveOption = Annotated[
     str | None,

@@ -1,5 +1,0 @@
-"""The pages of the annotation studio, served over HTTP. Needs the extra ``annotate``."""
-
-from pairlearn.annotate.server.app import make_app, serve
-
-__all__ = ["make_app", "serve"]

@@ -1,0 +1,39 @@
+"""The annotation studio: where similarities and differences come from.
+
+A project is a folder of items, a plan of pairs, and one file of answers. `Project` is its
+description, `Items` are what is compared, `Store` keeps who said what. The pages are in
+`pairlearn.studio.server`, which needs the extra ``annotate``.
+"""
+
+from pairlearn.studio.items import Items, ItemView
+from pairlearn.studio.project import Plan, Project, ProjectError
+from pairlearn.studio.records import (
+    Annotator,
+    Answer,
+    Change,
+    Pair,
+    Progress,
+    Receipt,
+    StoredAnswer,
+    Task,
+)
+from pairlearn.studio.store import Store
+from pairlearn.studio.store_file import StoreError
+
+__all__ = [
+    "Annotator",
+    "Answer",
+    "Change",
+    "ItemView",
+    "Items",
+    "Pair",
+    "Plan",
+    "Progress",
+    "Project",
+    "ProjectError",
+    "Receipt",
+    "Store",
+    "StoreError",
+    "StoredAnswer",
+    "Task",
+]

@@ -1,0 +1,318 @@
+"""How annotators work: their pace, their habits, and how far they agree with the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.labels import PairLabels
+from pairlearn.studio.records import Annotator, StoredAnswer
+
+Floats = NDArray[np.float64]
+
+PRIOR_ANSWERS = 10
+"""Answers with the spread of all that everybody is credited with; see `reliabilities`."""
+ROUNDING = 1e-9
+"""Standard errors below this are of answers that are all the same."""
+LEAST_SPREAD = 1e-3
+"""Mean squared residual below which nobody is thought to be: .03 on either scale."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How somebody's answers compare with those of the others on the same pairs.
+
+    Each comparison is one answer of theirs with one of another annotator. NaN where
+    there is nothing to compare.
+
+    Parameters
+    ----------
+    comparisons : int
+    similarity_gap, difference_gap : float
+        Means of |Δs| and of |Δc|.
+    similarity_correlation, difference_correlation : float
+        Pearson's.
+    same_sign : float
+        Share of comparisons, with both differences other than 0, that favour the same side.
+
+    Examples
+    --------
+    >>> Agreement(0, *[math.nan] * 5).comparisons
+    0
+    """
+
+    comparisons: int
+    similarity_gap: float
+    difference_gap: float
+    similarity_correlation: float
+    difference_correlation: float
+    same_sign: float
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Mean of the last third of somebody's answers less that of the first third.
+
+    The pairs of a uniform plan come in random order, so that nothing but the annotator
+    can make these differ from 0 by more than chance; ``_z`` is the difference in standard
+    errors, which chance takes beyond 2 once in twenty times, also of a fixed rule, and
+    beyond 3 hardly ever. NaN where all answers are the same. Where a model chooses the pairs,
+    they differ by themselves.
+
+    Parameters
+    ----------
+    similarity, similarity_z : float
+        Of s.
+    strength, strength_z : float
+        Of |c|: how strongly one of the two is favoured.
+    seconds : float
+        Ratio of the median times.
+
+    Examples
+    --------
+    >>> Drift(0.1, 2.5, 0.0, 0.1, 0.8).similarity_z
+    2.5
+    """
+
+    similarity: float
+    similarity_z: float
+    strength: float
+    strength_z: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AnnotatorOverview:
+    """One line of the supervisor's page. NaN where there is nothing to say yet.
+
+    Parameters
+    ----------
+    annotator : Annotator
+    done, total : int
+        Pairs answered, of those that are theirs.
+    cant_say : int
+        Among them.
+    per_hour : float
+        Pace, by the median of their times.
+    median_seconds : float
+    infeasible : float
+        Share of answers, with both s and c, that no posteriors produce.
+    leaning, leaning_z : float
+        Mean of c: pairs lie in random directions, so that a mean away from 0 by many
+        standard errors (``_z``) is a habit of favouring one side of the page.
+    drift : Drift
+    agreement : Agreement
+
+    Examples
+    --------
+    >>> overview_of([], {Annotator(1, "ann"): 5})[0].done
+    0
+    """
+
+    annotator: Annotator
+    done: int
+    total: int
+    cant_say: int
+    per_hour: float
+    median_seconds: float
+    infeasible: float
+    leaning: float
+    leaning_z: float
+    drift: Drift
+    agreement: Agreement
+
+
+def overview_of(
+    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int]
+) -> list[AnnotatorOverview]:
+    """How every annotator works.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand, in the order of being given.
+    totals : mapping of Annotator to int
+        How many pairs each has.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1),
+    ...     StoredAnswer(2, "bob", 7, "a", "b", 0.6, 0.2, 0, False, "", 6.0, "", 1),
+    ... ]
+    >>> ann, bob = overview_of(rows, {Annotator(1, "ann"): 5, Annotator(2, "bob"): 5})
+    >>> ann.per_hour, round(ann.agreement.similarity_gap, 3)
+    (900.0, 0.3)
+    """
+    columns = _Columns(answers)
+    return [_overview(who, total, columns) for who, total in totals.items()]
+
+
+class _Columns:
+    """Answers as arrays; NaN where one was not given."""
+
+    def __init__(self, answers: Sequence[StoredAnswer]) -> None:
+        self.who = np.array([one.annotator for one in answers], dtype=np.str_)
+        self.pair = np.array([one.pair for one in answers], dtype=np.int64)
+        self.s = _floats([one.similarity for one in answers])
+        self.c = _floats([one.difference for one in answers])
+        self.seconds = np.array([one.seconds for one in answers], dtype=np.float64)
+        self.cant_say = np.array([one.cant_say for one in answers], dtype=bool)
+        self.by_pair: dict[int, list[int]] = {}
+        for row in np.flatnonzero(~self.cant_say).tolist():
+            self.by_pair.setdefault(int(self.pair[row]), []).append(row)
+
+
+def _overview(annotator: Annotator, total: int, columns: _Columns) -> AnnotatorOverview:
+    mine = columns.who == annotator.name
+    s, c, seconds = columns.s[mine], columns.c[mine], columns.seconds[mine]
+    typical = float(np.median(seconds)) if len(seconds) else math.nan
+    both = ~np.isnan(s) & ~np.isnan(c)
+    infeasible = math.nan
+    if both.any():
+        infeasible = float(1 - PairLabels(s[both], c[both]).feasible().mean())
+    leaning = c[~np.isnan(c)]
+    return AnnotatorOverview(
+        annotator=annotator,
+        done=int(mine.sum()),
+        total=total,
+        cant_say=int(columns.cant_say[mine].sum()),
+        per_hour=3600 / typical if typical > 0 else math.nan,
+        median_seconds=typical,
+        infeasible=infeasible,
+        leaning=_mean(leaning),
+        leaning_z=_ratio(_mean(leaning), math.sqrt(_squared_error(leaning))),
+        drift=_drift(s, c, seconds),
+        agreement=_agreement(mine, columns),
+    )
+
+
+def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
+    def change(values: Floats) -> tuple[float, float]:
+        given = values[~np.isnan(values)]
+        third = len(given) // 3
+        first, last = given[:third], given[len(given) - third :]
+        gap = _mean(last) - _mean(first)
+        error = math.sqrt(_squared_error(first) + _squared_error(last))
+        # Of equal answers nothing is left but how they were rounded.
+        return gap, _ratio(gap, error) if error > ROUNDING else math.nan
+
+    third = len(seconds) // 3
+    slower = math.nan
+    if third:
+        slower = _ratio(float(np.median(seconds[-third:])), float(np.median(seconds[:third])))
+    return Drift(*change(s), *change(np.abs(c)), slower)
+
+
+def _agreement(mine: NDArray[np.bool_], columns: _Columns) -> Agreement:
+    at, other = _shared(mine, columns)
+    s, c = (np.stack([values[at], values[other]]) for values in (columns.s, columns.c))
+    signed = (c[0] != 0) & (c[1] != 0) & ~np.isnan(c).any(0)
+    return Agreement(
+        comparisons=len(at),
+        similarity_gap=_gap(s),
+        difference_gap=_gap(c),
+        similarity_correlation=_correlation(s),
+        difference_correlation=_correlation(c),
+        same_sign=_mean((np.sign(c[0]) == np.sign(c[1]))[signed].astype(np.float64)),
+    )
+
+
+def _shared(
+    mine: NDArray[np.bool_], columns: _Columns
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of theirs and rows of others on the same pair, every combination."""
+    found = [
+        (row, other)
+        for row in np.flatnonzero(mine & ~columns.cant_say).tolist()
+        for other in columns.by_pair[int(columns.pair[row])]
+        if not mine[other]
+    ]
+    array = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return array[:, 0], array[:, 1]
+
+
+def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
+    """Weights of annotators: inverse mean squared distance from what the others say.
+
+    For each answer of annotator j the residual is its distance, in s and in c, from the
+    mean of the *other* annotators' answers to the pair; v_j is the mean of the squared
+    residuals. An annotator with independent errors of variance σ_j² has E[v_j] = σ_j² +
+    the variance of the others' mean, and 1/σ_j² would be the best weight: 1/v_j keeps
+    their order and understates how far they are apart, which errs on the side of
+    equal weights. Few answers make v_j uncertain, so that everybody is credited with ten
+    more of the average spread, and a spread under 0.001 counts as that: nobody, however
+    much alike two annotators answer, gets all the weight. An annotator without any shared
+    pair has the weight of the average.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand.
+
+    Returns
+    -------
+    dict of str to float
+        By name; their mean is 1.
+
+    Examples
+    --------
+    >>> def row(name, pair, s):
+    ...     return StoredAnswer(1, name, pair, "a", "b", s, None, 0, False, "", 4.0, "", 1)
+    >>> rows = [row(n, p, s) for p in range(20) for n, s in zip("abc", [0.5, 0.5, 0.9])]
+    >>> {name: round(weight, 2) for name, weight in reliabilities(rows).items()}
+    {'a': 1.25, 'b': 1.25, 'c': 0.5}
+    """
+    columns = _Columns(answers)
+    residuals: dict[str, list[float]] = {name: [] for name in np.unique(columns.who).tolist()}
+    for rows in columns.by_pair.values():
+        for values in (columns.s[rows], columns.c[rows]):
+            given = ~np.isnan(values)
+            count = int(given.sum())
+            if count < 2:
+                continue
+            others = (values[given].sum() - values[given]) / (count - 1)
+            squared = (values[given] - others) ** 2
+            for row, one in zip(np.array(rows)[given], squared.tolist(), strict=True):
+                residuals[str(columns.who[row])].append(one)
+    everyone = [one for found in residuals.values() for one in found]
+    average = float(np.mean(everyone)) if everyone else 1.0
+    raw = {}
+    for name, found in residuals.items():
+        spread = (sum(found) + PRIOR_ANSWERS * average) / (len(found) + PRIOR_ANSWERS)
+        raw[name] = 1 / max(spread, LEAST_SPREAD)
+    scale = sum(raw.values()) / len(raw) if raw else 1.0
+    return {name: weight / scale for name, weight in raw.items()}
+
+
+def _floats(values: list[float | None]) -> Floats:
+    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _squared_error(values: Floats) -> float:
+    """Of the mean."""
+    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
+
+
+def _ratio(number: float, by: float) -> float:
+    return number / by if by > 0 else math.nan
+
+
+def _gap(values: Floats) -> float:
+    gaps = np.abs(values[0] - values[1])
+    return _mean(gaps[~np.isnan(gaps)])
+
+
+def _correlation(values: Floats) -> float:
+    both = values[:, ~np.isnan(values).any(0)]
+    if both.shape[1] < 2 or (both.std(1) == 0).any():
+        return math.nan
+    return float(np.asarray(np.corrcoef(both))[0, 1])

@@ -1,0 +1,399 @@
+"""Models that judge the pairs of a project: a Python function, or an endpoint of the chat protocol.
+
+Two ways to ask. *Per pair*, which is what people do: both items side by side, in both
+orders, so that position bias averages out; two questions a pair. *Per item*: P(positive)
+of every item once, and pairs derived from that; far cheaper, since items recur, but it
+rests on the model's probabilities without anything to compare with.
+
+A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
+difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x).
+Either returns None where it cannot say. Arguments are `pairlearn.studio.items.ItemView`: a
+cell of a table is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
+On the command line it is named ``module:function``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import secrets
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pairlearn.labels import PairLabels
+from pairlearn.studio import changes
+from pairlearn.studio.endpoint import ChatEndpoint
+from pairlearn.studio.items import ItemView
+from pairlearn.studio.judges import (
+    Judge,
+    Judgement,
+    PairModel,
+    PosteriorModel,
+    Said,
+    SaidOfItem,
+    Wording,
+    by_items,
+    by_pairs,
+    chat_item_model,
+    chat_pair_model,
+)  # fmt: skip
+from pairlearn.studio.limits import AnswerCache, Budget, LimitReached, ModelError, Pace, Stopped
+from pairlearn.studio.records import Answer
+
+if TYPE_CHECKING:
+    from pairlearn.studio.store import Store
+
+__all__ = [
+    "AnswerCache", "Budget", "ChatEndpoint", "Filled", "Judgement", "LimitReached", "ModelError",
+    "Pace", "PairToJudge", "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs",
+    "chat_item_model", "chat_pair_model", "fill", "find_function", "item_model", "pair_model",
+]  # fmt: skip
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """Import ``module:function``; the current folder is searched, too.
+
+    Examples
+    --------
+    >>> find_function("math:hypot")(3, 4)
+    5.0
+    >>> find_function("math")
+    Traceback (most recent call last):
+    pairlearn.studio.limits.ModelError: 'math' must be module:function, such as mymodel:judge
+    """
+    module_name, colon, path = name.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module_name.split("."), path)):
+        raise ModelError(f"{name!r} must be module:function, such as mymodel:judge")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ModelError(f"{module_name!r} cannot be imported: {error}") from None
+    function = getattr(module, path, None)
+    if not callable(function):
+        raise ModelError(f"{module_name!r} has no function {path!r}")
+    return function  # type: ignore[no-any-return]  # callable() does not tell its type
+
+
+def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
+    """A function of two items, with its answers checked.
+
+    Examples
+    --------
+    >>> pair_model(lambda left, right: (0.6, 0.2))("a", "b")
+    Said(similarity=0.6, difference=0.2, mass=1.0)
+    >>> pair_model(lambda left, right: (60, 20))("a", "b")
+    Traceback (most recent call last):
+    pairlearn.studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
+    """
+
+    def ask(first: ItemView, second: ItemView) -> Said:
+        answer = _called(function, first, second)
+        if answer is None:
+            return Said(None, None, 0.0)
+        try:
+            similarity, difference = map(float, answer)
+        except (TypeError, ValueError):
+            what = "return (similarity, difference), or None for “can't say”"
+            raise _wrong(function, answer, what) from None
+        if not 0 <= similarity <= 1:  # the comparison refuses NaN
+            raise _wrong(function, answer, "similarity must lie in [0, 1]")
+        if not -1 <= difference <= 1:
+            raise _wrong(function, answer, "difference must lie in [-1, 1]")
+        return Said(similarity, difference)
+
+    return ask
+
+
+def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
+    """A function of one item, with its answers checked.
+
+    Examples
+    --------
+    >>> item_model(lambda item: 0.8)("a")
+    SaidOfItem(posterior=0.8, mass=1.0)
+    """
+
+    def ask(item: ItemView) -> SaidOfItem:
+        answer = _called(function, item)
+        if answer is None:
+            return SaidOfItem(None, 0.0)
+        try:
+            posterior = float(answer)
+        except (TypeError, ValueError):
+            raise _wrong(function, answer, "return P(positive), or None for “can't say”") from None
+        if not 0 <= posterior <= 1:
+            raise _wrong(function, answer, "P(positive) must lie in [0, 1]")
+        return SaidOfItem(posterior)
+
+    return ask
+
+
+def _called(function: Callable[..., Any], *items: ItemView) -> Any:
+    """What the function returns; an item that was taken for a row or a dict is explained."""
+    try:
+        return function(*items)
+    except (AttributeError, TypeError) as error:
+        if "ItemView" not in str(error):
+            raise
+        raise ModelError(
+            f"{_name(function)} failed with {type(error).__name__}: {error}. A cell of a table is "
+            "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
+        ) from error
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _wrong(function: Callable[..., Any], answer: Any, what: str) -> ModelError:
+    return ModelError(f"{_name(function)} returned {repr(answer)[:80]}: {what}")
+
+
+class PairToJudge(NamedTuple):
+    """A pair of the project by its number, and the ids of its ends.
+
+    Examples
+    --------
+    >>> PairToJudge(1, "a", "b").left
+    'a'
+    """
+
+    pair: int
+    left: str
+    right: str
+
+
+@dataclass
+class Filled:
+    """What came out of a run.
+
+    Attributes
+    ----------
+    judgements : list of Judgement
+        Of this run, in the order in which they were ready.
+    stopped : str
+        Why it ended before the last pair: "max-requests", "max-cost", "interrupted" or
+        "error"; empty if it did not.
+    error : ModelError or None
+        What "error" was.
+
+    Examples
+    --------
+    >>> filled = Filled([Judgement(0.6, 0.1, 0.04, 1.0), Judgement(None, None, math.nan, 0.2)])
+    >>> filled.summary()
+    {'judged': 1, 'cant_say': 1, 'infeasible': 0, 'position_bias': 0.04, 'least_mass': 0.2}
+    """
+
+    judgements: list[Judgement] = field(default_factory=list)
+    stopped: str = ""
+    error: ModelError | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Counts, the mean position bias (None where orders were not asked), the least mass."""
+        said = [
+            (one.similarity, one.difference)
+            for one in self.judgements
+            if one.similarity is not None and one.difference is not None
+        ]
+        biases = [one.bias for one in self.judgements if not math.isnan(one.bias)]
+        infeasible = 0
+        if said:
+            infeasible = int((~PairLabels.from_array(np.array(said)).feasible()).sum())
+        return {
+            "judged": len(said),
+            "cant_say": len(self.judgements) - len(said),
+            "infeasible": infeasible,
+            "position_bias": math.fsum(biases) / len(biases) if biases else None,
+            "least_mass": min((one.mass for one in self.judgements), default=None),
+        }
+
+
+def fill(
+    pairs: Iterable[PairToJudge],
+    judge: Judge,
+    keep: Callable[[PairToJudge, Judgement, float], object],
+    *,
+    concurrent: int = 1,
+    stop: Callable[[], None] = lambda: None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Filled:
+    """Judge pairs, and keep every judgement before the next pair is taken.
+
+    A limit lets the questions in flight end, an error ends those that wait, too; neither
+    loses a judgement, and both are told in what is returned.
+
+    Parameters
+    ----------
+    pairs : iterable of PairToJudge
+        What is to be judged.
+    judge : callable
+        From both ids to a judgement; called from `concurrent` threads.
+    keep : callable
+        Called with pair, judgement and seconds; returns when it is on disk.
+    concurrent : int
+        Pairs at a time.
+    stop : callable
+        Wakes questions that wait for their turn, to end them.
+    progress : callable
+        Called with the number of pairs that are done.
+
+    Examples
+    --------
+    >>> kept = []
+    >>> filled = fill(
+    ...     [PairToJudge(1, "a", "b")],
+    ...     lambda left, right: Judgement(0.7, 0.1, 0.0, 1.0),
+    ...     lambda pair, judgement, seconds: kept.append((pair.pair, judgement.similarity)),
+    ... )
+    >>> kept, filled.stopped
+    ([(1, 0.7)], '')
+    """
+    if concurrent < 1:
+        raise ValueError(f"concurrent must be at least 1; got {concurrent}")
+
+    def work(pair: PairToJudge) -> Judgement:
+        begin = time.monotonic()
+        try:
+            judgement = judge(pair.left, pair.right)
+        except (LimitReached, Stopped, ModelError):
+            raise
+        except Exception as error:
+            raise ModelError(f"the model failed with {type(error).__name__}: {error}") from error
+        keep(pair, judgement, time.monotonic() - begin)
+        return judgement
+
+    filled = Filled()
+    source = iter(pairs)
+    running: dict[Future[Judgement], PairToJudge] = {}
+    with ThreadPoolExecutor(concurrent, thread_name_prefix="pairlearn-model") as pool:
+        try:
+            while True:
+                while not filled.stopped and len(running) < concurrent:
+                    pair = next(source, None)
+                    if pair is None:
+                        break
+                    running[pool.submit(work, pair)] = pair
+                if not running:
+                    return filled
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    _settle(filled, running.pop(done), done, stop)
+                    progress(len(filled.judgements))
+        except BaseException as error:
+            stop()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            filled.stopped = "interrupted"
+            for done in wait(running).done:  # those in flight are paid for
+                _settle(filled, running[done], done, stop)
+            return filled
+
+
+def _settle(
+    filled: Filled, pair: PairToJudge, done: Future[Judgement], stop: Callable[[], None]
+) -> None:
+    try:
+        filled.judgements.append(done.result())
+    except LimitReached as limit:
+        filled.stopped = filled.stopped or str(limit)
+    except Stopped:
+        pass
+    except ModelError as error:
+        stop()
+        if filled.error is None:
+            filled.stopped = "error"
+            filled.error = ModelError(f"pair {pair.left}, {pair.right}: {error}")
+            filled.error.__cause__ = error.__cause__
+
+
+_WHO = "model"
+
+
+class Seat:
+    r"""An annotator without a link, to whom no pairs are assigned.
+
+    It comes to be with its first judgement. Its name cannot be that of a person. People
+    keep the pairs that are theirs; when pairs are next shared out, its answers count
+    towards the overlap as everybody's do.
+
+    Parameters
+    ----------
+    store : Store
+        The answers of the project.
+    name : str
+        Of the annotator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pairlearn.studio.project import Plan, Project
+    >>> from pairlearn.studio.store import Store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\nc,3\n")
+    ...     with Store.create(Project(Path(folder), "table", "items.csv", Plan(3))) as store:
+    ...         seat = Seat(store, "small model")
+    ...         pairs = seat.open_pairs()
+    ...         seat.keep(pairs[0], Judgement(0.8, 0.1, 0.02, 0.99), seconds=1.0)
+    ...         len(pairs), len(seat.open_pairs()), store.answers()[0].note
+    (3, 2, 'understood 0.990, position bias +0.020')
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        for one in store.annotators():
+            if one.name == name and one.origin != "model":
+                raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
+
+    def open_pairs(self) -> list[PairToJudge]:
+        """Pairs of the project that it has not judged, in their order."""
+        done = {one.pair for one in self._store.answers() if one.annotator == self._name}
+        return [
+            PairToJudge(pair.id, pair.left, pair.right)
+            for pair in self._store.pairs()
+            if pair.id not in done
+        ]
+
+    def keep(self, pair: PairToJudge, judgement: Judgement, seconds: float) -> None:
+        """Put a judgement on disk; one that is there already stays."""
+        note = f"understood {judgement.mass:.3f}"
+        if not math.isnan(judgement.bias):
+            note += f", position bias {judgement.bias:+.3f}"
+        silent = judgement.cant_say
+        answer = Answer(
+            similarity=None if silent else judgement.similarity,
+            difference=None if silent else judgement.difference,
+            cant_say=silent,
+            note=note,
+            seconds=seconds,
+            key=secrets.token_hex(8),
+        )
+        self._store.carry_out(lambda connection: self._write(connection, pair.pair, answer))
+
+    def _write(self, connection: sqlite3.Connection, pair: int, answer: Answer) -> None:
+        found = connection.execute(
+            "SELECT id FROM annotator WHERE name = ?", (self._name,)
+        ).fetchone()
+        if found is None:
+            ((added, _),) = changes.add_annotators(connection, [self._name], _WHO)
+            # Retired from the start: nobody can judge in its name, and it gets no pairs.
+            changes.retire(connection, added.id, _WHO)
+            number = added.id
+        else:
+            number = int(found[0])
+        changes.assign_pair(connection, number, pair)
+        (before,) = connection.execute(
+            "SELECT answer FROM assignment WHERE annotator = ? AND pair = ?", (number, pair)
+        ).fetchone()
+        if before is None:  # else another run was faster
+            changes.keep(connection, number, pair, answer, _WHO)

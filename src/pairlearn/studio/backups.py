@@ -1,0 +1,257 @@
+"""One server for a project, and the address at which it is reached.
+
+The lock is on a file of its own, never on the file of answers, and the kernel releases it
+when the process ends, however it ends. The address stays in the file for the next links.
+
+
+Copies of the answers inside the project folder, and the way back from one.
+
+``PROJECT/backups`` holds what `back_up` wrote, the last few automatic snapshots, and what a
+restored backup replaced. Each is one whole SQLite file, and none is ever changed again, so
+that any tool may copy them at any time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pairlearn.studio.project import Project
+from pairlearn.studio.store_file import (
+    StoreError,
+    StoreFileError,
+    connect,
+    copy_of,
+    find_damage,
+    make_file,
+    open_file,
+    reading,
+)
+
+FILE = "serve.lock"
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[int]:
+    """Be the only one who serves or replaces the answers of a project; the lock, to announce.
+
+    Raises
+    ------
+    StoreError
+        If another process does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, hold(Path(folder)) as lock:
+    ...     announce(lock, "http://127.0.0.1:8337")
+    ...     served_at(Path(folder))
+    'http://127.0.0.1:8337'
+    """
+    lock = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            where = served_at(folder)
+            raise StoreError(
+                f"{folder} is being served already{f', at {where}' if where else ''}: "
+                "end that server first"
+            ) from None
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def announce(lock: int, address: str) -> None:
+    """Write down where the holder of the lock is reached."""
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, json.dumps({"address": address}).encode(), 0)
+
+
+def served_at(folder: Path) -> str | None:
+    """The address at which a project is served, or was the last time; None if it never was.
+
+    Examples
+    --------
+    >>> served_at(Path("no-such-folder"))
+    """
+    try:
+        found = json.loads((folder / FILE).read_text("utf-8"))["address"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+LOG = logging.getLogger("pairlearn.annotate")
+
+FOLDER = "backups"
+EVERY = 200
+"""Answers between two snapshots, or a tenth of all where that is more."""
+KEPT = 3
+"""Snapshots that are kept."""
+STALE_SECONDS = 3600.0
+"""Age of a part that a killed process has left behind."""
+
+
+class Restored(NamedTuple):
+    """What `restore` did: answers now, and where the file that was replaced is kept."""
+
+    answers: int
+    replaced: Path | None
+
+
+def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
+    """Copy the answers while people may be answering; the file and how many it holds.
+
+    Parameters
+    ----------
+    project : Project
+    out : Path, optional
+        The file, which must not be there; in the project's folder of backups if not given.
+
+    Raises
+    ------
+    StoreError
+        If there is no store, or the copy is not whole.
+    """
+    out = _fresh(project, "answers") if out is None else out
+    if out.exists():
+        raise StoreError(f"{out} is there already: choose another name")
+    with closing(connect(project.store_path)) as connection:
+        return out, copy_of(connection, out)["answer"]
+
+
+def newest_backup(project: Project) -> Path:
+    """The backup that was written last.
+
+    Raises
+    ------
+    StoreError
+        If there is none.
+    """
+    found = [
+        path
+        for path in (project.folder / FOLDER).glob("[!.]*.sqlite")
+        if not path.name.startswith("replaced-")
+    ]
+    if not found:
+        raise StoreError(f"{project.folder / FOLDER} has no backups: name the file to restore")
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def restore(project: Project, source: Path) -> Restored:
+    """Put the answers of a backup in the place of those of a project, which are kept aside.
+
+    The pages are copied in one transaction: a process that is killed in the middle leaves the
+    answers as they were.
+
+    Parameters
+    ----------
+    project : Project
+        Nobody may be serving it.
+    source : Path
+        The backup.
+
+    Raises
+    ------
+    StoreError
+        If the project is being served, or the backup is not whole.
+    """
+    path = project.store_path
+    if source.exists() and path.exists() and source.samefile(path):
+        raise StoreError(f"{source} is the file of answers itself: name a backup of it")
+    with hold(project.folder), closing(open_file(source)) as backup:
+        with reading(source):
+            if found := find_damage(backup, "integrity_check"):
+                raise StoreFileError(f"{source} is damaged ({found}): name another", damaged=True)
+            (answers,) = backup.execute("SELECT count(*) FROM answer").fetchone()
+        replaced = _set_aside(project)
+        if not path.exists():
+            make_file(path)
+        with reading(path), closing(connect(path, writer=True)) as connection:
+            backup.backup(connection)
+            if found := find_damage(connection, "integrity_check"):
+                raise StoreFileError(f"{path} was not written whole ({found})", damaged=True)
+    return Restored(int(answers), replaced)
+
+
+def _set_aside(project: Project) -> Path | None:
+    """Keep the answers that are there; a file that cannot be read is moved, with its log."""
+    path, kept = project.store_path, _fresh(project, "replaced")
+    if not path.exists():
+        return None
+    try:
+        with closing(connect(path)) as connection:
+            copy_of(connection, kept)
+    except StoreFileError as error:
+        if not error.damaged:
+            raise
+        kept.parent.mkdir(exist_ok=True)
+        for ending in ("-wal", "-shm", ""):
+            part = path.with_name(path.name + ending)
+            if part.exists():
+                part.replace(kept.with_name(kept.name + ending))
+    return kept
+
+
+def _fresh(project: Project, name: str) -> Path:
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
+    return project.folder / FOLDER / f"{name}-{now}.sqlite"
+
+
+class Snapshots:
+    """Copy the answers every so often, in a thread of its own, and keep the last few copies.
+
+    Parameters
+    ----------
+    path : Path
+        The file of answers.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._folder = path, path.parent / FOLDER
+        self._thread: threading.Thread | None = None
+        there = self._there()
+        self._last = int(there[-1].stem.removeprefix("auto-")) if there else 0
+
+    def consider(self, answers: int) -> None:
+        """Begin a copy if it is time for one, with so many answers on disk."""
+        if answers - self._last < max(EVERY, self._last // 10):
+            return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._last = answers
+        self._thread = threading.Thread(target=self._make, name="pairlearn-snapshot", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the copy that is under way."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _there(self) -> list[Path]:
+        return sorted(self._folder.glob("auto-*.sqlite"))
+
+    def _make(self) -> None:
+        try:
+            with closing(connect(self._path)) as connection:
+                copy_of(connection, self._folder / f"auto-{self._last:09}.sqlite")
+            left = [
+                path
+                for path in self._folder.glob(".auto-*")
+                if time.time() - path.stat().st_mtime > STALE_SECONDS
+            ]
+            for path in [*self._there()[:-KEPT], *left]:
+                path.unlink(missing_ok=True)
+        except (StoreError, OSError) as error:
+            LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)

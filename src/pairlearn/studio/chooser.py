@@ -1,0 +1,261 @@
+"""A model in the background that chooses pairs, fitted again as answers come in."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.randomness import stream
+from pairlearn.studio.choosing import choose_pairs
+
+if TYPE_CHECKING:
+    from pairlearn.studio.records import StoredAnswer
+    from pairlearn.studio.store import Store
+    from pairlearn.tables import ItemTable
+
+
+Floats = NDArray[np.float64]
+
+
+class Judged(NamedTuple):
+    """Answers in columns: rows of both ends, what was said (NaN: not given), weights.
+
+    Examples
+    --------
+    >>> one = Judged(*map(np.array, ([[0, 1]], [0.9], [np.nan], [0], [1.0])))
+    >>> len(one.similarity)
+    1
+    """
+
+    ends: NDArray[np.int64]
+    similarity: Floats
+    difference: Floats
+    preference: NDArray[np.int8]
+    weight: Floats
+
+
+Fit: TypeAlias = Callable[[NDArray[np.float32], Judged, int], Floats]
+"""From features, answers and a seed to P(y = +1 | x) of all items."""
+
+
+def fit_posteriors(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+    """Posteriors of all items by a `PairClassifier`, fitted to the answers with their weights.
+
+    Examples
+    --------
+    >>> from pairlearn import PairLabels
+    >>> x = np.linspace(-2, 2, 40, dtype=np.float32)[:, None]
+    >>> ends = np.stack([np.arange(20), np.arange(39, 19, -1)], 1)
+    >>> r = 1 / (1 + np.exp(-4 * x[ends, 0]))
+    >>> said = PairLabels.from_posteriors(r[:, 0], r[:, 1])
+    >>> none, ones = np.zeros(20, np.int8), np.ones(20)
+    >>> judged = Judged(ends, said.similarity, said.difference, none, ones)
+    >>> fit_posteriors(x, judged, seed=0)[[0, 39]].round()
+    array([0., 1.])
+    """
+    from pairlearn.estimators import PairClassifier
+
+    classifier = PairClassifier(preprocessor=features, random_state=seed)
+    classifier.fit(
+        judged.ends,
+        np.stack([judged.similarity, judged.difference], 1),
+        preference=judged.preference,
+        sample_weight=judged.weight,
+    )
+    posteriors: Floats = classifier.predict_proba(features)[:, 1].astype(np.float64)
+    return posteriors.clip(0, 1)
+
+
+class Chooser:
+    """Chooses pairs by a model that is fitted again in the background as answers come in.
+
+    Until the first fit is done draws are uniform, and after one that failed they go by the
+    model before it.
+
+    Parameters
+    ----------
+    items : ItemTable
+        Ids and features.
+    fit : callable
+        From features, answers and a seed to posteriors.
+    least_answers : int
+        Answers before the first fit, and new ones before each further fit.
+    candidates, epsilon : int, float
+        See `choose_pairs`.
+    seed : int
+        Of the draws and of the fits.
+
+    Attributes
+    ----------
+    trouble : str
+        Why the last fit failed; empty if it did not.
+
+    Examples
+    --------
+    >>> from pairlearn.tables import ItemTable
+    >>> chooser = Chooser(ItemTable(["a", "b", "c"], [[0.0], [1.0], [2.0]]))
+    >>> chosen = chooser.choose(2, taken=[("a", "b")])
+    >>> [(sorted(pair[:2]), pair[2]) for pair in chosen]       # no answers yet: uniform
+    [(['a', 'c'], 1.0), (['b', 'c'], 1.0)]
+    >>> chooser.close()
+    """
+
+    def __init__(
+        self,
+        items: ItemTable,
+        *,
+        fit: Fit = fit_posteriors,
+        least_answers: int = 20,
+        candidates: int = 256,
+        epsilon: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        self._ids = [str(one) for one in items.ids.tolist()]
+        self._rows = {one: row for row, one in enumerate(self._ids)}
+        self._features, self._fit, self._seed = items.features, fit, seed
+        self._least, self._candidates, self._epsilon = least_answers, candidates, epsilon
+        self._posterior = np.full(len(self._ids), 0.5)
+        self._rng = stream(seed, "annotate", "choosing")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="pairlearn-choosing")
+        self._running: Future[Floats] | None = None
+        self._learnt = 0
+        self.trouble = ""
+
+    def learn(self, answers: Sequence[StoredAnswer]) -> bool:
+        """Start a fit to these answers if enough of them are new and none is under way."""
+        self._collect()
+        judged = self._columns([one for one in answers if not one.cant_say])
+        count = len(judged.similarity)
+        if self._running is not None or count < self._learnt + self._least:
+            return False
+        self._learnt = count
+        self._running = self._pool.submit(self._fit, self._features, judged, self._seed)
+        return True
+
+    def wait(self) -> None:
+        """Wait for the fit that is under way, if there is one."""
+        if self._running is not None:
+            self._running.exception()
+        self._collect()
+
+    def choose(
+        self, count: int, taken: Iterable[tuple[str, str]] = ()
+    ) -> list[tuple[str, str, float]]:
+        """Draw pairs that are not taken: ids of both ends, and the weight of the draw."""
+        self._collect()
+        rows = [(self._rows[left], self._rows[right]) for left, right in taken]
+        chosen = choose_pairs(
+            self._posterior,
+            count,
+            self._rng,
+            taken=rows,
+            candidates=self._candidates,
+            epsilon=self._epsilon,
+        )
+        return [(self._ids[one.left], self._ids[one.right], one.weight) for one in chosen]
+
+    def close(self) -> None:
+        """Wait for the fit that is under way, and end its thread."""
+        self._pool.shutdown()
+
+    def _collect(self) -> None:
+        if self._running is None or not self._running.done():
+            return
+        error = self._running.exception()
+        if error is None:
+            self._posterior = self._running.result()
+        self.trouble = "" if error is None else f"{type(error).__name__}: {error}"
+        self._running = None
+
+    def _columns(self, answers: Sequence[StoredAnswer]) -> Judged:
+        def numbers(values: Iterable[float | None]) -> Floats:
+            return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+
+        ends = [(self._rows[one.left], self._rows[one.right]) for one in answers]
+        return Judged(
+            np.array(ends, dtype=np.int64).reshape(-1, 2),
+            numbers(one.similarity for one in answers),
+            numbers(one.difference for one in answers),
+            np.array([one.preference for one in answers], dtype=np.int8),
+            numbers(one.weight for one in answers),
+        )
+
+
+def replenish(store: Store, chooser: Chooser, ahead: int) -> int:
+    """Have `ahead` pairs open, choosing as many as are missing; their number.
+
+    A pair is open while it has fewer answers than the project's overlap. Also starts a fit
+    to the answers so far.
+
+    Examples
+    --------
+    See `choosing`, which calls it again and again.
+    """
+    answers = store.answers()
+    chooser.learn(answers)
+    count: dict[int, int] = {}
+    for one in answers:
+        count[one.pair] = count.get(one.pair, 0) + 1
+    pairs = store.pairs()
+    wanted = ahead - sum(count.get(one.id, 0) < store.project.overlap for one in pairs)
+    if wanted <= 0:
+        return 0
+    chosen = chooser.choose(wanted, [(one.left, one.right) for one in pairs])
+    if chosen:
+        store.add_pairs(chosen)
+    return len(chosen)
+
+
+@contextmanager
+def choosing(
+    store: Store, *, ahead: int = 20, every: float = 2.0, fit: Fit = fit_posteriors
+) -> Iterator[Chooser]:
+    """Keep a project supplied with chosen pairs, from a thread, inside a ``with``.
+
+    Parameters
+    ----------
+    store : Store
+        Of a project in mode "information" whose items have features.
+    ahead : int
+        Open pairs to have.
+    every : float
+        Seconds between looks.
+    fit : callable
+        From features, answers and a seed to posteriors.
+
+    Raises
+    ------
+    ValueError
+        If the items have no numeric columns for a model.
+    """
+    features = store.items.features()
+    if features is None:
+        raise ValueError(
+            "the items have no numeric columns for a model to choose by: use mode 'uniform'"
+        )
+    chooser = Chooser(features, fit=fit, seed=store.project.plan.seed)
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            try:
+                replenish(store, chooser, ahead)
+            except (ValueError, OSError) as error:  # the next look may be luckier
+                chooser.trouble = f"{type(error).__name__}: {error}"
+            over.wait(every)
+
+    thread = threading.Thread(target=look, name="pairlearn-replenish", daemon=True)
+    thread.start()
+    try:
+        yield chooser
+    finally:
+        over.set()
+        thread.join()
+        chooser.close()

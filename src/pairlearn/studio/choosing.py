@@ -1,0 +1,415 @@
+"""Which pairs are judged, and by whom.
+
+Which pair is judged next: the one from which the current model expects to learn most.
+
+A judgement of a pair is a statement about three events (+, −), (−, +) and same class. By
+the current posteriors r and r' their probabilities are a, b and s, and the information
+that a judgement brings is, before it is made, at most the entropy
+
+    H(r, r') = −a log a − b log b − s log s.
+
+It is the expected information about the classes of the pair. About the *model* it is an
+upper bound: where a pair is uncertain by nature, a better model is uncertain, too. The
+bound needs one fit and nothing but posteriors. It is near 0 where the model is sure, and
+a model can be sure and wrong: so a share ε of the draws stays uniform.
+
+Pairs chosen like that are no random sample: means over them are means of something else.
+So chances are kept. Of N candidates, drawn uniformly from the pairs that nobody has been
+asked yet, one is drawn with probability
+
+    q = (1 − ε) H/ΣH + ε/N,      and gets the weight   w = 1/(N q)  ≤  1/ε.
+
+The expectation of w·f over a draw is the mean of f over the pairs that are left, whatever
+the model. `inclusion_weights` makes of these weights those of a sample without replacement.
+
+Do not expect much. On digits, even against odd, 40 to 200 judged pairs, the accuracy was
+that of as many random pairs within the error of the measurement, .908 against .906 at 200
+(``benchmarks/annotate_choosing.py``): soft judgements say much about every pair.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.labels import PairLabels
+from pairlearn.randomness import permutation, stream
+
+
+def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
+    """Different pairs of different items, uniformly at random, in random order and direction.
+
+    Every unordered pair {i, j} has the same chance, and so has each of its directions:
+    the two ends of a pair are then two draws from the items, as the theory assumes, but
+    that no pair comes twice.
+
+    Parameters
+    ----------
+    items : int
+        How many there are.
+    pairs : int
+        How many pairs; at most items·(items − 1)/2.
+    seed : int
+        The pairs follow from it.
+
+    Returns
+    -------
+    array of int, shape (pairs, 2)
+        Rows of the items.
+
+    Examples
+    --------
+    >>> random_pairs(items=4, pairs=3, seed=0)
+    array([[3, 2],
+           [2, 0],
+           [0, 1]])
+    """
+    possible = items * (items - 1) // 2
+    if items < 2:
+        raise ValueError(f"items is {items}: a pair needs at least two")
+    if not 1 <= pairs <= possible:
+        raise ValueError(
+            f"pairs is {pairs}: {items} items make {possible} different pairs; "
+            "ask for 1 to so many, or add items"
+        )
+    rng = stream(seed, "annotate", "pairs")
+    codes = _distinct(rng, pairs, possible)
+    high, low = _ends(codes)
+    turned = (rng.bit_generator.random_raw(pairs) >> np.uint64(63)).astype(bool)
+    return np.stack([np.where(turned, high, low), np.where(turned, low, high)], 1)
+
+
+def _distinct(rng: np.random.Generator, wanted: int, possible: int) -> NDArray[np.int64]:
+    """Different numbers below ``possible``, in random order."""
+    if possible <= 4 * wanted:
+        return permutation(rng, possible)[:wanted].astype(np.int64)
+    drawn = np.empty(0, np.int64)
+    while len(drawn) < wanted:
+        bits = rng.bit_generator.random_raw(2 * wanted) >> np.uint64(11)
+        more = (bits.astype(np.float64) * 2.0**-53 * possible).astype(np.int64)
+        drawn = np.concatenate([drawn, more])
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    return drawn[:wanted]
+
+
+def _ends(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pair j < i of the code i(i − 1)/2 + j."""
+    high = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) // 2).astype(np.int64)
+    # The root of a large number can be off by one.
+    high -= high * (high - 1) // 2 > codes
+    high += high * (high + 1) // 2 <= codes
+    return high, codes - high * (high - 1) // 2
+
+
+def assign(
+    pairs: Sequence[int],
+    annotators: Sequence[int],
+    overlap: int,
+    seed: int,
+    kept: Mapping[int, Iterable[int]] | None = None,
+) -> dict[int, list[int]]:
+    """Give every pair to ``overlap`` annotators, and every annotator as many pairs.
+
+    Pairs go in their order to those with the fewest so far, ties by lot. From the same
+    pairs, annotators and seed follows the same assignment. Without ``kept`` the numbers of
+    pairs of any two annotators differ by one at most.
+
+    Parameters
+    ----------
+    pairs : sequence of int
+        Their ids, in the order in which they are judged.
+    annotators : sequence of int
+        Ids of those that take part.
+    overlap : int
+        Annotators a pair; all of them where there are fewer.
+    seed : int
+        Of the lots.
+    kept : mapping of int to ints, optional
+        Annotators that a pair stays with, because they began it: they count as those of
+        the pair and towards the load of each, whether they still take part or not.
+
+    Returns
+    -------
+    dict of int to list of int
+        For each pair its annotators, the kept ones first.
+
+    Examples
+    --------
+    >>> assign([1, 2, 3], annotators=[10, 20, 30], overlap=2, seed=0)
+    {1: [20, 30], 2: [10, 20], 3: [30, 10]}
+    """
+    if overlap < 1:
+        raise ValueError(f"overlap must be at least 1; got {overlap}")
+    held = {pair: list(dict.fromkeys(who)) for pair, who in (kept or {}).items()}
+    load = dict.fromkeys(annotators, 0)
+    for who in held.values():
+        for annotator in who:
+            if annotator in load:
+                load[annotator] += 1
+    lots = iter(_lots(seed, len(load) + len(pairs) * overlap))
+    heap = [(count, next(lots), annotator) for annotator, count in load.items()]
+    heapq.heapify(heap)
+    result: dict[int, list[int]] = {}
+    for pair in pairs:
+        mine = held.get(pair, [])
+        fresh: list[int] = []
+        passed: list[tuple[int, int, int]] = []
+        while heap and len(mine) + len(fresh) < overlap:
+            entry = heapq.heappop(heap)
+            if entry[2] in mine:
+                passed.append(entry)
+            else:
+                fresh.append(entry[2])
+                # Not back into the heap before the pair is complete: nobody gets it twice.
+                passed.append((entry[0] + 1, next(lots), entry[2]))
+        for entry in passed:
+            heapq.heappush(heap, entry)
+        result[pair] = mine + fresh
+    return result
+
+
+def _lots(seed: int, count: int) -> list[int]:
+    drawn: list[int] = (
+        stream(seed, "annotate", "assignment").bit_generator.random_raw(count).tolist()
+    )
+    return drawn
+
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+RANDOM_SAMPLING_IS_GONE = (
+    "Pairs are chosen by what a model expects to learn from them: they are no random sample "
+    "of the items any more. The class prior, accuracy estimates and their intervals are right "
+    "only with the weights that are exported with the pairs, and are less certain than from "
+    "as many random pairs."
+)
+"""What to tell whoever turns it on."""
+
+
+class Choice(NamedTuple):
+    """A pair by its rows, and one over (candidates × the chance with which it was drawn).
+
+    Examples
+    --------
+    >>> Choice(3, 8, 0.7).weight
+    0.7
+    """
+
+    left: int
+    right: int
+    weight: float
+
+
+def expected_information(r: Any, r_prime: Any) -> Floats:
+    """Entropy of the three outcomes of a pair, in nats, from the posteriors of its ends.
+
+    Parameters
+    ----------
+    r, r_prime : array of shape (n,)
+        P(y = +1 | x) of both ends, by the current model.
+
+    Examples
+    --------
+    >>> expected_information([0.5, 0.5, 1.0], [0.5, 1.0, 1.0]).round(3)
+    array([1.04 , 0.693, 0.   ])
+    """
+    return _entropy(PairLabels.from_posteriors(r, r_prime).outcomes().clip(0, 1))
+
+
+def _entropy(outcomes: Floats) -> Floats:
+    information: Floats = (outcomes * np.log(1 / np.where(outcomes > 0, outcomes, 1.0))).sum(
+        axis=-1
+    )
+    return information
+
+
+def choose_pairs(
+    posterior: Any,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    taken: Iterable[tuple[int, int]] = (),
+    candidates: int = 256,
+    epsilon: float = 0.1,
+) -> list[Choice]:
+    """Draw pairs, each from uniform candidates by its expected information.
+
+    Parameters
+    ----------
+    posterior : array of shape (items,)
+        P(y = +1 | x) of the items, by the current model; one number for all of them
+        makes every draw uniform.
+    count : int
+        Pairs to draw; fewer are drawn where fewer are left.
+    rng : numpy.random.Generator
+        What the draws come from.
+    taken : iterable of (int, int)
+        Pairs that are not to be drawn, in any order of their ends.
+    candidates : int
+        N, the uniform draws that each pair is chosen from.
+    epsilon : float
+        ε in (0, 1], the share of uniform choice: weights are at most 1/ε.
+
+    Examples
+    --------
+    Item 2 is the uncertain one:
+
+    >>> rng = np.random.default_rng(0)
+    >>> chosen = choose_pairs([0.01, 0.99, 0.5, 0.01], 3, rng)
+    >>> [(sorted(pair[:2]), round(pair.weight, 2)) for pair in chosen]
+    [([2, 3], 0.6), ([1, 2], 0.51), ([0, 2], 0.38)]
+    """
+    r = np.asarray(posterior, dtype=np.float64)
+    if r.ndim != 1 or len(r) < 2:
+        raise ValueError(f"posterior must have shape (items,), two at least; got {r.shape}")
+    bad = ~((r >= 0) & (r <= 1))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"posterior must lie in [0, 1]; item {row} has {r[row]:g}")
+    if not 0 < epsilon <= 1:
+        raise ValueError(f"epsilon must lie in (0, 1]; got {epsilon:g}")
+    if candidates < 1:
+        raise ValueError(f"candidates must be at least 1; got {candidates}")
+    pool = _Pool(len(r), taken)
+    chosen = []
+    for _ in range(count):
+        ends = pool.draw(candidates, rng)
+        if not len(ends):
+            break
+        p, q = r[ends[:, 0]], r[ends[:, 1]]
+        first, second = p * (1 - q), (1 - p) * q
+        outcomes = np.stack([first, second, (1 - first - second).clip(0, 1)], axis=-1)
+        chance = _chances(_entropy(outcomes), epsilon)
+        row = min(int(np.searchsorted(np.cumsum(chance), _uniform(rng, 1)[0])), len(ends) - 1)
+        left, right = (int(end) for end in ends[row])
+        pool.take(left, right)
+        chosen.append(Choice(left, right, float(1 / (len(ends) * chance[row]))))
+    return chosen
+
+
+def _chances(information: Floats, epsilon: float) -> Floats:
+    n, total = len(information), float(information.sum())
+    uniform = np.full(n, 1 / n)
+    if total <= 0:
+        return uniform
+    mixed: Floats = (1 - epsilon) * information / total + epsilon * uniform
+    mixed /= mixed.sum()
+    return mixed
+
+
+class _Pool:
+    """The unordered pairs of different items that are not taken."""
+
+    def __init__(self, items: int, taken: Iterable[tuple[int, int]]) -> None:
+        self._items = items
+        self._taken = {self._code(*pair) for pair in taken if pair[0] != pair[1]}
+
+    def _code(self, left: int, right: int) -> int:
+        return min(left, right) * self._items + max(left, right)
+
+    def take(self, left: int, right: int) -> None:
+        self._taken.add(self._code(left, right))
+
+    def draw(self, count: int, rng: np.random.Generator) -> Indices:
+        """Different pairs, uniformly, in random direction; all where fewer are left."""
+        n = self._items
+        left_over = n * (n - 1) // 2 - len(self._taken)
+        if left_over <= max(4 * count, n * (n - 1) // 16):
+            codes = self._all(rng)[:count]
+        else:
+            codes = self._some(count, rng)
+        ends = np.stack(np.divmod(codes, n), axis=1)
+        turned = _uniform(rng, len(ends)) < 0.5
+        ends[turned] = ends[turned, ::-1]
+        return ends
+
+    def _all(self, rng: np.random.Generator) -> Indices:
+        low, high = np.triu_indices(self._items, 1)
+        codes = low * self._items + high
+        free: Indices = codes[np.isin(codes, list(self._taken), invert=True)]
+        return free[permutation(rng, len(free))]
+
+    def _some(self, count: int, rng: np.random.Generator) -> Indices:
+        """By rejection, of which enough pairs are left."""
+        found: dict[int, None] = {}
+        while len(found) < count:
+            draws = (_uniform(rng, 4 * count) * self._items).astype(np.int64).reshape(-1, 2)
+            for low, high in draws.tolist():
+                code = self._code(low, high)
+                if low != high and code not in self._taken and len(found) < count:
+                    found[code] = None
+        return np.fromiter(found, np.int64, len(found))
+
+
+def _uniform(rng: np.random.Generator, n: int) -> Floats:
+    """Draws from [0, 1), the same in every version of numpy."""
+    bits = rng.bit_generator.random_raw(n) >> np.uint64(11)
+    draws: Floats = bits.astype(np.float64) * 2.0**-53
+    return draws
+
+
+def inclusion_weights(weights: Any, items: int) -> Floats:
+    """Weights of pairs drawn one after another without replacement, with mean 1.
+
+    Those of `pool_weights`, divided by their mean: what is estimated with them is then in
+    the range of what was observed, and varies less.
+
+    Parameters
+    ----------
+    weights : array of shape (M,)
+        Of `choose_pairs`, in the order of the draws; 1 for pairs at random.
+    items : int
+        How many items there are.
+
+    Examples
+    --------
+    >>> inclusion_weights([1.0, 0.5, 2.0], items=100).round(3)
+    array([0.857, 0.429, 1.714])
+    >>> inclusion_weights([1.0, 0.5, 2.0], items=3)
+    array([1., 1., 1.])
+    """
+    v = pool_weights(weights, items)
+    v /= v.mean()
+    return v
+
+
+def pool_weights(weights: Any, items: int) -> Floats:
+    """Weights v for which (1/M) Σ v_m f_m is an unbiased estimate of the mean over all pairs.
+
+    With w₁ … w_M the weights of `choose_pairs` in the order of the draws, and
+    P = items (items − 1)/2 pairs in all,
+
+        v_m = 1 + (P − M)/(P − m) · (w_m − 1)
+
+    (Farquhar, Gal and Rainforth, "On Statistical Bias In Active Learning", ICLR 2021).
+    Where few of the pairs are drawn v is w; where all are drawn it is 1.
+
+    Parameters
+    ----------
+    weights, items
+        As in `inclusion_weights`.
+
+    Examples
+    --------
+    >>> pool_weights([1.0, 0.5, 2.0], items=4).round(3)
+    array([1.   , 0.625, 2.   ])
+    """
+    w = np.asarray(weights, dtype=np.float64)
+    pool, drawn = items * (items - 1) // 2, len(w)
+    if w.ndim != 1 or not drawn:
+        raise ValueError(f"weights must have shape (M,), M at least 1; got {w.shape}")
+    if drawn > pool:
+        raise ValueError(f"weights has {drawn} rows, and {items} items make {pool} pairs")
+    bad = ~((w > 0) & (w < math.inf))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"weights must be positive and finite; row {row} is {w[row]:g}")
+    left = pool - np.arange(1, drawn + 1)
+    v: Floats = 1 + (pool - drawn) / np.maximum(left, 1) * (w - 1)
+    return v

@@ -1,0 +1,157 @@
+"""Make a project: from the rows of a table, a folder of images, or a folder of texts."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pairlearn.studio.items import (
+    IMAGES,
+    MAX_TEXT_BYTES,
+    TEXTS,
+    Items,
+    files_of,
+    media_type,
+    read_rows,
+)
+from pairlearn.studio.project import Kind, Plan, Project, ProjectError
+from pairlearn.studio.store import Store
+from pairlearn.tables import TableError
+
+DEFAULT_PAIRS = 500
+
+
+def create_project(
+    folder: str | Path,
+    source: str | Path,
+    *,
+    kind: Kind | None = None,
+    pairs: int | None = None,
+    seed: int = 0,
+    **words: Any,
+) -> tuple[Project, str]:
+    r"""Make a project folder with its items, its plan and an empty store.
+
+    The items are copied, so that the project is whole by itself. The folder appears when
+    everything is in it, or not at all.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where; it must not exist, or be empty.
+    source : path-like
+        A ``.csv`` or ``.parquet`` table with a column ``id``, a folder of images (PNG,
+        JPEG, WebP, GIF) or one of texts (``.txt``, ``.md``), with its folders.
+    kind : {"table", "image", "text"}, optional
+        Of a folder that holds both images and texts, which are the items.
+    pairs : int, optional
+        How many pairs; 500, or all that there are if they are fewer.
+    seed : int
+        The pairs and who judges them follow from it.
+    **words
+        What else a `Project` has: title, questions, overlap, columns, mode.
+
+    Returns
+    -------
+    (Project, str)
+        And the supervisor's token, which is told this once.
+
+    Raises
+    ------
+    ProjectError
+        If something is there already, or the items cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     rows = Path(place, "machines.csv")
+    ...     _ = rows.write_text("id,age\na,3\nb,9\nc,1\n")
+    ...     project, token = create_project(Path(place, "study"), rows, overlap=2)
+    ...     sorted(file.name for file in project.folder.iterdir()), project.plan.pairs
+    (['answers.sqlite', 'items.csv', 'project.json'], 3)
+    """
+    folder, source = Path(folder), Path(source)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectError(f"{folder} is there already and not empty: choose another name")
+    if not source.exists():
+        raise ProjectError(f"{source} does not exist")
+    mode = words.pop("mode", "uniform")
+    part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
+    part.mkdir(parents=True)
+    try:
+        found, items = _copy_items(source, part, kind)
+        project = Project(part, found, items, Plan(pairs or 1, seed, mode), **words)
+        possible = _possible_pairs(project)
+        if pairs is None:
+            project = project.with_plan(pairs=min(DEFAULT_PAIRS, possible))
+        project.save()
+        with Store.create(project) as store:
+            token = store.supervisor_token
+        part.replace(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    assert token is not None
+    return Project.load(folder), token
+
+
+def _possible_pairs(project: Project) -> int:
+    count = len(Items.open(project))
+    if count < 2:
+        raise ProjectError(f"there is {count} item: a pair needs two")
+    return count * (count - 1) // 2
+
+
+def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
+    """Copy the items, and say what they are and where."""
+    try:
+        if not source.is_dir():
+            if kind not in (None, "table"):
+                raise ProjectError(f"{source} is a file: items of kind {kind!r} are in a folder")
+            read_rows(source)
+            name = f"items{source.suffix.lower()}"
+            shutil.copyfile(source, folder / name)
+            return "table", name
+        kind = kind or _kind_of(source)
+        if kind == "table":
+            raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
+        for name, path in files_of(source, IMAGES if kind == "image" else TEXTS):
+            _check_image(path) if kind == "image" else _check_text(path)
+            copy = folder / "items" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    except TableError as error:
+        raise ProjectError(str(error)) from None
+    if not (folder / "items").exists():
+        endings = ", ".join(IMAGES if kind == "image" else TEXTS)
+        raise ProjectError(f"{source} has no files of kind {kind!r} ({endings})")
+    return kind, "items"
+
+
+def _kind_of(folder: Path) -> Kind:
+    images, texts = bool(files_of(folder, IMAGES)), bool(files_of(folder, TEXTS))
+    if images and texts:
+        raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
+    if not images and not texts:
+        raise ProjectError(f"{folder} has no images ({', '.join(IMAGES)}) and no texts (.txt, .md)")
+    return "image" if images else "text"
+
+
+def _check_image(path: Path) -> None:
+    """Refuse a file that is not what its name says: browsers would guess what it is."""
+    with path.open("rb") as file:
+        start = file.read(12)
+    suffix = path.suffix.lower()
+    if media_type(start) != IMAGES[suffix]:
+        raise ProjectError(f"{path} is not a {suffix[1:].upper()} image, whatever its name says")
+
+
+def _check_text(path: Path) -> None:
+    if path.stat().st_size > MAX_TEXT_BYTES:
+        raise ProjectError(f"{path} has more than {MAX_TEXT_BYTES} bytes: shorten the text")
+    try:
+        path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProjectError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from None

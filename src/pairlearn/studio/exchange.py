@@ -1,0 +1,422 @@
+"""Probabilities that the right one is better, and what they can mean.
+
+Many tools and models give P = P(right is better) for a pair. What that says about
+(s, c) depends on what "better" does with pairs of the same class, and nothing in the
+number tells. So it is never guessed: the caller names the reading.
+
+With a = P(+, −), b = P(−, +) and s = P(same), a + b + s = 1 and c = b − a:
+
+**ties half**: P counts a pair of the same class half for each side, as win rates and
+forced choices between equals do: P = b + s/2, so c = 2P − 1, whatever s is.
+
+**given different**: P is about pairs that differ, P = b/(a + b), so c = (1 − s)(2P − 1),
+and s must be known. The Bradley-Terry model is this reading where the scores are
+log-odds of the class: σ(g' − g) = r'(1 − r)/(r'(1 − r) + r(1 − r')) = b/(a + b).
+
+**side only**: P says which one is better and its size is not to be trusted; P > ½ is the
+preference "right", P < ½ is "left", P = ½ says nothing.
+
+
+Judgements from elsewhere: plain tables, and whatever can be made into `Judgement`s.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.studio import changes
+from pairlearn.studio.records import Answer
+from pairlearn.studio.store import Store
+from pairlearn.studio.store_file import StoreError
+from pairlearn.tables import PairTable, TableError
+from pairlearn.tables.cells import Kind
+from pairlearn.tables.errors import placed
+from pairlearn.tables.ids import same_kind
+from pairlearn.tables.layout import open_source, suffix_of
+from pairlearn.tables.pairs import check_pairs
+
+Floats: TypeAlias = NDArray[np.float64]
+Reading: TypeAlias = Literal["ties-half", "given-different", "side-only"]
+
+
+def difference_with_ties_half(probability: Any) -> Floats:
+    """C = 2P − 1, if P counts pairs of the same class half for each side.
+
+    Parameters
+    ----------
+    probability : array of shape (n,)
+        P(right is better), in [0, 1]; NaN where not given.
+
+    Examples
+    --------
+    >>> difference_with_ties_half([0.5, 0.9]).round(2)
+    array([0. , 0.8])
+    """
+    difference: Floats = 2 * _probabilities(probability) - 1
+    return difference
+
+
+def difference_given_different(probability: Any, similarity: Any) -> Floats:
+    """C = (1 − s)(2P − 1), if P is about pairs whose classes differ, as Bradley-Terry's is.
+
+    Parameters
+    ----------
+    probability : array of shape (n,)
+        P(right is better | the classes differ), in [0, 1]; NaN where not given.
+    similarity : array of shape (n,)
+        s in [0, 1]; every row with a probability needs one.
+
+    Examples
+    --------
+    >>> difference_given_different([0.9], [0.75]).round(2)
+    array([0.2])
+    """
+    p = _probabilities(probability)
+    s = np.asarray(similarity, dtype=np.float64)
+    if s.shape != p.shape:
+        raise ValueError(f"similarity has shape {s.shape} and probability {p.shape}")
+    lacking = ~np.isnan(p) & np.isnan(s)
+    if lacking.any():
+        raise ValueError(
+            f"row {int(lacking.argmax()) + 1} has a probability and no similarity: the reading "
+            "'given-different' needs both; 'ties-half' does not"
+        )
+    outside = (s < 0) | (s > 1)
+    if outside.any():
+        row = int(outside.argmax())
+        raise ValueError(f"similarity is {s[row]:g} in row {row + 1}, outside [0, 1]")
+    difference: Floats = (1 - s) * (2 * p - 1)
+    return difference
+
+
+def side_only(probability: Any) -> NDArray[np.int8]:
+    """Which one is better and nothing more: −1 the left, +1 the right, 0 not said.
+
+    Examples
+    --------
+    >>> side_only([0.2, 0.5, 0.51])
+    array([-1,  0,  1], dtype=int8)
+    """
+    p = _probabilities(probability)
+    sides: NDArray[np.int8] = (p > 0.5).astype(np.int8) - (p < 0.5).astype(np.int8)
+    return sides
+
+
+READINGS: dict[Reading, Callable[..., Any]] = {
+    "ties-half": difference_with_ties_half,
+    "given-different": difference_given_different,
+    "side-only": side_only,
+}
+"""The readings by name, as the command line has them."""
+
+
+def _probabilities(values: Any) -> Floats:
+    p = np.asarray(values, dtype=np.float64)
+    if p.ndim != 1:
+        raise ValueError(f"probability must have shape (n,); got {p.shape}")
+    outside = (p < 0) | (p > 1)
+    if outside.any():
+        row = int(outside.argmax())
+        raise ValueError(f"probability is {p[row]:g} in row {row + 1}, outside [0, 1]")
+    return p
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What somebody said about a pair elsewhere.
+
+    Parameters
+    ----------
+    annotator : str
+    left, right : str
+        Ids of items.
+    answer : Answer
+    place : str
+        Where it comes from, for messages.
+
+    Examples
+    --------
+    >>> Judgement("ann", "a", "b", Answer(similarity=0.5, key="k")).place
+    ''
+    """
+
+    annotator: str
+    left: str
+    right: str
+    answer: Answer
+    place: str = ""
+
+
+class ImportCount(NamedTuple):
+    """What came of judgements from elsewhere.
+
+    Examples
+    --------
+    >>> ImportCount(new=3, revised=0, same=1, pairs_added=2, annotators_added=1).new
+    3
+    """
+
+    new: int
+    revised: int
+    same: int
+    pairs_added: int
+    annotators_added: int
+
+
+def fresh_key() -> str:
+    """A key for an answer that comes from no form.
+
+    Examples
+    --------
+    >>> fresh_key() == fresh_key()
+    False
+    """
+    return f"import-{uuid.uuid4().hex}"
+
+
+def judgements_of(table: PairTable, annotator: str | None = None) -> list[Judgement]:
+    """The rows of a table of pairs as judgements.
+
+    Parameters
+    ----------
+    table : PairTable
+        As `read_pairs` reads it; weights are not taken over.
+    annotator : str, optional
+        Who judged, for a table that does not say so.
+
+    Raises
+    ------
+    TableError
+        If somebody is not named, or is named twice over.
+
+    Examples
+    --------
+    >>> table = PairTable(["a"], ["b"], [0.5], None)
+    >>> judgements_of(table, "ann")[0].answer.similarity
+    0.5
+    """
+    if annotator is not None and table.annotator is not None and (table.annotator != "").any():
+        raise TableError("the table names its annotators: leave the annotator out")
+    rows = []
+    for row in range(len(table)):
+        name = annotator or ("" if table.annotator is None else str(table.annotator[row]))
+        if not name:
+            raise TableError(f"row {row + 1} does not say who judged: give an annotator")
+        preference = 0 if table.preference is None else int(table.preference[row])
+        similarity, difference = _number(table.similarity[row]), _number(table.difference[row])
+        try:
+            answer = Answer(
+                similarity,
+                difference,
+                cast("Literal[-1, 0, 1]", preference),
+                key=fresh_key(),
+            )
+        except StoreError as error:
+            raise TableError(f"row {row + 1}: {error}") from None
+        left, right = str(table.left[row]), str(table.right[row])
+        rows.append(Judgement(name, left, right, answer, f"row {row + 1}"))
+    return rows
+
+
+def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
+    r"""Read a table whose judgements are probabilities that the right one is better.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.csv`` or ``.parquet`` file with ``left``, ``right``, the column named, and
+        perhaps ``similarity`` and ``annotator``.
+    column : str
+        Of the probabilities.
+    reading : {"ties-half", "given-different", "side-only"}
+        What they mean; see `pairlearn.studio.exchange`.
+
+    Returns
+    -------
+    PairTable
+        With differences, or with preferences for "side-only". Rows that say nothing (no
+        probability, or ½ for a side, and no similarity) are left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wins.csv")
+    ...     _ = path.write_text("left,right,p\na,b,0.75\n")
+    ...     read_preferences(path, "p", "ties-half").difference
+    array([0.5])
+    """
+    if reading not in READINGS:
+        raise ValueError(f"reading must be one of {', '.join(READINGS)}; got {reading!r}")
+    source = open_source(path, suffix_of(path, "pairs", (".csv", ".parquet")))
+    kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
+    kinds |= {"similarity": "number"} if "similarity" in source.names else {}
+    kinds |= {"annotator": "text"} if "annotator" in source.names else {}
+    for name in ("left", "right", column):
+        if name not in source.names:
+            raise TableError(f"{path}: no column {name!r}; there are {', '.join(source.names)}")
+    if "difference" in source.names or "preference" in source.names:
+        raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
+    batches = list(source.exact_batches(kinds))
+    if not batches:
+        raise TableError(f"{path} has a header but no rows")
+    columns: dict[str, Any] = {
+        name: np.concatenate(same_kind([batch[name] for batch in batches]))
+        if kind == "id"
+        else np.concatenate([batch[name] for batch in batches])
+        for name, kind in kinds.items()
+    }
+    try:
+        difference, preference = _converted(columns[column], columns.get("similarity"), reading)
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from None
+    n = len(columns["left"])
+    similarity = columns.get("similarity", np.full(n, np.nan))
+    said = ~(np.isnan(similarity) & np.isnan(difference) & (preference == 0))
+    if not said.any():
+        raise TableError(f"{path}: column {column!r} says nothing in any row")
+    left, right = same_kind([columns["left"], columns["right"]])
+    table = PairTable.trusted(
+        left=left[said],
+        right=right[said],
+        similarity=similarity[said],
+        difference=difference[said],
+        preference=preference[said] if preference.any() else None,
+        annotator=columns["annotator"][said] if "annotator" in columns else None,
+    )
+    rows = np.flatnonzero(said)
+    with placed(lambda row: source.place(int(rows[row]))):
+        check_pairs(table, noisy=False)
+    return table
+
+
+def _converted(probability: Any, similarity: Any, reading: Reading) -> tuple[Any, Any]:
+    """Differences and preferences of the rows."""
+    none = np.zeros(len(probability), np.int8)
+    if reading == "side-only":
+        return np.full(len(probability), np.nan), side_only(probability)
+    if reading == "ties-half":
+        return difference_with_ties_half(probability), none
+    if similarity is None:
+        raise ValueError("the reading 'given-different' needs a column 'similarity'")
+    return difference_given_different(probability, similarity), none
+
+
+def import_judgements(store: Store, rows: Sequence[Judgement]) -> ImportCount:
+    r"""Take judgements in, all of them or none.
+
+    Annotators that are not there are added, without a link and without open pairs. A
+    pair that is there in the other direction is turned; one that is not in the plan is
+    added, for its judgement only. What is there already changes nothing, so that a file
+    can be imported twice; what is there and says something else is revised.
+
+    Parameters
+    ----------
+    store : Store
+        Where to.
+    rows : sequence of Judgement
+        Each annotator judges a pair once.
+
+    Raises
+    ------
+    StoreError
+        If an item is not known, or somebody judges a pair twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.studio.project import Plan, Project
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
+    ...     with Store.create(project) as store:
+    ...         row = Judgement("ann", "a", "b", Answer(similarity=0.5, key="k"))
+    ...         import_judgements(store, [row]).new, import_judgements(store, [row]).same
+    (1, 1)
+    """
+    known = set(store.items.ids)
+    seen: dict[tuple[str, frozenset[str]], str] = {}
+    for row in rows:
+        for end in (row.left, row.right):
+            if end not in known:
+                raise StoreError(f"{row.place}: {end!r} is not among the items")
+        if row.left == row.right:
+            raise StoreError(f"{row.place}: {row.left!r} is compared with itself")
+        pair = (row.annotator, frozenset((row.left, row.right)))
+        if pair in seen:
+            raise StoreError(
+                f"{row.place}: {row.annotator!r} judged ({row.left!r}, {row.right!r}) before, "
+                f"in {seen[pair]}; keep one of the two, or name two annotators"
+            )
+        seen[pair] = row.place
+    return store.carry_out(lambda connection: _import(connection, rows), share_out=True)
+
+
+def _import(connection: sqlite3.Connection, rows: Sequence[Judgement]) -> ImportCount:
+    counts = {"answered": 0, "revised": 0, "same": 0}
+    pairs = 0
+    numbers: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotator"))
+    there = len(numbers)
+    for row in rows:
+        if row.annotator not in numbers:
+            ((one, _),) = changes.add_annotators(connection, [row.annotator], "import")
+            changes.retire(connection, one.id, "import")
+            numbers[row.annotator] = one.id
+        number = numbers[row.annotator]
+        pair, turned = _find_pair(connection, row.left, row.right)
+        if pair is None:
+            new = [(row.left, row.right, 1.0)]
+            (pair,) = changes.add_pairs(connection, new, "import", "import")
+            pairs += 1
+        changes.assign_pair(connection, number, pair)
+        answer = _turned(row.answer) if turned else row.answer
+        counts[_import_one(connection, number, pair, answer)] += 1
+    changes.log(connection, "import", "imported", detail=f"{len(rows)} judgements")
+    new_names = len(numbers) - there
+    return ImportCount(counts["answered"], counts["revised"], counts["same"], pairs, new_names)
+
+
+def _find_pair(connection: sqlite3.Connection, left: str, right: str) -> tuple[int | None, bool]:
+    """A pair in either direction, and whether it is the other one."""
+    found = connection.execute(
+        "SELECT id, left FROM pair WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1)",
+        (left, right),
+    ).fetchone()
+    return (None, False) if found is None else (int(found[0]), found[1] != left)
+
+
+def _turned(answer: Answer) -> Answer:
+    """The same judgement with left and right exchanged: c and the preference change sign."""
+    difference = None if answer.difference is None else 0.0 - answer.difference
+    preference: Literal[-1, 0, 1] = 0
+    if answer.preference:
+        preference = -1 if answer.preference == 1 else 1
+    return replace(answer, difference=difference, preference=preference)
+
+
+def _import_one(
+    connection: sqlite3.Connection, annotator: int, pair: int, answer: Answer
+) -> Literal["answered", "revised", "same"]:
+    before = connection.execute(
+        "SELECT similarity, difference, preference, cant_say FROM answer WHERE id = "
+        "(SELECT answer FROM assignment WHERE annotator = ? AND pair = ?)",
+        (annotator, pair),
+    ).fetchone()
+    said = (answer.similarity, answer.difference, answer.preference, int(answer.cant_say))
+    if before == said:
+        return "same"
+    changes.keep(connection, annotator, pair, answer, "import")
+    return "answered" if before is None else "revised"
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

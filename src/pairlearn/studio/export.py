@@ -1,0 +1,252 @@
+"""Several judgements of a pair as one.
+
+From the answers to a table of pairs that `fit` reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.studio.agreement import reliabilities
+from pairlearn.studio.choosing import inclusion_weights
+from pairlearn.studio.records import Pair, StoredAnswer
+from pairlearn.tables import PairTable
+from pairlearn.tables.cells import convert
+
+Rule: TypeAlias = Literal["mean", "median", "reliability"]
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]:
+    """One judgement for each pair, by an annotator named after the rule.
+
+    Similarities and differences are taken together separately, each from those who gave
+    it. The pair likelihood is linear in (s, c), so that training on the mean is training
+    on all judgements with equal weights; the median withstands single slips; "reliability"
+    is a mean with the weights of `reliabilities`. The feasible region is not convex: two
+    feasible judgements can have an infeasible mean, which `pairlearn check` reports, and
+    which is given as it is.
+
+    Where nobody gave a number, the preference of the majority is kept; a draw says
+    nothing, and such a pair is left out.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand, without those that could not say.
+    rule : {"mean", "median", "reliability"}
+        How.
+
+    Examples
+    --------
+    >>> def row(name, s, c):
+    ...     return StoredAnswer(1, name, 7, "a", "b", s, c, 0, False, "", 4.0, "", 1)
+    >>> one, = aggregate([row("x", 0.5, None), row("y", 0.5, 0.2), row("z", 0.8, 0.4)], "mean")
+    >>> round(one.similarity, 3), round(one.difference, 3), one.annotator
+    (0.6, 0.3, 'mean')
+    """
+    if rule not in ("mean", "median", "reliability"):
+        raise ValueError(f"rule must be 'mean', 'median' or 'reliability'; got {rule!r}")
+    weights = reliabilities(answers) if rule == "reliability" else {}
+    by_pair: dict[int, list[StoredAnswer]] = {}
+    for answer in answers:
+        by_pair.setdefault(answer.pair, []).append(answer)
+    middle = _median if rule == "median" else _mean
+    joined = [_join(by_pair[pair], rule, middle, weights) for pair in sorted(by_pair)]
+    return [one for one in joined if one is not None]
+
+
+def _join(
+    answers: Sequence[StoredAnswer],
+    rule: Rule,
+    middle: Callable[[Floats, Floats], float],
+    weights: Mapping[str, float],
+) -> StoredAnswer | None:
+    def value(column: Sequence[float | None]) -> float | None:
+        given = [
+            (v, weights.get(one.annotator, 1.0))
+            for v, one in zip(column, answers, strict=True)
+            if v is not None
+        ]
+        if not given:
+            return None
+        numbers, shares = np.array(given).T
+        return middle(numbers, shares)
+
+    similarity = value([one.similarity for one in answers])
+    difference = value([one.difference for one in answers])
+    preference = 0
+    if similarity is None and difference is None:
+        preference = int(np.sign(sum(one.preference for one in answers)))
+        if preference == 0:
+            return None
+    return replace(
+        answers[-1],
+        annotator=rule,
+        similarity=similarity,
+        difference=difference,
+        preference=preference,
+        note="",
+        seconds=math.fsum(one.seconds for one in answers),
+    )
+
+
+def _mean(values: Floats, weights: Floats) -> float:
+    # Rounding must not carry a mean out of the range of what was said.
+    return float(np.clip((values * weights).sum() / weights.sum(), values.min(), values.max()))
+
+
+def _median(values: Floats, weights: Floats) -> float:
+    return float(np.median(values))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A table of pairs, and what did not go into it.
+
+    Parameters
+    ----------
+    table : PairTable
+        One row a judgement, or one a pair.
+    cant_say : int
+        Answers that are left out because nothing could be said.
+    undecided : int
+        Pairs that are left out because preferences were evenly split.
+    infeasible : int
+        Rows, with both s and c, that no posteriors produce; they are given as they are.
+
+    Examples
+    --------
+    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.8, 0, False, "", 4.0, "", 1)
+    >>> judgements([row]).infeasible
+    1
+    """
+
+    table: PairTable
+    cant_say: int
+    undecided: int
+    infeasible: int
+
+
+def weighed(
+    answers: Sequence[StoredAnswer], pairs: Sequence[Pair], items: int
+) -> list[StoredAnswer]:
+    """The answers with the inclusion weights of their pairs, which have mean one.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        What was said.
+    pairs : sequence of Pair
+        All pairs in the order in which they were drawn; imported ones were not drawn, and
+        their weight stays.
+    items : int
+        How many items there are.
+
+    Examples
+    --------
+    >>> row = StoredAnswer(1, "ann", 2, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1, weight=0.5)
+    >>> drawn = [Pair(1, "a", "c"), Pair(2, "a", "b", weight=0.5), Pair(3, "b", "c", weight=2.0)]
+    >>> round(weighed([row], drawn, items=100)[0].weight, 3)
+    0.429
+    """
+    drawn = [pair for pair in pairs if pair.origin != "import"]
+    of_pair: dict[int, float] = {}
+    if drawn:
+        weights = inclusion_weights([pair.weight for pair in drawn], items)
+        of_pair = dict(zip([pair.id for pair in drawn], weights.tolist(), strict=True))
+    return [replace(one, weight=of_pair.get(one.pair, one.weight)) for one in answers]
+
+
+def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exported:
+    """All judgements, one row each, with the names of the annotators.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand.
+    weights : bool, default False
+        Add the inclusion weights of the pairs, which pairs chosen by a model need.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to export.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.1, 0, False, "", 4.0, "", 1),
+    ...     StoredAnswer(2, "bob", 7, "a", "b", None, None, 0, True, "blurred", 4.0, "", 1),
+    ... ]
+    >>> exported = judgements(rows)
+    >>> len(exported.table), exported.table.annotator, exported.cant_say
+    (1, array(['ann'], dtype='<U3'), 1)
+    """
+    said = _said(answers)
+    table = _table(said, weights=weights, names=[one.annotator for one in said])
+    return Exported(table, len(answers) - len(said), 0, _infeasible(table))
+
+
+def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = False) -> Exported:
+    """One judgement for each pair, by the mean, the median, or weighted by reliability.
+
+    Parameters
+    ----------
+    answers, weights
+        As in `judgements`.
+    rule : {"mean", "median", "reliability"}
+        See `aggregate`.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.1, 0, False, "", 4.0, "", 1),
+    ...     StoredAnswer(2, "bob", 7, "a", "b", 0.7, 0.3, 0, False, "", 4.0, "", 1),
+    ... ]
+    >>> table = aggregated(rows, "mean").table
+    >>> table.similarity.round(3), table.annotator is None
+    (array([0.8]), True)
+    """
+    said = _said(answers)
+    joined = aggregate(said, rule)
+    undecided = len({one.pair for one in said}) - len(joined)
+    if not joined:
+        raise ValueError("nothing to export: all preferences are evenly split")
+    table = _table(joined, weights=weights, names=None)
+    return Exported(table, len(answers) - len(said), undecided, _infeasible(table))
+
+
+def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
+    said = [one for one in answers if not one.cant_say]
+    if not said:
+        raise ValueError(
+            "nothing to export: there are no answers yet"
+            if not answers
+            else f"nothing to export: all {len(answers)} answers are “can't say”"
+        )
+    return said
+
+
+def _table(answers: Sequence[StoredAnswer], *, weights: bool, names: list[str] | None) -> PairTable:
+    preference = np.array([one.preference for one in answers], dtype=np.int8)
+    return PairTable(
+        convert("left", "id", [one.left for one in answers]),
+        convert("right", "id", [one.right for one in answers]),
+        [math.nan if one.similarity is None else one.similarity for one in answers],
+        [math.nan if one.difference is None else one.difference for one in answers],
+        preference=preference if preference.any() else None,
+        weight=[one.weight for one in answers] if weights else None,
+        annotator=names,
+    )
+
+
+def _infeasible(table: PairTable) -> int:
+    both = table[~np.isnan(table.similarity) & ~np.isnan(table.difference)]
+    return int((~both.labels().feasible()).sum()) if len(both) else 0

@@ -1,0 +1,412 @@
+"""Label Studio: its config and tasks for the two questions of a project, and what it exports.
+
+Its templates for pairs bind one control to both objects (``toName="left,right"``), and
+then save nothing of what a slider or a rating said. Here every control has one object.
+The sliders run in whole percent and have no default, because a default counts as an
+answer that nobody gave. They are not required either: a slider that was never moved, or
+that stands at its middle, leaves no result, and a required one would be filled in.
+
+It exports JSON and JSON-MIN. JSON is a list of tasks, each with its ``data`` and a list of
+``annotations``, several where several people judged it::
+
+    {"id": 1, "data": {"left_id": "a", "right_id": "b", ...}, "annotations": [
+      {"id": 7, "completed_by": 4, "was_cancelled": false, "lead_time": 4.2, "result": [
+        {"from_name": "similarity", "to_name": "left", "type": "number",
+         "value": {"number": 80}}, ...]}]}
+
+JSON-MIN is a list of annotations, with the data beside the results by name::
+
+    {"left_id": "a", "right_id": "b", ..., "id": 1, "similarity": [{"number": 80}],
+     "cannot_say": "Can't say", "annotator": 4, "annotation_id": 7, "lead_time": 4.2}
+
+A slider that was not moved leaves no result, and so does one that was left at a tie: what
+has no result was not given, and is never taken for 0. Cancelled (skipped) annotations are
+left out; JSON-MIN has none of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from pairlearn.atomic import replacing
+from pairlearn.studio.exchange import Judgement, fresh_key
+from pairlearn.studio.items import Items
+from pairlearn.studio.project import Project
+from pairlearn.studio.records import MAX_NOTE, Answer, Pair
+from pairlearn.studio.store_file import StoreError
+
+CANT_SAY = "Can't say"
+LOCAL_FILES = "/data/local-files/?d="
+"""How Label Studio names the files of its local storage."""
+
+
+def labelling_config(project: Project) -> str:
+    """The labelling config of a project, in Label Studio's XML.
+
+    Parameters
+    ----------
+    project : Project
+        Its questions, and the kind of its items.
+
+    Examples
+    --------
+    >>> from pairlearn.studio.project import Plan
+    >>> config = labelling_config(Project(Path("p"), "text", "items", Plan(1)))
+    >>> [line.strip() for line in config.splitlines() if "difference" in line]
+    ['<Number name="difference" toName="left" min="-100" max="100" step="1" slider="true" />']
+    """
+    view = ElementTree.Element("View")
+    _add(view, "Header", value=_plain(project.title))
+    sides = _add(view, "View", style="display: flex; gap: 1em")
+    for side in ("left", "right"):
+        half = _add(sides, "View", style="flex: 1")
+        _add(half, "Header", value=side.capitalize(), size="4")
+        if project.kind == "image":
+            _add(half, "Image", name=side, value=f"${side}")
+        else:
+            # Not HyperText: items are untrusted, and Text shows markup as it is written.
+            _add(half, "Text", name=side, value=f"${side}", valueType="text")
+    _add(view, "Header", value=_plain(project.question_similarity), size="4")
+    _slider(view, "similarity", 0)
+    _add(view, "Header", value=_plain(project.question_difference), size="4")
+    _add(view, "Header", value="−100: the left one; 100: the right one", size="5")
+    _slider(view, "difference", -100)
+    choices = _add(view, "Choices", name="cannot_say", toName="left", choice="multiple")
+    _add(choices, "Choice", value=CANT_SAY)
+    note = {"name": "note", "toName": "left", "rows": "2", "placeholder": "Note"}
+    _add(view, "TextArea", **note, maxSubmissions="1")
+    ElementTree.indent(view)
+    return ElementTree.tostring(view, encoding="unicode") + "\n"
+
+
+def tasks(
+    project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
+) -> list[dict[str, Any]]:
+    r"""The pairs of a project as Label Studio's tasks.
+
+    Parameters
+    ----------
+    project : Project
+    items : Items
+    pairs : sequence of Pair
+        As `Store.pairs` has them.
+    prefix : str
+        What comes before the names of images: the address they are served at.
+
+    Returns
+    -------
+    list of dict
+        Each with ``data``: the ids ``left_id`` and ``right_id``, by which `import`
+        knows the pair again, and what ``left`` and ``right`` show.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.studio.project import Plan
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
+    ...     tasks(project, Items.open(project), [Pair(1, "a", "b")])[0]["data"]["left"]
+    'size: 1'
+    """
+    return [
+        {
+            "data": {
+                "pair": pair.id,
+                "left_id": pair.left,
+                "right_id": pair.right,
+                "left": _shown(items, pair.left, prefix),
+                "right": _shown(items, pair.right, prefix),
+            }
+        }
+        for pair in pairs
+    ]
+
+
+def write_label_studio(
+    folder: Path, project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
+) -> tuple[Path, Path]:
+    r"""Write ``config.xml`` and ``tasks.json`` to a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Created if it is not there.
+    project, items, pairs, prefix
+        As in `tasks`.
+
+    Returns
+    -------
+    (Path, Path)
+        The two files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.studio.project import Plan
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
+    ...     files = write_label_studio(Path(folder), project, Items.open(project), [])
+    >>> [file.name for file in files]
+    ['config.xml', 'tasks.json']
+    """
+    config, listed = folder / "config.xml", folder / "tasks.json"
+    with replacing(config) as part:
+        part.write_text(labelling_config(project), "utf-8")
+    with replacing(listed) as part:
+        text = json.dumps(tasks(project, items, pairs, prefix), ensure_ascii=False, indent=1)
+        part.write_text(text + "\n", "utf-8")
+    return config, listed
+
+
+def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTree.Element:
+    return ElementTree.SubElement(parent, tag, attributes)
+
+
+def _slider(view: ElementTree.Element, name: str, low: int) -> None:
+    limits = {"min": str(low), "max": "100", "step": "1", "slider": "true"}
+    _add(view, "Number", name=name, toName="left", **limits)
+
+
+def _plain(text: str) -> str:
+    """Text that Label Studio does not take for the name of a variable."""
+    return f"“{text}”" if text.startswith("$") else text
+
+
+def _shown(items: Items, item: str, prefix: str) -> str:
+    view = items.view(item)
+    if view.kind == "image":
+        return prefix + quote(item)
+    if view.kind == "text":
+        return view.text
+    return "\n".join(f"{name}: {value}" for name, value in view.rows)
+
+
+MAX_BYTES = 1 << 28
+KEYS = {"number": "number", "pairwise": "selected", "choices": "choices", "textarea": "text"}
+"""The key of the value of each type of result that is read."""
+SIDES: dict[Any, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
+CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
+
+
+class LabelStudioError(ValueError):
+    """A file is not what Label Studio exports for a project of ours."""
+
+
+@dataclass(frozen=True)
+class LabelStudioExport:
+    """Judgements, and what was left out.
+
+    Parameters
+    ----------
+    judgements : list of Judgement
+    cancelled : int
+        Annotations that were skipped.
+    empty : int
+        Annotations without any result: a tie that left no record, or no answer.
+    superseded : int
+        Annotations of a pair of which the same annotator made a later one.
+    """
+
+    judgements: list[Judgement]
+    cancelled: int
+    empty: int
+    superseded: int
+
+
+def read_label_studio(path: Path) -> LabelStudioExport:
+    r"""Read an export of Label Studio, JSON or JSON-MIN.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made with the config and the tasks of `write_label_studio`.
+
+    Raises
+    ------
+    LabelStudioError
+        If it is not such a file; the message names the task.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "export.json")
+    ...     _ = path.write_text('''[{"left_id": "a", "right_id": "b", "id": 1,
+    ...         "similarity": [{"number": 80}], "annotator": 4, "annotation_id": 7,
+    ...         "created_at": "2024-03-29T05:39:54Z", "lead_time": 4.2}]''')
+    ...     one, = read_label_studio(path).judgements
+    >>> one.annotator, one.left, one.answer.similarity, one.answer.difference
+    ('label-studio-4', 'a', 0.8, None)
+    """
+    cancelled = empty = count = 0
+    latest: dict[tuple[str, str, str], tuple[tuple[str, int], Judgement]] = {}
+    try:
+        for place, data, results, who, about, number in _annotations(_load(path)):
+            if results is None:
+                cancelled += 1
+                continue
+            judgement = _judgement(place, data, results, who, about)
+            if judgement is None:
+                empty += 1
+                continue
+            count += 1
+            key = (judgement.annotator, judgement.left, judgement.right)
+            time = str(about.get("updated_at") or about.get("created_at") or "")
+            order = (time, number if isinstance(number, int) else 0)
+            if key not in latest or order >= latest[key][0]:
+                latest[key] = (order, judgement)
+    except (LabelStudioError, StoreError) as error:
+        raise LabelStudioError(f"{path}: {error}") from None
+    except RecursionError:
+        raise LabelStudioError(f"{path}: a value is nested too deeply") from None
+    found = [judgement for _, judgement in latest.values()]
+    return LabelStudioExport(found, cancelled, empty, count - len(found))
+
+
+def _load(path: Path) -> list[Any]:
+    if path.stat().st_size > MAX_BYTES:
+        raise LabelStudioError(f"it has more than {MAX_BYTES} bytes: export it in parts")
+    try:
+        tasks = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise LabelStudioError(f"not JSON in UTF-8 ({error})") from None
+    if not isinstance(tasks, list):
+        raise LabelStudioError("it is not a list of tasks: export it as JSON or JSON-MIN")
+    return tasks
+
+
+def _annotations(
+    tasks: list[Any],
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any] | None, Any, dict[str, Any], Any]]:
+    """Place, data, results, annotator, times and number; no results of one that was cancelled."""
+    for count, task in enumerate(tasks, 1):
+        place = f"task {count}"
+        if not isinstance(task, dict):
+            raise LabelStudioError(f"{place} is not an object")
+        if "annotations" not in task:
+            if "annotation_id" not in task:
+                raise LabelStudioError(
+                    f"{place} has neither 'annotations' (JSON) nor 'annotation_id' (JSON-MIN)"
+                )
+            results = {name: _bare(place, name, task[name]) for name in CONTROLS if name in task}
+            yield place, task, results, task.get("annotator"), task, task["annotation_id"]
+            continue
+        data, annotations = task.get("data"), task["annotations"]
+        if not isinstance(data, dict) or not isinstance(annotations, list):
+            raise LabelStudioError(f"{place} must have an object 'data' and a list 'annotations'")
+        for number, one in enumerate(annotations, 1):
+            here = f"{place}, annotation {number}"
+            if not isinstance(one, dict) or not isinstance(one.get("result"), list):
+                raise LabelStudioError(f"{here} has no list 'result'")
+            skipped = one.get("was_cancelled") or one.get("skipped")
+            found = None if skipped else _results(here, one["result"])
+            yield here, data, found, one.get("completed_by"), one, one.get("id")
+
+
+def _results(place: str, listed: list[Any]) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for result in listed:
+        if not isinstance(result, dict):
+            raise LabelStudioError(f"{place}: a result is not an object")
+        name = result.get("from_name")
+        if name not in CONTROLS:
+            continue
+        if name in results:
+            raise LabelStudioError(f"{place}: two results of {name!r}")
+        results[name] = _value(place, name, result.get("value"), KEYS.get(str(result.get("type"))))
+    return results
+
+
+def _bare(place: str, name: str, value: Any) -> Any:
+    """A result of JSON-MIN: numbers and sides are a list of one object, the others bare."""
+    if isinstance(value, list):
+        if len(value) != 1:
+            raise LabelStudioError(f"{place}: {len(value)} results of {name!r}")
+        value = value[0]
+    if isinstance(value, dict):
+        return _value(place, name, value, next((k for k in KEYS.values() if k in value), None))
+    return value
+
+
+def _value(place: str, name: str, value: Any, key: str | None) -> Any:
+    if not isinstance(value, dict) or key is None or key not in value:
+        raise LabelStudioError(f"{place}: the result of {name!r} has no value of its type")
+    found = value[key]
+    return found[0] if isinstance(found, list) and len(found) == 1 else found
+
+
+def _judgement(
+    place: str, data: dict[str, Any], results: dict[str, Any], who: Any, about: dict[str, Any]
+) -> Judgement | None:
+    """What was said; None if nothing was."""
+    left, right = _item(place, data, "left_id"), _item(place, data, "right_id")
+    cant_say = results.get("cannot_say") or None
+    if cant_say not in (None, CANT_SAY):
+        raise LabelStudioError(
+            f"{place}: cannot_say is {cant_say!r:.80}; it can only be {CANT_SAY!r}"
+        )
+    note = results.get("note") or ""
+    note = "\n".join(map(str, note)) if isinstance(note, list) else note
+    if not isinstance(note, str):
+        raise LabelStudioError(f"{place}: the note is not text")
+    side = results.get("preference")
+    if side not in SIDES:
+        raise LabelStudioError(f"{place}: preference is {side!r:.80}, neither 'left' nor 'right'")
+    said = (
+        _percent(place, "similarity", results, 0),
+        _percent(place, "difference", results, -100),
+        SIDES[side],
+    )
+    if cant_say is not None:
+        said = (None, None, 0)
+    elif said == (None, None, 0):
+        return None
+    seconds: Any = about.get("lead_time")
+    took = float(seconds) if _is_number(seconds) and 0 <= seconds < 1e9 else 0.0
+    note = note.replace("\0", "")[:MAX_NOTE]
+    answer = Answer(*said, cant_say is not None, note, took, fresh_key())
+    return Judgement(_name(place, who), left, right, answer, place)
+
+
+def _item(place: str, data: dict[str, Any], name: str) -> str:
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise LabelStudioError(
+            f"{place} has no {name!r}: use the tasks that pairlearn made for the project"
+        )
+    # JSON can spell half of a pair of surrogates.
+    if any("\ud800" <= letter <= "\udfff" for letter in str(value)):
+        raise LabelStudioError(f"{place}: {name!r} is {value!r:.80}, which is not Unicode")
+    return str(value)
+
+
+def _name(place: str, who: Any) -> str:
+    """Who made an annotation: an e-mail address, or the number of an account."""
+    if isinstance(who, dict):
+        who = who.get("email") or who.get("id")
+    if isinstance(who, bool) or (who is not None and not isinstance(who, (int, str))):
+        raise LabelStudioError(f"{place}: cannot tell who made it ({who!r:.80})")
+    if isinstance(who, str) and not who.isdecimal() and who.strip():
+        return who.strip()
+    return f"label-studio-{who}" if who not in (None, "") else "label-studio"
+
+
+def _percent(place: str, name: str, results: dict[str, Any], low: int) -> float | None:
+    value = results.get(name)
+    if value is not None and not (_is_number(value) and low <= value <= 100):
+        raise LabelStudioError(
+            f"{place}: {name} is {value!r:.80}, not a percentage from {low} to 100"
+        )
+    return None if value is None else value / 100
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

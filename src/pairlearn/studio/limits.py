@@ -1,0 +1,307 @@
+"""How fast, how much and how often a model may be asked."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pairlearn.studio.store_file import SMALLEST_FILE
+
+T = TypeVar("T")
+
+_CACHE_VERSION = 1
+
+
+class ModelError(ValueError):
+    """The model or the endpoint cannot be used as asked; what was judged before is kept."""
+
+
+class LimitReached(Exception):
+    """A limit on requests or on cost allows no further question; run again to go on."""
+
+
+class Stopped(Exception):
+    """The run was ended while a question waited for its turn."""
+
+
+class Pace:
+    """Spaces requests evenly, whichever thread sends them.
+
+    Parameters
+    ----------
+    per_minute : float, optional
+        Requests a minute; as fast as they come if not given.
+    clock : callable
+        Seconds, monotonic.
+    wait : callable, optional
+        Waits for the given seconds, or less if `stop` is called.
+
+    Examples
+    --------
+    >>> now = [0.0]
+    >>> pace = Pace(30, clock=lambda: now[0], wait=lambda s: now.append(now.pop() + s))
+    >>> for _ in range(3):
+    ...     pace.turn()
+    ...     now[0]
+    0.0
+    2.0
+    4.0
+    """
+
+    def __init__(
+        self,
+        per_minute: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], object] | None = None,
+    ) -> None:
+        if per_minute is not None and not 0 < per_minute < math.inf:
+            raise ValueError(f"per_minute must be a positive number; got {per_minute}")
+        self._interval = 60 / per_minute if per_minute else 0.0
+        self._clock, self._next = clock, -math.inf
+        self._stopped, self._lock = threading.Event(), threading.Lock()
+        self._wait = wait or self._stopped.wait
+
+    def turn(self) -> None:
+        """Return when the next request may be sent; raise `Stopped` after `stop`."""
+        while True:
+            with self._lock:
+                if self._stopped.is_set():
+                    raise Stopped
+                now = self._clock()
+                if self._next <= now:
+                    self._next = now + self._interval
+                    return
+                delay = self._next - now
+            self._wait(delay)
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for so long: the endpoint asked for it."""
+        with self._lock:
+            self._next = max(self._next, self._clock() + seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Wait in this thread only; raise `Stopped` if the end comes first."""
+        self._wait(seconds)
+        if self._stopped.is_set():
+            raise Stopped
+
+    def stop(self) -> None:
+        """Let nobody through any more, and wake those who wait."""
+        self._stopped.set()
+
+
+class Budget:
+    """Counts requests, tokens and money, and refuses what could exceed a limit.
+
+    What a request costs is known when its answer is there. Until then the most that it
+    can cost is set aside, so that requests in flight do not add up to more than the limit.
+
+    Parameters
+    ----------
+    max_requests : int, optional
+        Requests, those sent again after a failure included.
+    max_cost : float, optional
+        Money, in the unit of the prices.
+    price_in, price_out : float
+        Of one million prompt tokens and of one million answer tokens.
+
+    Attributes
+    ----------
+    requests, prompt_tokens, completion_tokens : int
+    spent : float
+
+    Examples
+    --------
+    >>> budget = Budget(max_cost=1.0, price_in=2.0)
+    >>> held = budget.reserve(400_000, 0)
+    >>> budget.settle(held, (100_000, 1))
+    >>> budget.requests, round(budget.spent, 3)
+    (1, 0.2)
+    >>> budget.reserve(400_001, 0)
+    Traceback (most recent call last):
+    pairlearn.studio.limits.LimitReached: max-cost
+    """
+
+    def __init__(
+        self,
+        *,
+        max_requests: int | None = None,
+        max_cost: float | None = None,
+        price_in: float = 0.0,
+        price_out: float = 0.0,
+    ) -> None:
+        for name, limit in (("max_requests", max_requests), ("max_cost", max_cost)):
+            if limit is not None and not limit >= 0:
+                raise ValueError(f"{name} must not be negative; got {limit}")
+        for name, price in (("price_in", price_in), ("price_out", price_out)):
+            if not 0 <= price < math.inf:
+                raise ValueError(f"{name} must be a finite number of at least 0; got {price}")
+        if max_cost is not None and not (price_in or price_out):
+            raise ValueError("max_cost needs prices: give price_in, price_out or both")
+        self._max_requests = math.inf if max_requests is None else max_requests
+        self._max_cost = math.inf if max_cost is None else max_cost
+        self._prices = price_in / 1e6, price_out / 1e6
+        self._reserved: list[float] = []
+        self._changed = threading.Condition()
+        self.requests = self.prompt_tokens = self.completion_tokens = 0
+        self.spent = 0.0
+
+    def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Count one request and set aside what so many tokens cost; `settle` it later.
+
+        Waits while requests in flight hold the money that this one needs.
+        """
+        most = self._cost(prompt_tokens, completion_tokens)
+        with self._changed:
+            while self.requests < self._max_requests:
+                if self.spent + sum(self._reserved) + most <= self._max_cost:
+                    self.requests += 1
+                    self._reserved.append(most)
+                    return most
+                if not self._reserved:
+                    raise LimitReached("max-cost")
+                self._changed.wait()
+            raise LimitReached("max-requests")
+
+    def settle(self, reserved: float, usage: tuple[int, int] | None) -> None:
+        """Replace what was set aside by what the answer says, or by itself for None."""
+        with self._changed:
+            self._reserved.remove(reserved)
+            if usage is None:
+                self.spent += reserved
+            else:
+                self.prompt_tokens += usage[0]
+                self.completion_tokens += usage[1]
+                self.spent += self._cost(*usage)
+            self._changed.notify_all()
+
+    def _cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return prompt_tokens * self._prices[0] + completion_tokens * self._prices[1]
+
+
+class AnswerCache:
+    """Answers by the hash of their question, in one SQLite file.
+
+    An answer is on disk when `put` returns. Questions are not stored, only their hashes:
+    items may be private. Threads and processes can share a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is created.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with AnswerCache(Path(folder, "answers.sqlite")) as cache:
+    ...         cache.put("k", {"tokens": [["Yes", -0.1]]})
+    ...         cache.get("k"), cache.get("other"), len(cache)
+    ({'tokens': [['Yes', -0.1]]}, None, 1)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self.path = path
+        # Only SQLite opens the file, as `pairlearn.studio.store_file` explains. It takes a
+        # file of one byte for an empty one, and writes over it.
+        if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
+            raise self._refusal("not of SQLite")
+        self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
+        try:
+            self._prepare(self._connection)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            self._connection.close()
+            raise self._refusal(error) from None
+
+    def _refusal(self, reason: object) -> ModelError:
+        return ModelError(
+            f"{self.path} is no cache of answers, or is damaged ({str(reason)[:300]}): move it "
+            "away, and a new one is made"
+        )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > _CACHE_VERSION:
+            raise sqlite3.DatabaseError(f"version {version}, written by a newer pairlearn")
+        # Both before anything is written: the file may be another program's, or damaged.
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+        if any(name != "answers" and not name.startswith("sqlite_") for name in tables):
+            raise sqlite3.DatabaseError(f"it has the table {tables[0]!r:.80}")
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS answers "
+            "(question TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
+        )
+        connection.execute(f"PRAGMA user_version = {_CACHE_VERSION}")
+        connection.commit()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The answer, or None if there is none."""
+        try:
+            with self._lock:
+                row = self._connection.execute(
+                    "SELECT answer FROM answers WHERE question = ?", (key,)
+                ).fetchone()
+            return None if row is None else dict(json.loads(row[0]))
+        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+            raise self._refusal(error) from None
+
+    def put(self, key: str, answer: dict[str, Any]) -> None:
+        """Keep an answer; the first one stays."""
+        with self._lock, self._connection:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer))
+            )
+
+    def __len__(self) -> int:
+        with self._lock:
+            return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> AnswerCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Once(Generic[T]):
+    """Calls that several threads need, each made by one of them."""
+
+    def __init__(self) -> None:
+        self._lock, self._made = threading.Lock(), dict[str, Future[T]]()
+
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        """The result; of a call that failed all get the error, and the next one tries again."""
+        with self._lock:
+            waits = key in self._made
+            future = self._made.setdefault(key, Future())
+        if not waits:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                self.forget(key)
+                future.set_exception(error)
+        return future.result()
+
+    def forget(self, key: str) -> None:
+        """Have the next call made again."""
+        with self._lock:
+            self._made.pop(key, None)

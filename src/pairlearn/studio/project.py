@@ -1,0 +1,312 @@
+"""The project file: what is judged, in which words, by how many people.
+
+A project is a folder::
+
+    PROJECT/
+      project.json     what this module reads and writes; meant to be edited by hand
+      items.csv        the items as rows (or items.parquet),
+      items/           or as a folder of images or texts
+      answers.sqlite   every answer (pairlearn.studio.store)
+      backups/         whole copies of it (pairlearn.studio.backups)
+      serve.lock       held while the project is served, with its address
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from pairlearn.atomic import replacing
+
+Kind: TypeAlias = Literal["table", "image", "text"]
+Mode: TypeAlias = Literal["uniform", "information"]
+
+FORMAT = "pairlearn-project"
+VERSION = 1
+FILE = "project.json"
+STORE = "answers.sqlite"
+
+MAX_BYTES = 1 << 20
+MAX_TEXT = 4000
+"""Characters of a question or of the help: what is longer belongs elsewhere."""
+
+
+class ProjectError(ValueError):
+    """A project folder, or what is in it, cannot be used as it is.
+
+    Examples
+    --------
+    >>> issubclass(ProjectError, ValueError)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many pairs are judged, and how they are chosen.
+
+    Parameters
+    ----------
+    pairs : int
+        Pairs to judge; in mode "information", the random ones to begin with.
+    seed : int
+        The pairs and who judges them follow from it.
+    mode : {"uniform", "information"}
+        Uniformly at random, which the theory assumes; or by what the current model
+        would learn most from, with inclusion weights.
+
+    Examples
+    --------
+    >>> Plan(pairs=100)
+    Plan(pairs=100, seed=0, mode='uniform')
+    """
+
+    pairs: int
+    seed: int = 0
+    mode: Mode = "uniform"
+
+    def __post_init__(self) -> None:
+        _whole("plan.pairs", self.pairs, 1)
+        _whole("plan.seed", self.seed, 0)
+        _one_of("plan.mode", self.mode, get_args(Mode))
+
+
+@dataclass(frozen=True)
+class Project:
+    """What is judged, and in which words.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the project lies.
+    kind : {"table", "image", "text"}
+        What an item is.
+    items : str
+        The file or folder of the items, relative to the project's.
+    plan : Plan
+        The pairs.
+    title : str
+        Of the pages.
+    positive_name, negative_name : str
+        The two classes, in the annotator's words.
+    question_similarity, question_difference : str
+        The two questions; not given, they are made from the names of the classes.
+    help : str
+        What an annotator should know, as plain text.
+    columns : tuple of str
+        Of a table, those to show; all if empty.
+    overlap : int
+        How many annotators judge each pair.
+
+    Raises
+    ------
+    ProjectError
+        If a value is not of its kind.
+
+    Examples
+    --------
+    >>> project = Project(Path("p"), "text", "items", Plan(10), positive_name="will fail")
+    >>> project.question_similarity
+    'How likely are both “will fail”, or both “negative”?'
+    """
+
+    folder: Path
+    kind: Kind
+    items: str
+    plan: Plan
+    title: str = "Which pairs are alike?"
+    positive_name: str = "positive"
+    negative_name: str = "negative"
+    question_similarity: str = ""
+    question_difference: str = ""
+    help: str = ""
+    columns: tuple[str, ...] = field(default=())
+    overlap: int = 1
+
+    def __post_init__(self) -> None:
+        _one_of("kind", self.kind, get_args(Kind))
+        for name in ("title", "positive_name", "negative_name"):
+            _text(name, getattr(self, name), empty=False)
+        for name in ("question_similarity", "question_difference", "help"):
+            _text(name, getattr(self, name), empty=True)
+        if not isinstance(self.columns, tuple) or not all(isinstance(c, str) for c in self.columns):
+            raise ProjectError(f"columns must be a list of names; got {self.columns!r:.80}")
+        for name in self.columns:
+            _text("columns", name, empty=True)
+        _whole("overlap", self.overlap, 1)
+        _text("items", self.items, empty=False)
+        if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
+            raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
+        if not self.question_similarity:
+            text = f"How likely are both “{self.positive_name}”, or both “{self.negative_name}”?"
+            object.__setattr__(self, "question_similarity", text)
+        if not self.question_difference:
+            text = f"Which one is more likely “{self.positive_name}”, and by how much?"
+            object.__setattr__(self, "question_difference", text)
+
+    @property
+    def path(self) -> Path:
+        """The project file.
+
+        Examples
+        --------
+        >>> Project(Path("p"), "text", "items", Plan(1)).path.name
+        'project.json'
+        """
+        return self.folder / FILE
+
+    @property
+    def items_path(self) -> Path:
+        """The file or folder of the items.
+
+        Examples
+        --------
+        >>> Project(Path("p"), "text", "items", Plan(1)).items_path.name
+        'items'
+        """
+        return self.folder / self.items
+
+    @property
+    def store_path(self) -> Path:
+        """The file of the answers.
+
+        Examples
+        --------
+        >>> Project(Path("p"), "text", "items", Plan(1)).store_path.name
+        'answers.sqlite'
+        """
+        return self.folder / STORE
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Project:
+        """Read the project file of a folder.
+
+        Raises
+        ------
+        ProjectError
+            If there is none, or something in it is wrong: the message names the field.
+
+        Examples
+        --------
+        >>> Project.load("no-such-folder")
+        Traceback (most recent call last):
+        pairlearn.studio.project.ProjectError: no-such-folder is not a project: it has no
+        project.json; `pairlearn annotate init` makes one
+        """
+        folder = Path(folder)
+        path = folder / FILE
+        if not path.is_file():
+            raise ProjectError(
+                f"{folder} is not a project: it has no {FILE}; `pairlearn annotate init` makes one"
+            )
+        try:
+            return _from_values(folder, _read(path))
+        except ProjectError as error:
+            raise ProjectError(f"{path}: {error}") from None
+        except RecursionError:
+            raise ProjectError(f"{path}: a value is nested too deeply") from None
+
+    def save(self) -> Path:
+        """Write the project file; it is whole, or as it was.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     one = Project(Path(folder), "image", "items", Plan(10), overlap=2)
+        ...     _ = one.save()
+        ...     Project.load(folder) == one
+        True
+        """
+        values: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        values |= {name: getattr(self, name) for name in _FIELDS}
+        values["columns"], values["plan"] = list(self.columns), asdict(self.plan)
+        with replacing(self.path) as part:
+            part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        return self.path
+
+    def with_plan(self, **changes: Any) -> Project:
+        """The same project with another plan.
+
+        Examples
+        --------
+        >>> Project(Path("p"), "text", "items", Plan(1)).with_plan(pairs=5).plan.pairs
+        5
+        """
+        return replace(self, plan=replace(self.plan, **changes))
+
+
+_FIELDS = tuple(
+    item.name for item in sorted(fields(Project), key=lambda f: f.name == "plan")
+)[1:]  # fmt: skip
+"""What the file holds, the plan last; the folder is where the file is."""
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > MAX_BYTES:
+        raise ProjectError(f"it has more than {MAX_BYTES} bytes: this is no project file")
+    try:
+        values = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ProjectError(f"not JSON in UTF-8 ({error})") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ProjectError(f'not a project file: it has no "format": "{FORMAT}"')
+    version = values.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ProjectError(
+            f"version {str(version)[:80]} is of a later pairlearn; this one reads {VERSION}: "
+            "upgrade it"
+        )
+    if version != VERSION:
+        raise ProjectError(f"version is {version!r:.80}; it must be {VERSION}")
+    return values
+
+
+def _from_values(folder: Path, values: dict[str, Any]) -> Project:
+    given = {name: value for name, value in values.items() if name not in ("format", "version")}
+    _known("", given, _FIELDS)
+    for name in ("kind", "items", "plan"):
+        if name not in given:
+            raise ProjectError(f"{name} is missing")
+    plan = given.pop("plan")
+    if not isinstance(plan, dict):
+        raise ProjectError(f"plan must be an object; got {plan!r:.80}")
+    _known("plan.", plan, tuple(item.name for item in fields(Plan)))
+    if "pairs" not in plan:
+        raise ProjectError("plan.pairs is missing")
+    if isinstance(given.get("columns"), list):
+        given["columns"] = tuple(given["columns"])
+    return Project(folder=folder, plan=Plan(**plan), **given)
+
+
+def _known(prefix: str, given: dict[str, Any], names: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; do you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
+            raise ProjectError(f"{prefix}{name[:80]} is not a field{hint}")
+
+
+def _text(name: str, value: Any, *, empty: bool) -> None:
+    if not isinstance(value, str) or not (empty or value.strip()):
+        raise ProjectError(f"{name} must be text; got {value!r:.80}")
+    if len(value) > MAX_TEXT:
+        raise ProjectError(f"{name} has {len(value)} characters; at most {MAX_TEXT} are allowed")
+    if any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
+        raise ProjectError(f"{name} has a control character; remove it")
+    # JSON can spell half of a pair of surrogates; no file can be written with it.
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ProjectError(f"{name} has a character that is not Unicode; remove it")
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ProjectError(f"{name} must be a whole number of at least {least}; got {value!r:.80}")
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ProjectError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r:.80}")

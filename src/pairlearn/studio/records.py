@@ -1,0 +1,291 @@
+"""What goes into the store and comes out of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pairlearn.studio.store_file import StoreError
+
+MAX_NOTE = 2000
+MAX_KEY = 128
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """Somebody, or something, that judges pairs.
+
+    Parameters
+    ----------
+    id, name
+        Of the annotator.
+    active : bool
+        Whether a link leads to them. Models and annotators of imported judgements have none.
+    origin : {"person", "model", "import"}
+        Where their judgements come from.
+
+    Examples
+    --------
+    >>> Annotator(1, "ann").active
+    True
+    """
+
+    id: int
+    name: str
+    active: bool = True
+    origin: Literal["person", "model", "import"] = "person"
+
+    @property
+    def note(self) -> str:
+        """What to say beside the name: nothing of people who take part.
+
+        Examples
+        --------
+        >>> Annotator(2, "rule", active=False, origin="model").note
+        'model'
+        """
+        if self.active:
+            return ""
+        return {"person": "retired", "model": "model", "import": "imported"}[self.origin]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pair to judge.
+
+    ``weight`` is one over the chance of having been chosen, up to a common factor: 1 for
+    pairs at random. ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
+
+    Examples
+    --------
+    >>> Pair(1, "a", "b").weight
+    1.0
+    """
+
+    id: int
+    left: str
+    right: str
+    weight: float = 1.0
+    origin: str = "plan"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pair in the hands of an annotator: the ``number``-th of ``total``.
+
+    Examples
+    --------
+    >>> Task(pair=7, left="a", right="b", number=1, total=20).left
+    'a'
+    """
+
+    pair: int
+    left: str
+    right: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an annotator said about a pair.
+
+    Parameters
+    ----------
+    similarity, difference : float, optional
+        s in [0, 1] and c in [−1, 1]; None where not given.
+    preference : {−1, 0, 1}
+        The left (−1) or the right (+1) one is more positive; 0 where not given.
+    cant_say : bool
+        They looked and cannot say; then nothing else is given but a note.
+    note : str
+        In their words.
+    seconds : float
+        How long it took.
+    key : str
+        Chosen by the sender, once for each form: a repeated key is a repeated delivery.
+
+    Raises
+    ------
+    StoreError
+        If a value is out of range, or nothing is said.
+
+    Examples
+    --------
+    >>> Answer(similarity=0.8, difference=-0.1, key="f1").preference
+    0
+    >>> Answer(similarity=80, key="f1")
+    Traceback (most recent call last):
+    pairlearn.studio.store_file.StoreError: similarity is 80, outside [0, 1]
+    """
+
+    similarity: float | None = None
+    difference: float | None = None
+    preference: Literal[-1, 0, 1] = 0
+    cant_say: bool = False
+    note: str = ""
+    seconds: float = 0.0
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_ranges()
+        if not 1 <= len(self.key) <= MAX_KEY or not self.key.isprintable():
+            raise StoreError(f"key must be 1 to {MAX_KEY} printable characters; got {self.key!r}")
+        if len(self.note) > MAX_NOTE:
+            raise StoreError(f"note has {len(self.note)} characters; at most {MAX_NOTE} are kept")
+        try:
+            self.note.encode()
+            self.key.encode()
+        except UnicodeEncodeError:
+            raise StoreError("note and key must be text in Unicode, without surrogates") from None
+        if "\0" in self.note:
+            raise StoreError("note has a NUL character; remove it")
+        said = self.said_something
+        if self.cant_say and said:
+            raise StoreError("cant_say goes with no other answer: give one or the other")
+        if not self.cant_say and not said:
+            raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
+
+    def _check_ranges(self) -> None:
+        for name, value, low in (
+            ("similarity", self.similarity, 0),
+            ("difference", self.difference, -1),
+        ):
+            # The comparison also refuses NaN.
+            if value is not None and not low <= value <= 1:
+                raise StoreError(f"{name} is {value:g}, outside [{low}, 1]")
+        if self.preference not in (-1, 0, 1):
+            raise StoreError(f"preference must be -1, 0 or 1; got {self.preference!r}")
+        if self.difference is not None and self.difference * self.preference < 0:
+            raise StoreError(
+                f"difference is {self.difference:g} and preference {self.preference}: they "
+                "point to different sides; give one of them"
+            )
+        if not 0 <= self.seconds < math.inf:
+            raise StoreError(f"seconds must be a number of at least 0; got {self.seconds:g}")
+
+    @property
+    def said_something(self) -> bool:
+        """Whether there is a similarity, a difference or a preference.
+
+        Examples
+        --------
+        >>> Answer(cant_say=True, key="f1").said_something
+        False
+        """
+        given = self.similarity is not None or self.difference is not None
+        return given or self.preference != 0
+
+    def same_judgement(self, other: Answer) -> bool:
+        """Whether two answers say the same, whenever and however they were given.
+
+        Examples
+        --------
+        >>> Answer(similarity=1.0, key="a").same_judgement(Answer(similarity=1.0, key="b"))
+        True
+        """
+        mine, theirs = (
+            (one.similarity, one.difference, one.preference, one.cant_say) for one in (self, other)
+        )
+        return mine == theirs
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """An answer is on disk. ``revision`` counts the answers of one annotator to one pair.
+
+    Examples
+    --------
+    >>> Receipt(answer_id=12, revision=1).revision
+    1
+    """
+
+    answer_id: int
+    revision: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an annotator is; pace and time left are None before the first answer.
+
+    Examples
+    --------
+    >>> Progress(done=3, total=10, per_hour=360.0, seconds_left=70.0).done
+    3
+    """
+
+    done: int
+    total: int
+    per_hour: float | None
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """One row of the answers: who said what about which pair, and when.
+
+    Examples
+    --------
+    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.5, None, 0, False, "", 4.0, "", 1)
+    >>> row.answer(key="again").similarity
+    0.5
+    """
+
+    id: int
+    annotator: str
+    pair: int
+    left: str
+    right: str
+    similarity: float | None
+    difference: float | None
+    preference: int
+    cant_say: bool
+    note: str
+    seconds: float
+    at: str
+    revision: int
+    weight: float = 1.0
+
+    def answer(self, key: str) -> Answer:
+        """The answer in it, to be submitted under a key.
+
+        Examples
+        --------
+        >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.5, None, 0, False, "", 4.0, "", 1)
+        >>> row.answer("k").key
+        'k'
+        """
+        return Answer(
+            self.similarity,
+            self.difference,
+            cast("Literal[-1, 0, 1]", self.preference),
+            self.cant_say,
+            self.note,
+            self.seconds,
+            key,
+        )
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the history: who changed what, when, from which answer to which.
+
+    ``action`` is "answered", "revised", "withdrawn", or what was done to the project;
+    ``before`` and ``after`` are ids of answers.
+
+    Examples
+    --------
+    >>> Change(1, "2026-01-01T00:00:00.000Z", "ann", "withdrawn", "ann", 7, 12, None, "").before
+    12
+    """
+
+    id: int
+    at: str
+    who: str
+    action: str
+    annotator: str | None
+    pair: int | None
+    before: int | None
+    after: int | None
+    detail: str

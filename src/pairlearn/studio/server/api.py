@@ -1,0 +1,392 @@
+"""Read what a page sent, and refuse everything that it could not have sent.
+
+Serve pictures by what they are, never by what they are called.
+
+What the annotator's page asks for and sends: JSON in, JSON out.
+
+Under ``/annotate/NUMBER``, each for the annotator of that number:
+
+- ``GET api/task``: the pair to judge, and how far they are;
+- ``POST api/answer``: one answer; replied to when it is on disk, with the next pair;
+- ``POST api/undo``: take the last answer back;
+- ``GET api/ahead``: the pair after this one, so that its pictures are there in time;
+- ``GET image``: the picture of an item.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pairlearn.studio.items import Items, ItemView, media_type
+from pairlearn.studio.project import Project, ProjectError
+from pairlearn.studio.records import Annotator, Answer, Task
+from pairlearn.studio.server.security import Buckets, Denied, Sessions, refused
+from pairlearn.studio.store import Store
+from pairlearn.studio.store_file import StoreError, StoreFileError
+
+LONGEST_SECONDS = 86_400.0
+"""A pair left open over night took a day at most: more is a broken clock."""
+
+_KEY = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
+_ANSWER_FIELDS = {"pair", "similarity", "difference", "cant_say", "note", "seconds", "key"}
+_ROW_LIMIT = 2**53
+
+
+class FormError(ValueError):
+    """A body that is not what the page sends.
+
+    Examples
+    --------
+    >>> issubclass(FormError, ValueError)
+    True
+    """
+
+
+def read_form(body: bytes) -> dict[str, Any]:
+    """The object in a JSON body; no NaN, no infinity, no name twice.
+
+    Examples
+    --------
+    >>> read_form(b'{"pair": 3}')
+    {'pair': 3}
+    >>> read_form(b'{"pair": NaN}')
+    Traceback (most recent call last):
+    pairlearn.studio.server.api.FormError: NaN is not a number that can be sent
+    """
+    try:
+        form = json.loads(
+            body.decode(), parse_constant=_no_constant, object_pairs_hook=_without_repeats
+        )
+    except FormError:
+        raise
+    except (ValueError, RecursionError):
+        raise FormError("the body is not JSON in UTF-8") from None
+    if not isinstance(form, dict):
+        raise FormError("the body must be a JSON object")
+    return form
+
+
+def read_answer(form: dict[str, Any]) -> tuple[int, Answer]:
+    """The pair and the answer of a form.
+
+    Parameters
+    ----------
+    form : dict
+        ``pair`` and ``key`` always; ``similarity`` in [0, 1] and ``difference`` in
+        [−1, 1], either of them null or absent where it was left open, or ``cant_say``.
+
+    Raises
+    ------
+    FormError, StoreError
+        If a field is missing, unknown, of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> pair, answer = read_answer({"pair": 3, "similarity": 0.8, "key": "form-0001"})
+    >>> pair, answer.similarity, answer.difference
+    (3, 0.8, None)
+    """
+    _only(form, _ANSWER_FIELDS)
+    key = form.get("key")
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise FormError("key must be 8 to 64 letters, digits, '-' or '_'")
+    cant_say = form.get("cant_say", False)
+    if not isinstance(cant_say, bool):
+        raise FormError("cant_say must be true or false")
+    note = form.get("note", "")
+    if not isinstance(note, str):
+        raise FormError("note must be text")
+    seconds = _real(form, "seconds")
+    answer = Answer(
+        similarity=_real(form, "similarity"),
+        difference=_real(form, "difference"),
+        cant_say=cant_say,
+        note=_printable(note),
+        seconds=0.0 if seconds is None else min(seconds, LONGEST_SECONDS),
+        key=key,
+    )
+    return read_number(form, "pair"), answer
+
+
+def read_number(form: dict[str, Any], name: str) -> int:
+    """A whole number that counts rows.
+
+    Examples
+    --------
+    >>> read_number({"pair": 7}, "pair")
+    7
+    """
+    value = form.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _ROW_LIMIT:
+        raise FormError(f"{name} must be a whole number")
+    return value
+
+
+def read_name(form: dict[str, Any]) -> str:
+    """The name of somebody new.
+
+    Examples
+    --------
+    >>> read_name({"name": " Ann "})
+    'Ann'
+    """
+    _only(form, {"name"})
+    name = form.get("name")
+    if not isinstance(name, str):
+        raise FormError("name must be text")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise FormError("name must be text in Unicode, without surrogates") from None
+    return name.strip()
+
+
+def _only(form: dict[str, Any], names: set[str]) -> None:
+    for name in form:
+        if name not in names:
+            raise FormError("the body has a field that is not known here")
+
+
+def _real(form: dict[str, Any], name: str) -> float | None:
+    value = form.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise FormError(f"{name} must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise FormError(f"{name} must be a finite number")
+    return number
+
+
+def _printable(note: str) -> str:
+    """Without control characters: they have no place in a note, and forge lines in a log."""
+    return "".join(letter for letter in note if letter >= " " or letter in "\n\t").strip()
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise FormError(f"{word} is not a number that can be sent")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    form = dict(pairs)
+    if len(form) != len(pairs):
+        raise FormError("the body names a field twice")
+    return form
+
+
+LARGEST_BYTES = 32 * 1024 * 1024
+
+
+class Unshowable(ValueError):
+    """A file that is not shown: outside the project, too large, or no picture.
+
+    Examples
+    --------
+    >>> issubclass(Unshowable, ValueError)
+    True
+    """
+
+
+def read_picture(path: Path, folder: Path) -> tuple[bytes, str]:
+    """Read a picture that lies inside a folder, and tell what it is by its first bytes.
+
+    Raises
+    ------
+    Unshowable
+        If the file, links followed, is outside ``folder``, too large or no picture.
+    """
+    real = path.resolve(strict=True)
+    if not real.is_relative_to(folder.resolve()) or not real.is_file():
+        raise Unshowable(f"{path} is not inside the project")
+    with real.open("rb") as file:
+        content = file.read(LARGEST_BYTES + 1)
+    if len(content) > LARGEST_BYTES:
+        raise Unshowable(f"{path} has more than {LARGEST_BYTES} bytes")
+    found = media_type(content)
+    if found is None:
+        raise Unshowable(f"{path} is no picture")
+    return content, found
+
+
+LOG = logging.getLogger("pairlearn.annotate")
+FARTHEST = 500
+"""Pairs that are looked through for the next one of an annotator."""
+
+
+class Outage:
+    """A store that cannot be written: the operator's terminal says so, once.
+
+    Examples
+    --------
+    >>> outage = Outage()
+    >>> outage.begins(OSError("disk full")), outage.began
+    (None, True)
+    """
+
+    def __init__(self) -> None:
+        self.began = False
+
+    def begins(self, error: Exception) -> None:
+        """An answer could not be stored."""
+        if not self.began:
+            LOG.error(
+                "pairlearn annotate: answers are not being stored: %s; the pages keep them and "
+                "try again",
+                error,
+            )
+        self.began = True
+
+    def ends(self) -> None:
+        """An answer was stored."""
+        if self.began:
+            LOG.error("pairlearn annotate: answers are being stored again")
+        self.began = False
+
+
+@dataclass(frozen=True)
+class Studio:
+    """What the handlers share."""
+
+    project: Project
+    store: Store
+    items: Items
+    sessions: Sessions
+    requests: Buckets
+    failures: Buckets
+    outage: Outage
+
+    def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
+        """The annotator who asks, if they do not ask too often."""
+        check = self.sessions.change if changes else self.sessions.read
+        who, _ = check(request, "annotator")
+        if not self.requests.take(f"annotator {who.id}"):
+            raise Denied(429, "that was very fast: one moment, please")
+        return who
+
+
+def studio_of(request: Request) -> Studio:
+    """The studio that a request came to."""
+    studio: Studio = request.app.state.studio
+    return studio
+
+
+async def get_task(request: Request) -> Response:
+    """The pair to judge now."""
+    studio = studio_of(request)
+    return JSONResponse(_state(studio, studio.annotator(request)))
+
+
+async def post_answer(request: Request) -> Response:
+    """Keep one answer; the reply is its receipt, sent when it is on disk."""
+    studio = studio_of(request)
+    who = studio.annotator(request, changes=True)
+    pair, answer = read_answer(read_form(await request.body()))
+    try:
+        receipt = await asyncio.wrap_future(studio.store.submit(who.id, pair, answer))
+    except StoreFileError:
+        raise
+    except StoreError:
+        if studio.store.task(who.id, pair) is None:
+            return refused(404, "this pair is not yours to judge")
+        raise
+    studio.outage.ends()
+    return JSONResponse({"receipt": vars(receipt)} | _state(studio, who))
+
+
+async def post_undo(request: Request) -> Response:
+    """Take back their last answer, or nothing if ``answer`` is not the last one's number."""
+    studio = studio_of(request)
+    who = studio.annotator(request, changes=True)
+    form = read_form(await request.body())
+    if set(form) - {"answer"}:
+        raise FormError("the body has a field that is not known here")
+    number = None if form.get("answer") is None else read_number(form, "answer")
+    undone = await asyncio.wrap_future(studio.store.undo(who.id, answer_id=number))
+    return JSONResponse({"undone": undone is not None} | _state(studio, who))
+
+
+async def get_ahead(request: Request) -> Response:
+    """What they will most likely judge after ``pair``."""
+    studio = studio_of(request)
+    who = studio.annotator(request)
+    pair = request.query_params.get("pair", "")
+    if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
+        raise FormError("pair must be a whole number")
+    views = await run_in_threadpool(_ahead, studio, who, int(pair))
+    return JSONResponse({"ahead": views})
+
+
+async def get_image(request: Request) -> Response:
+    """The picture of an item, by the item's id; no path is ever taken from a request."""
+    studio = studio_of(request)
+    studio.sessions.read(request, "annotator")
+    asked = request.query_params.getlist("item")
+    if len(asked) != 1 or asked[0] not in studio.items:
+        return refused(404, "there is no such item")
+    try:
+        path = studio.items.view(asked[0]).image_path
+        if path is None:
+            return refused(404, "this item is no picture")
+        content, found = await run_in_threadpool(read_picture, path, studio.project.folder)
+    except (ProjectError, Unshowable, OSError):
+        return refused(415, "this file is no picture that can be shown")
+    return Response(content, media_type=found)
+
+
+def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
+    task = studio.store.next_task(who.id)
+    return {
+        "task": None if task is None else _shown(studio, task),
+        "progress": vars(studio.store.progress(who.id)),
+    }
+
+
+def _shown(studio: Studio, task: Task) -> dict[str, Any]:
+    return {
+        "pair": task.pair,
+        "number": task.number,
+        "total": task.total,
+        "left": _view(studio.items, task.left),
+        "right": _view(studio.items, task.right),
+    }
+
+
+def _ahead(studio: Studio, who: Annotator, pair: int) -> list[dict[str, Any]]:
+    """The items of the next pair of theirs that is open; pairs are judged in their order."""
+    for number in range(pair + 1, pair + 1 + FARTHEST):
+        task = studio.store.task(who.id, number)
+        if task is not None and studio.store.current(who.id, number) is None:
+            return [_view(studio.items, item) for item in (task.left, task.right)]
+    return []
+
+
+def _view(items: Items, item: str) -> dict[str, Any]:
+    try:
+        view = items.view(item)
+    except (KeyError, ProjectError, OSError):
+        # The others go on; whoever meets this one says that they can't say.
+        view = ItemView("text", item, text="This item is not there any more.")
+    shown: dict[str, Any] = {"kind": view.kind, "title": view.title}
+    if view.kind == "image":
+        shown["image"] = f"image?item={quote(item, safe='')}"  # beside the api of the page
+    elif view.kind == "text":
+        shown["text"] = view.text
+    else:
+        shown["rows"] = view.rows
+    return shown

@@ -1,0 +1,400 @@
+"""Sockets: where the studio listens, and how long and how many callers may keep it waiting.
+
+Put the studio together, and serve it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import h11
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pairlearn.studio.backups import announce, hold
+from pairlearn.studio.endpoint import is_loopback
+from pairlearn.studio.items import Items
+from pairlearn.studio.project import Project
+from pairlearn.studio.server import api, pages
+from pairlearn.studio.server.api import FormError
+from pairlearn.studio.server.security import (
+    Buckets,
+    Denied,
+    Guard,
+    Hosts,
+    Sessions,
+    TooLarge,
+    refused,
+)
+from pairlearn.studio.store import Store
+from pairlearn.studio.store_file import StoreError, StoreFileError
+
+
+class Connection(H11Protocol):
+    """A connection whose requests have to arrive in time.
+
+    A request, from its first byte to the last of its body, takes no longer than
+    ``REQUEST_SECONDS``, however its bytes trickle. With ``MOST`` connections open, a new one
+    takes the place of the one that has kept the studio waiting longest.
+    """
+
+    REQUEST_SECONDS = 10.0
+    MOST = 500
+    """Few enough for the 1,024 files that a process may have open on most systems."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection, if need be in place of another one."""
+        super().connection_made(transport)
+        self._watch()
+        if len(self.connections) > self.MOST:
+            ends = {
+                one: timer.when()
+                for one in self.connections
+                if isinstance(one, Connection)
+                and (timer := one._deadline or one.timeout_keep_alive_task) is not None
+            }
+            last = min(ends, key=ends.__getitem__)  # at worst this very one
+            self.connections.discard(last)
+            last.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the time that a request has does not begin anew."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadline with the connection."""
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not arriving or self.timeout_keep_alive_task is not None:
+            self._stop_watching()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.REQUEST_SECONDS, self.transport.abort)
+
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Listen at a port, on every address that a name has.
+
+    Raises
+    ------
+    OSError
+        If the port is taken, or the host is not of this machine.
+
+    Examples
+    --------
+    >>> with listen("127.0.0.1", 0)[0] as one:
+    ...     listen("127.0.0.1", one.getsockname()[1])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    OSError: port ... of 127.0.0.1 is taken: choose another one with --port
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise OSError(f"host {host} is not known: {error.strerror}") from None
+    sockets: list[socket.socket] = []
+    refusal: OSError | None = None
+    for family, address in dict.fromkeys((one[0], one[4]) for one in found):
+        try:
+            sockets.append(socket.create_server(address, family=family, backlog=2048))
+        except OSError as error:
+            refusal = error
+            if error.errno == errno.EADDRINUSE:
+                break
+    if refusal is None or (sockets and refusal.errno != errno.EADDRINUSE):
+        return sockets  # a name may have an IPv6 address that the machine has not
+    for one in sockets:
+        one.close()
+    if refusal.errno == errno.EADDRINUSE:
+        raise OSError(f"port {port} of {host} is taken: choose another one with --port")
+    raise OSError(f"cannot listen at port {port} of {host}: {refusal.strerror}")
+
+
+def address_of(host: str, port: int) -> str:
+    """The address that a browser on this machine opens.
+
+    Examples
+    --------
+    >>> address_of("0.0.0.0", 80), address_of("::1", 8337)
+    ('http://127.0.0.1:80', 'http://[::1]:8337')
+    """
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+ANNOTATOR = "/annotate/{annotator:int}"
+REQUESTS_PER_SECOND = 20.0
+"""Of one annotator; a person needs about one."""
+
+
+class GuardedApp(Starlette):
+    """An application with the guard outside of everything, its error pages too."""
+
+    def __init__(self, hosts: Hosts, https: bool, **options: object) -> None:
+        self._hosts, self._https = hosts, https
+        super().__init__(**options)  # type: ignore[arg-type]
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The stack of Starlette, guarded."""
+        return Guard(super().build_middleware_stack(), hosts=self._hosts, https=self._https)
+
+
+def make_app(
+    folder: str | Path,
+    *,
+    public: bool = False,
+    url: str | None = None,
+    requests_per_second: float = REQUESTS_PER_SECOND,
+) -> Starlette:
+    r"""The studio of a project as an ASGI application.
+
+    Parameters
+    ----------
+    folder : path
+        Of the project; its store must be there.
+    public : bool, default False
+        Whether it is reached from other machines: then it also answers to plain
+        addresses and to the name in ``url``, and else to loopback names alone.
+    url : str, optional
+        The address under which people reach it, such as ``"https://studio.example"``.
+        With https, cookies are sent over https only.
+    requests_per_second : float
+        How often one annotator may ask.
+
+    Raises
+    ------
+    ProjectError, StoreError
+        If the folder holds no project, or its store cannot be opened.
+    ValueError
+        If ``url`` is no address.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.studio import Plan, Store
+    >>> from starlette.testclient import TestClient
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
+    ...     _ = project.save()
+    ...     with Store.create(project) as store:
+    ...         _, token = store.add_annotator("ann")
+    ...     with TestClient(make_app(folder), "http://127.0.0.1") as client:
+    ...         page = client.get(f"/a/{token}").url.path
+    ...         page, client.get(f"{page}/api/task").json()["task"]["pair"]
+    ('/annotate/1', 1)
+    """
+    project = Project.load(folder)
+    https, names = _address(url)
+    items = Items.open(project)
+    store = Store.open(project)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            store.close()
+
+    app = GuardedApp(
+        Hosts(public=public, names=names), https, routes=_routes(), lifespan=lifespan,
+        exception_handlers=_HANDLERS,
+    )  # fmt: skip
+    app.state.studio = api.Studio(
+        project=project,
+        store=store,
+        items=items,
+        sessions=Sessions(store, project.folder, https),
+        requests=Buckets(requests_per_second, 3 * requests_per_second),
+        failures=Buckets(per_second=1, burst=20),
+        outage=api.Outage(),
+    )
+    return app
+
+
+def serve(
+    folder: str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8337,
+    *,
+    public: bool = False,
+    url: str | None = None,
+    log_level: str = "warning",
+    requests_per_second: float = REQUESTS_PER_SECOND,
+    ready: Callable[[str], object] = lambda address: None,
+) -> None:
+    """Serve the studio of a project until it is interrupted.
+
+    In mode "information" it also keeps the project supplied with chosen pairs.
+
+    Parameters
+    ----------
+    folder : path
+        Of the project.
+    host, port : str, int
+        Where to listen.
+    public : bool, default False
+        Must be said in order to listen beyond loopback.
+    url, requests_per_second
+        See `make_app`.
+    log_level : str
+        Of uvicorn. Requests are logged by ``pairlearn.annotate.access``, without tokens.
+    ready : callable
+        Called with the address when the port is open.
+
+    Raises
+    ------
+    ValueError
+        If ``host`` is not loopback and ``public`` was not said, or the project is being
+        served already.
+    OSError
+        If the port is taken.
+
+    Examples
+    --------
+    >>> serve("project", host="0.0.0.0")
+    Traceback (most recent call last):
+    ValueError: host is '0.0.0.0', which other machines can reach: say public=True if that is
+    meant
+    """
+    if not public and not is_loopback(host):
+        raise ValueError(
+            f"host is {host!r}, which other machines can reach: say public=True if that is meant"
+        )
+    with ExitStack() as stack:
+        lock = stack.enter_context(hold(Project.load(folder).folder))
+        app = make_app(folder, public=public, url=url, requests_per_second=requests_per_second)
+        studio: api.Studio = app.state.studio
+        stack.callback(studio.store.close)
+        # A file that cannot be written is told now, and not with the first answer.
+        studio.store.carry_out(lambda connection: connection.execute("DELETE FROM setting WHERE 0"))
+        sockets = [stack.enter_context(one) for one in listen(host, port)]
+        address = (url or address_of(host, port)).rstrip("/")
+        announce(lock, address)
+        if studio.project.plan.mode == "information":
+            from pairlearn.studio.chooser import choosing
+
+            stack.enter_context(choosing(stack.enter_context(Store.open(studio.project))))
+        ready(address)
+        server = uvicorn.Server(server_config(app, log_level=log_level))
+        with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
+            server.run(sockets)
+
+
+def server_config(app: Starlette, *, log_level: str = "warning") -> uvicorn.Config:
+    """How uvicorn runs the studio."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        log_level=log_level,
+        access_log=False,  # its lines would hold the tokens of links
+        server_header=False,
+        proxy_headers=False,  # anybody can send X-Forwarded-For
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def _routes() -> list[Route | Mount]:
+    return [
+        Route("/", pages.get_front),
+        Route("/a/{token}", pages.get_annotator_link),
+        Route("/s/{token}", pages.get_supervisor_link),
+        Route(ANNOTATOR, pages.get_annotate),
+        Route(f"{ANNOTATOR}/image", api.get_image),
+        Route(f"{ANNOTATOR}/api/task", api.get_task),
+        Route(f"{ANNOTATOR}/api/ahead", api.get_ahead),
+        Route(f"{ANNOTATOR}/api/answer", api.post_answer, methods=["POST"]),
+        Route(f"{ANNOTATOR}/api/undo", api.post_undo, methods=["POST"]),
+        Route("/supervisor", pages.get_supervisor),
+        Route("/api/annotators", pages.post_link, methods=["POST"]),
+        Route("/api/annotators/renew", pages.post_renew, methods=["POST"]),
+        Route("/api/annotators/end", pages.post_end, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=pages.STATIC)),
+    ]
+
+
+def _address(url: str | None) -> tuple[bool, frozenset[str]]:
+    """Whether an address is https, and its name."""
+    if url is None:
+        return False, frozenset()
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"url is {url!r}: give an address such as https://studio.example")
+    return parts.scheme == "https", frozenset({parts.hostname})
+
+
+async def _denied(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Denied)
+    status, reason = error.status, str(error)
+    # Nobody guesses 32 random bytes; whoever tries is at least slow. Those with a valid
+    # link never get here, whatever others do from the same address.
+    if status == 404 or (status == 401 and request.cookies):
+        caller = request.client.host if request.client else "?"
+        if not api.studio_of(request).failures.take(caller):
+            status, reason = 429, "too many attempts: wait a minute"
+    return _told(request, status, reason)
+
+
+async def _bad_form(request: Request, error: Exception) -> Response:
+    return refused(400, str(error))
+
+
+async def _too_large(request: Request, error: Exception) -> Response:
+    return refused(413, "the body is too large")
+
+
+async def _disk(request: Request, error: Exception) -> Response:
+    api.studio_of(request).outage.begins(error)
+    # 503 makes the page keep the answer and send it again.
+    return _told(request, 503, "the studio cannot write to its disk")
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _told(request, error.status_code, "there is nothing here")
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return _told(request, 500, "something went wrong in the studio")
+
+
+def _told(request: Request, status: int, reason: str) -> Response:
+    if "/api/" in request.url.path or request.url.path.endswith("/image"):
+        return refused(status, reason, retry=2 if status == 429 else None)
+    return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")
+
+
+_HANDLERS = {
+    Denied: _denied,
+    FormError: _bad_form,
+    StoreError: _bad_form,
+    StoreFileError: _disk,
+    TooLarge: _too_large,
+    HTTPException: _http,
+    OSError: _disk,
+    Exception: _broken,
+}

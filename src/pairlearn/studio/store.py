@@ -1,0 +1,450 @@
+"""Where the answers are: one SQLite file that loses none and keeps every change."""
+
+from __future__ import annotations
+
+import hmac
+import sqlite3
+import statistics
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from functools import cached_property
+from types import TracebackType
+from typing import Any, TypeVar
+
+from pairlearn.studio import changes
+from pairlearn.studio.agreement import AnnotatorOverview, overview_of
+from pairlearn.studio.choosing import random_pairs
+from pairlearn.studio.items import Items
+from pairlearn.studio.project import Project
+from pairlearn.studio.records import (
+    Annotator,
+    Answer,
+    Change,
+    Pair,
+    Progress,
+    Receipt,
+    StoredAnswer,
+    Task,
+)
+from pairlearn.studio.store_file import (
+    StoreError,
+    connect,
+    find_damage,
+    has_answers,
+    make_file,
+    reading,
+    remove_file,
+)
+from pairlearn.studio.writer import Writer
+
+T = TypeVar("T")
+
+RECENT = 50
+"""Answers that the pace is taken from."""
+
+_ANSWERS = (
+    "SELECT x.id, n.name, x.pair, p.left, p.right, x.similarity, x.difference, x.preference, "
+    "x.cant_say, x.note, x.seconds, x.at, x.revision, p.weight FROM {} "
+    "JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair ORDER BY x.id"
+)
+
+
+class Store:
+    r"""The answers of a project. Any thread may use it; close it, or use it in a ``with``.
+
+    Attributes
+    ----------
+    project : Project
+    supervisor_token : str or None
+        Of a store that was just created; told this once, and kept only as a hash.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pairlearn.studio.project import Plan
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\nc,3\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=3))
+    ...     with Store.create(project) as store:
+    ...         ann, token = store.add_annotator("ann")
+    ...         task = store.next_task(ann.id)
+    ...         answer = Answer(similarity=0.9, difference=0.1, key="form-1")
+    ...         receipt = store.submit(ann.id, task.pair, answer).result()
+    ...         store.progress(ann.id).done, receipt.revision, store.by_token(token).name
+    (1, 1, 'ann')
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.supervisor_token: str | None = None
+        self._writer = Writer(project.store_path)
+        self._local = threading.local()
+        self._readers: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()
+        self._guard = threading.Lock()
+
+    @classmethod
+    def create(cls, project: Project) -> Store:
+        """Make the file, with the pairs of the plan; one that is there is never replaced.
+
+        Raises
+        ------
+        StoreError
+            If there is one already, or the items are too few for the plan.
+        """
+        items = Items.open(project)
+        ids, plan = items.ids, project.plan
+        try:
+            rows = random_pairs(len(ids), plan.pairs, plan.seed)
+        except ValueError as error:
+            raise StoreError(f"the plan cannot be met: {error}") from None
+        pairs = [(ids[left], ids[right], 1.0) for left, right in rows.tolist()]
+        make_file(project.store_path)
+        try:
+            store = cls(project)
+            try:
+                store._begin(pairs)
+            except BaseException:
+                store.close()
+                raise
+        except BaseException:
+            remove_file(project.store_path)
+            raise
+        return store
+
+    @classmethod
+    def open(cls, project: Project) -> Store:
+        """Open the file that is there; one of an older version is migrated.
+
+        An overlap that was changed in the project file takes effect now.
+
+        Raises
+        ------
+        StoreError
+            If there is none, or it is not whole: every page is looked at.
+        """
+        path = project.store_path
+        if not has_answers(path):
+            raise StoreError(
+                f"{path} is empty: take it from a backup with `pairlearn annotate restore`, or, if "
+                "the project was just being made, remove it and make it again"
+            )
+        store = cls(project)
+        try:
+            with reading(path):
+                if found := find_damage(store._reader()):
+                    raise sqlite3.DatabaseError(found)
+            kept = store._one("SELECT value FROM setting WHERE name = 'overlap'")
+            if kept is not None and str(kept[0]) != str(project.overlap):
+                store._writer.submit(lambda c: store._reassign(c, "project file")).result()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _begin(self, pairs: list[tuple[str, str, float]]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "INSERT INTO pair (left, right, weight, origin) VALUES (?, ?, ?, 'plan')", pairs
+            )
+            changes.log(connection, "project file", "created", detail=f"{len(pairs)} pairs")
+            self._reassign(connection, "project file")
+
+        self._writer.submit(work).result()
+        self.supervisor_token = self.renew_supervisor_token()
+
+    def close(self) -> None:
+        """Finish what was submitted, and let the file go."""
+        self._writer.close()
+        with self._guard:
+            for reader in list(self._readers):
+                reader.close()
+            self._readers.clear()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- who takes part ------------------------------------------------------------------
+
+    def add_annotator(self, name: str) -> tuple[Annotator, str]:
+        """Add somebody, share the open pairs out anew; their token is told this once."""
+        return self.add_annotators([name])[0]
+
+    def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
+        """Add several at once, and share the pairs out once."""
+        return self.carry_out(
+            lambda c: changes.add_annotators(c, names, "supervisor"), share_out=True
+        )
+
+    def retire(self, annotator_id: int) -> None:
+        """End somebody's part: their link is void, their open pairs go to the others."""
+        self.carry_out(lambda c: changes.retire(c, annotator_id, "supervisor"), share_out=True)
+
+    def renew_token(self, annotator_id: int) -> str:
+        """A new token for somebody; the old link is void. Who retired takes part again."""
+        return self.carry_out(
+            lambda c: changes.renew_token(c, annotator_id, "supervisor"), share_out=True
+        )
+
+    def annotators(self) -> list[Annotator]:
+        """All of them, those that retired too, in the order of joining."""
+        rows = self._all(
+            "SELECT n.id, n.name, n.retired_at IS NULL, c.who FROM annotator n LEFT JOIN change c "
+            "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
+        )
+        return [
+            Annotator(number, name, bool(active), who if who in ("model", "import") else "person")
+            for number, name, active, who in rows
+        ]
+
+    def by_token(self, token: str) -> Annotator | None:
+        """Whose token this is; None if nobody's.
+
+        The file is searched for its hash, which nobody can steer: how long that takes
+        tells nothing about the tokens.
+        """
+        digest = changes.token_hash(token)
+        found = self._one(
+            "SELECT id, name, token_hash FROM annotator "
+            "WHERE token_hash = ? AND retired_at IS NULL",
+            digest,
+        )
+        if found is None or not hmac.compare_digest(digest, found[2]):
+            return None
+        return Annotator(found[0], found[1])
+
+    def is_supervisor(self, token: str) -> bool:
+        """Whether this is the supervisor's token."""
+        found = self._one("SELECT value FROM setting WHERE name = 'supervisor'")
+        digest = changes.token_hash(token).hex()
+        return found is not None and hmac.compare_digest(digest, str(found[0]))
+
+    def renew_supervisor_token(self) -> str:
+        """A new token for the supervisor; the old one is void."""
+        token = changes.fresh_token()
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT OR REPLACE INTO setting VALUES ('supervisor', ?)",
+                (changes.token_hash(token).hex(),),
+            )
+            changes.log(connection, "supervisor", "supervisor token renewed")
+
+        self._writer.submit(work).result()
+        return token
+
+    # -- tasks and answers ---------------------------------------------------------------
+
+    def next_task(self, annotator_id: int) -> Task | None:
+        """What they judge next; the same until it is answered. None when all is done."""
+        found = self._one(
+            "SELECT p.id, p.left, p.right FROM assignment a JOIN pair p ON p.id = a.pair "
+            "WHERE a.annotator = ? AND a.answer IS NULL ORDER BY a.touched DESC, a.pair LIMIT 1",
+            annotator_id,
+        )
+        if found is None:
+            return None
+        done, total = self._counts(annotator_id)
+        return Task(found[0], found[1], found[2], done + 1, total)
+
+    def task(self, annotator_id: int, pair: int) -> Task | None:
+        """A pair that is theirs, answered or not; None if it is not theirs."""
+        found = self._one(
+            "SELECT p.id, p.left, p.right, a.answer, a.touched FROM assignment a "
+            "JOIN pair p ON p.id = a.pair WHERE a.annotator = ? AND a.pair = ?",
+            annotator_id,
+            pair,
+        )
+        if found is None:
+            return None
+        done, total = self._counts(annotator_id)
+        number = done + 1
+        if found[3] is not None:
+            number = self._count(
+                "SELECT count(*) FROM assignment "
+                "WHERE annotator = ? AND answer IS NOT NULL AND touched <= ?",
+                annotator_id,
+                found[4],
+            )
+        return Task(found[0], found[1], found[2], number, total)
+
+    def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
+        """Keep an answer. The future is resolved when it is on disk.
+
+        The same key again returns the first receipt and changes nothing; another key is
+        a revision.
+        """
+        return self._writer.submit(lambda c: changes.record_answer(c, annotator_id, pair, answer))
+
+    def undo(self, annotator_id: int, *, answer_id: int | None = None) -> Future[Task | None]:
+        """Reopen the pair that they answered last; the answer stays in the history.
+
+        With ``answer_id``, only if that is still their last answer, so that a request may
+        be delivered twice. None if there is nothing to take back.
+        """
+
+        def work(connection: sqlite3.Connection) -> Task | None:
+            pair = changes.withdraw_last(connection, annotator_id, answer_id)
+            if pair is None:
+                return None
+            left, right = connection.execute(
+                "SELECT left, right FROM pair WHERE id = ?", (pair,)
+            ).fetchone()
+            done, total = _counts(connection, annotator_id)
+            return Task(pair, left, right, done + 1, total)
+
+        return self._writer.submit(work)
+
+    def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
+        """Their answer to a pair as it stands, or None."""
+        rows = self._all(
+            _ANSWERS.format(
+                "(SELECT * FROM answer WHERE id = (SELECT answer FROM assignment "
+                "WHERE annotator = ? AND pair = ?)) x"
+            ),
+            annotator_id,
+            pair,
+        )
+        return _stored(rows[0]) if rows else None
+
+    def progress(self, annotator_id: int) -> Progress:
+        """How far they are, how fast (by the median of their last answers), how long still."""
+        done, total = self._counts(annotator_id)
+        seconds = [
+            row[0]
+            for row in self._all(
+                "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?",
+                annotator_id,
+                RECENT,
+            )
+        ]
+        typical = statistics.median(seconds) if seconds else 0.0
+        if typical <= 0:
+            return Progress(done, total, None, None)
+        return Progress(done, total, 3600 / typical, (total - done) * typical)
+
+    def answers(self, current: bool = True) -> list[StoredAnswer]:
+        """All answers that stand; with ``current=False`` also those revised or withdrawn."""
+        standing = "assignment a JOIN answer x ON x.id = a.answer"
+        return [
+            _stored(row) for row in self._all(_ANSWERS.format(standing if current else "answer x"))
+        ]
+
+    def history(self, annotator_id: int | None = None, pair: int | None = None) -> list[Change]:
+        """Every change, or those of one annotator or pair, in order."""
+        rows = self._all(
+            "SELECT c.id, c.at, c.who, c.action, n.name, c.pair, c.before, c.after, c.detail "
+            "FROM change c LEFT JOIN annotator n ON n.id = c.annotator "
+            "WHERE (?1 IS NULL OR c.annotator = ?1) AND (?2 IS NULL OR c.pair = ?2) ORDER BY c.id",
+            annotator_id,
+            pair,
+        )
+        return [Change(*row) for row in rows]
+
+    def created_at(self) -> str:
+        """When the project was made."""
+        return str(self._all("SELECT at FROM change WHERE id = 1")[0][0])
+
+    def overview(self) -> list[AnnotatorOverview]:
+        """Speed, agreement, drift and infeasible share of each annotator."""
+        totals = {one: self._counts(one.id)[1] for one in self.annotators()}
+        return overview_of(self.answers(), totals)
+
+    # -- pairs ---------------------------------------------------------------------------
+
+    @cached_property
+    def items(self) -> Items:
+        """The items of the project."""
+        return Items.open(self.project)
+
+    def pairs(self) -> list[Pair]:
+        """All pairs, in the order in which they are judged."""
+        rows = self._all("SELECT id, left, right, weight, origin FROM pair ORDER BY id")
+        return [Pair(*row) for row in rows]
+
+    def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
+        """Add chosen pairs, each with its inclusion weight, and assign them; their ids.
+
+        Raises
+        ------
+        StoreError
+            If an item is not known, or a pair is there already, in either direction.
+        """
+        chosen = list(pairs)
+        known = set(self.items.ids)
+        for left, right, _ in chosen:
+            for end in (left, right):
+                if end not in known:
+                    raise StoreError(f"{end!r} is not among the items")
+
+        return self.carry_out(
+            lambda c: changes.add_pairs(c, chosen, "chosen", "model"), share_out=True
+        )
+
+    def carry_out(self, work: Callable[[sqlite3.Connection], T], *, share_out: bool = False) -> T:
+        """Have something done by the writer, and wait until it is on disk.
+
+        With ``share_out`` the open pairs are then shared out anew, in the same transaction.
+        """
+
+        def whole(connection: sqlite3.Connection) -> T:
+            result = work(connection)
+            if share_out:
+                self._reassign(connection, "supervisor")
+            return result
+
+        return self._writer.submit(whole).result()
+
+    # -- reading -------------------------------------------------------------------------
+
+    def _reassign(self, connection: sqlite3.Connection, who: str) -> None:
+        changes.reassign(connection, self.project.overlap, self.project.plan.seed, who)
+
+    def _reader(self) -> sqlite3.Connection:
+        """The reading connection of this thread."""
+        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = connect(self.project.store_path)
+            self._local.reader = reader
+            with self._guard:
+                self._readers.add(reader)
+        return reader
+
+    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with reading(self.project.store_path):
+            return self._reader().execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        rows = self._all(query, *values)
+        return rows[0] if rows else None
+
+    def _count(self, query: str, *values: object) -> int:
+        return int(self._all(query, *values)[0][0])
+
+    def _counts(self, annotator_id: int) -> tuple[int, int]:
+        with reading(self.project.store_path):
+            return _counts(self._reader(), annotator_id)
+
+
+def _counts(connection: sqlite3.Connection, annotator_id: int) -> tuple[int, int]:
+    """Answered and all pairs of an annotator."""
+    done, total = connection.execute(
+        "SELECT count(answer), count(*) FROM assignment WHERE annotator = ?", (annotator_id,)
+    ).fetchone()
+    return int(done), int(total)
+
+
+def _stored(row: tuple[Any, ...]) -> StoredAnswer:
+    values = list(row)
+    values[8] = bool(values[8])
+    return StoredAnswer(*values)

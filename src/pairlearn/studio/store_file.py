@@ -1,0 +1,441 @@
+"""The file of answers as a file: its tables, what can be wrong with it, whole copies of it.
+
+Only SQLite opens the file. On POSIX, closing *any* descriptor of a file drops all locks that
+the process holds on it, so that reading, hashing, copying or flushing it here would leave the
+connections of this process without their locks, and other processes free to remove the log.
+
+``MIGRATIONS[k]`` takes a file from version k to k + 1; a new file is one of version 0 that
+takes all of them. Answers and changes are append-only: triggers refuse anything else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from pairlearn.atomic import replacing, sync
+
+BUSY_SECONDS = 30.0
+SMALLEST_FILE = 512
+"""Bytes of the smallest page that SQLite has, and so of the smallest file with anything in it."""
+
+
+class StoreError(ValueError):
+    """The file of answers, or what is asked of it, is not in order."""
+
+
+class StoreFileError(StoreError, OSError):
+    """The file cannot be read or written now; the request may be right, and is worth repeating.
+
+    Attributes
+    ----------
+    damaged : bool
+        Whether it is the content of the file that is wrong, and not the disk or its rights.
+    """
+
+    def __init__(self, message: str, *, damaged: bool = False) -> None:
+        super().__init__(message)
+        self.damaged = damaged
+
+
+_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_OF_THE_DISK = {
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+}  # fmt: skip
+
+
+def failure(path: Path, error: Exception) -> StoreFileError:
+    """What is wrong with a file, from what SQLite said of it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _PASSING:
+        return StoreFileError(f"{path} was in use for {BUSY_SECONDS:.0f} s: try again")
+    if code in _OF_THE_DISK:
+        full = code == sqlite3.SQLITE_FULL
+        reason = "the disk is full" if full else _obstacle(path) or str(error)
+        return StoreFileError(f"{path} cannot be written: {reason}; what is stored is safe")
+    return StoreFileError(
+        f"{path} is not a file of answers, or is damaged ({str(error)[:300]}): take it from a "
+        "backup with `pairlearn annotate restore`",
+        damaged=True,
+    )
+
+
+def _obstacle(path: Path) -> str:
+    """Why nothing can be written beside a file or into it; SQLite says "disk I/O error"."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as probe:
+            probe.write(bytes(64 * 1024))  # as much as the index of the log needs
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return "the disk is full"
+        return str(error.strerror)
+    return "" if os.access(path, os.W_OK) else "the file is read-only"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what SQLite says of a file into a `StoreFileError` that names it.
+
+    Examples
+    --------
+    >>> with reading(Path("answers.sqlite")):
+    ...     raise sqlite3.DatabaseError("database disk image is malformed")
+    Traceback (most recent call last):
+    pairlearn.studio.store_file.StoreFileError: answers.sqlite is not a file of answers, or is
+    damaged (database disk image is malformed): take it from a backup with `pairlearn annotate
+    restore`
+    """
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise failure(path, error) from error
+
+
+def copy_of(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
+    """Copy a whole file while others use it; the copy is looked through before it appears.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        The file, with its transactions in our hands.
+    path : Path
+        Of the copy, which is one file that only its owner can read.
+
+    Returns
+    -------
+    dict of str to int
+        Rows of each table, which are those of the original at one moment.
+
+    Raises
+    ------
+    StoreFileError
+        If the copy is not whole; then there is none.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = copy_of(sqlite3.connect(":memory:"), Path(folder, "copy.sqlite"))
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['copy.sqlite']
+    """
+    with replacing(path) as part:
+        make_file(part)
+        with reading(path), closing(sqlite3.connect(part, isolation_level=None)) as copy:
+            connection.execute("BEGIN")  # one moment for the counts and the copy
+            try:
+                counts = _row_counts(connection)
+                connection.backup(copy)
+            finally:
+                connection.execute("ROLLBACK")
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            found = find_damage(copy, "integrity_check")
+            if found or _row_counts(copy) != counts:
+                raise StoreFileError(f"{path} was not written whole ({found}): try again")
+    return counts
+
+
+def find_damage(connection: sqlite3.Connection, check: str = "quick_check") -> str:
+    """Look through a file; what is wrong with it, or "".
+
+    Rows of answers and changes are numbered without gaps and never removed, so that a
+    number which is missing shows a file that was put together from parts of two moments.
+
+    Examples
+    --------
+    >>> find_damage(sqlite3.connect(":memory:"))
+    ''
+    """
+    (found,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
+    if found != "ok":
+        return str(found)
+    for table in ("answer", "change"):
+        if table in _row_counts(connection):
+            count, last = connection.execute(f"SELECT count(*), max(id) FROM {table}").fetchone()
+            if count != (last or 0):
+                return f"{last} {table}s were stored, {count} are there"
+    return ""
+
+
+def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    names = [
+        str(row[0])
+        for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
+    return {
+        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])
+        for name in names
+    }
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file that only its owner can read, in a folder that knows of it on disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_file(Path(folder, "answers.sqlite"))
+    ...     remove_file(Path(folder, "answers.sqlite"))
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise StoreError(f"{path} is there already: answers are never replaced") from None
+    sync(path.parent)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of answers, with what SQLite keeps beside it."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+Migration: TypeAlias = Sequence[str]
+"""Statements that are carried out in one transaction."""
+
+APPLICATION_ID = 0x70616972  # "pair", so that the file of another program is not taken for ours
+
+
+_VERSION_1: Migration = (
+    """CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE annotator (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        token_hash BLOB NOT NULL UNIQUE,
+        added_at TEXT NOT NULL,
+        retired_at TEXT)""",
+    """CREATE TABLE pair (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        left TEXT NOT NULL,
+        right TEXT NOT NULL,
+        weight REAL NOT NULL CHECK (weight > 0),
+        origin TEXT NOT NULL CHECK (origin IN ('plan', 'chosen', 'import')))""",
+    """CREATE INDEX pair_ends ON pair (left, right)""",
+    """CREATE TABLE answer (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        annotator INTEGER NOT NULL REFERENCES annotator,
+        pair INTEGER NOT NULL REFERENCES pair,
+        key TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        similarity REAL CHECK (similarity BETWEEN 0 AND 1),
+        difference REAL CHECK (difference BETWEEN -1 AND 1),
+        preference INTEGER NOT NULL CHECK (preference IN (-1, 0, 1)),
+        cant_say INTEGER NOT NULL CHECK (cant_say IN (0, 1)),
+        note TEXT NOT NULL,
+        seconds REAL NOT NULL,
+        at TEXT NOT NULL,
+        UNIQUE (annotator, pair, key),
+        UNIQUE (annotator, pair, revision))""",
+    """CREATE INDEX answer_by ON answer (annotator, id)""",
+    # answer: the current one, NULL while the pair is open;
+    # touched: the last change that closed or reopened it, NULL for one never answered.
+    """CREATE TABLE assignment (
+        annotator INTEGER NOT NULL REFERENCES annotator,
+        pair INTEGER NOT NULL REFERENCES pair,
+        answer INTEGER REFERENCES answer,
+        touched INTEGER REFERENCES change,
+        PRIMARY KEY (annotator, pair)) WITHOUT ROWID""",
+    """CREATE INDEX assignment_open ON assignment (annotator, touched DESC, pair)
+        WHERE answer IS NULL""",
+    """CREATE INDEX assignment_done ON assignment (annotator, touched) WHERE answer IS NOT NULL""",
+    """CREATE TABLE change (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at TEXT NOT NULL,
+        who TEXT NOT NULL,
+        action TEXT NOT NULL,
+        annotator INTEGER REFERENCES annotator,
+        pair INTEGER REFERENCES pair,
+        before INTEGER REFERENCES answer,
+        after INTEGER REFERENCES answer,
+        detail TEXT NOT NULL DEFAULT '')""",
+    *(
+        f"""CREATE TRIGGER {table}_{what.lower()} BEFORE {what} ON {table}
+        BEGIN SELECT RAISE(ABORT, '{table}s are kept as they are'); END"""
+        for table in ("answer", "change")
+        for what in ("UPDATE", "DELETE")
+    ),
+    f"PRAGMA application_id = {APPLICATION_ID}",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that can be referred to weakly."""
+
+
+def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
+    """Open an existing file; the writer's commits reach the disk before they return.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    writer : bool, default False
+        Whether changes are made. ``synchronous=FULL`` has every commit flushed to disk,
+        which in WAL mode the default of ``NORMAL`` would leave to the next checkpoint.
+
+    Raises
+    ------
+    StoreError
+        If there is no such file, it is not SQLite's, or it is of another program; it is
+        left as it is.
+
+    Examples
+    --------
+    >>> connect(Path("no-such.sqlite"))
+    Traceback (most recent call last):
+    pairlearn.studio.store_file.StoreError: no-such.sqlite does not exist
+    """
+    connection = open_file(path)
+    try:
+        (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if journal != "wal":
+            raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if not writer:
+            connection.execute("PRAGMA query_only = ON")
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        connection.close()
+        raise failure(path, error) from None
+    except StoreError:
+        connection.close()
+        raise
+    return connection
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open an existing file of ours; nothing is written into it, as the mode of the journal is.
+
+    Raises
+    ------
+    StoreError
+        If there is no such file, or it is not ours.
+    """
+    if not path.is_file():
+        raise StoreError(f"{path} does not exist")
+    # SQLite takes a file of one byte for an empty one, and writes over it.
+    if 0 < path.stat().st_size < SMALLEST_FILE:
+        raise failure(path, ValueError("it is not of SQLite"))
+    try:
+        connection = sqlite3.connect(
+            path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,  # transactions begin where we say so
+            check_same_thread=False,
+            factory=_Connection,
+        )
+    except sqlite3.Error as error:
+        raise failure(path, error) from None
+    try:
+        _check_program(connection, path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        connection.close()
+        raise failure(path, error) from None
+    except StoreError:
+        connection.close()
+        raise
+    return connection
+
+
+def has_answers(path: Path) -> bool:
+    """Whether a file is one of ours that was ever begun; it is left as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.studio.store_file import make_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_file(Path(folder, "answers.sqlite"))
+    ...     has_answers(Path(folder, "answers.sqlite"))
+    False
+    """
+    with closing(open_file(path)) as connection:
+        return version_of(connection) > 0
+
+
+def _check_program(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not ours; one without tables is a new one."""
+    if version_of(connection):
+        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    else:
+        ours = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not ours:
+        raise StoreError(f"{path} is an SQLite file of another program")
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the schema of a file; 0 if it is new."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
+) -> int:
+    """Bring a file to the current version, each step in one transaction.
+
+    Before the first step a file with answers is copied to ``NAME.vK.sqlite``, K being the
+    version that it had.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        The file, with its transactions in our hands.
+    path : Path
+        Where it is.
+    migrations : sequence of migrations
+        Those that there are.
+
+    Returns
+    -------
+    int
+        The version it had.
+
+    Raises
+    ------
+    StoreError
+        If the file is of a later version or of another program; it is left as it is.
+
+    Examples
+    --------
+    >>> memory = sqlite3.connect(":memory:", isolation_level=None)
+    >>> migrate(memory, Path("answers.sqlite")), version_of(memory) == len(MIGRATIONS)
+    (0, True)
+    """
+    found, newest = version_of(connection), len(migrations)
+    if found > newest:
+        raise StoreError(
+            f"{path} has schema version {found}; this pairlearn knows versions up to {newest}: "
+            "upgrade pairlearn"
+        )
+    _check_program(connection, path)
+    if found == newest:
+        return found
+    if found:
+        copy_of(connection, path.with_name(f"{path.stem}.v{found}{path.suffix}"))
+    for number in range(found, newest):
+        _step(connection, migrations[number], number)
+    return found
+
+
+def _step(connection: sqlite3.Connection, migration: Migration, number: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster.
+        if version_of(connection) == number:
+            for statement in migration:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
