@@ -71,33 +71,17 @@ class Grid:
     annotator: str = "paper"
     images: str = "proper"
 
-    def select(
-        self,
-        *,
-        datasets: Iterable[str] | None = None,
-        priors: Iterable[float] | None = None,
-        seeds: Iterable[int] | None = None,
-        methods: Iterable[str] | None = None,
-        epochs: int | None = None,
-        model: str | None = None,
-        annotator: str | None = None,
-        images: str | None = None,
-    ) -> Grid:
-        """The same grid with other values; what is None stays.
+    def select(self, **chosen: Any) -> Grid:
+        """The same grid with other values of its fields; what is None stays.
 
         Values need not be in the grid: ``datasets=["digits"]`` is a quick trial.
         """
-        if methods is not None:
-            methods = map(canonical_name, methods)
-        lists = {"datasets": datasets, "priors": priors, "seeds": seeds, "methods": methods}
-        changes: dict[str, Any] = {
+        changes: dict[str, Any] = {k: v for k, v in chosen.items() if v is not None}
+        if "methods" in changes:
+            changes["methods"] = map(canonical_name, changes["methods"])
+        for name in {"datasets", "priors", "seeds", "methods"}.intersection(changes):
             # Twice the same value would be twice the same run.
-            name: tuple(dict.fromkeys(values))
-            for name, values in lists.items()
-            if values is not None
-        }
-        single = {"epochs": epochs, "model": model, "annotator": annotator, "images": images}
-        changes |= {name: value for name, value in single.items() if value is not None}
+            changes[name] = tuple(dict.fromkeys(changes[name]))
         return dataclasses.replace(self, **changes)
 
     def runs(self, specs: Mapping[str, DatasetSpec] = SPECS) -> list[Run]:
@@ -266,13 +250,9 @@ class Selection:
         priors: str | None = None,
         seeds: str | None = None,
         methods: str | None = None,
-        *,
-        epochs: int | None = None,
-        model: str | None = None,
-        annotator: str | None = None,
-        images: str | None = None,
+        **single: Any,
     ) -> Selection:
-        """Read lists as one types them, separated by commas.
+        """Read lists as one types them, separated by commas; other fields as they are.
 
         For seeds a single number is how many, and ``3-5`` is a range.
 
@@ -286,16 +266,12 @@ class Selection:
             priors=_numbers(priors),
             seeds=_seeds(seeds),
             methods=_words(methods),
-            epochs=epochs,
-            model=model,
-            annotator=annotator,
-            images=images,
+            **single,
         )
 
     def of(self, grid: Grid) -> Grid:
         """The grid with these values in place of its own."""
-        chosen = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return grid.select(**chosen)
+        return grid.select(**vars(self))
 
     def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:
         """The finished runs that belong to the grid and to this selection.
@@ -306,21 +282,14 @@ class Selection:
         return [r for r in records if self._covers(r.run) and _belongs(r.run, grid)]
 
     def _covers(self, run: Run) -> bool:
-        lists = (
-            (self.datasets, run.dataset),
-            (self.priors, run.prior),
-            (self.seeds, run.seed),
-            (self.methods, run.method),
-        )
-        single = (
-            (self.epochs, run.epochs),
-            (self.model, run.model),
-            (self.annotator, run.annotator),
-            (self.images if run.dataset in COLOUR else None, run.images),
-        )
-        return all(wanted is None or value in wanted for wanted, value in lists) and all(
-            wanted is None or value == wanted for wanted, value in single
-        )
+        lists = {"dataset": self.datasets, "prior": self.priors, "seed": self.seeds,
+                 "method": self.methods}  # fmt: skip
+        single = {"epochs": self.epochs, "model": self.model, "annotator": self.annotator}
+        if run.dataset in COLOUR:
+            single["images"] = self.images
+        return all(
+            wanted is None or getattr(run, name) in wanted for name, wanted in lists.items()
+        ) and all(wanted in (None, getattr(run, name)) for name, wanted in single.items())
 
 
 def _belongs(run: Run, grid: Grid) -> bool:

@@ -15,7 +15,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Any, TypeVar
 
 import torch
@@ -91,12 +90,7 @@ class Ray:
             self._open = opening.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._put.clear()
         self._open.close()
 

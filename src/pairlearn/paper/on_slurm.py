@@ -19,7 +19,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -103,13 +102,8 @@ class Slurm:
         self._executor.update_parameters(name="pairlearn", **self.parameters)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None and issubclass(kind, ClusterError):
+    def __exit__(self, *error: object) -> None:
+        if isinstance(error[1], ClusterError):
             return  # the logs are wanted
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._made_parent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,22 +108,13 @@ def _accuracy(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
         yield f"accuracy-{prior:g}", figure
 
 
-def _gamma(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
+def _curves(
+    name: str, plot: Callable[[Sequence[Cell], Axes], Axes], cells: Sequence[Cell]
+) -> Iterator[NamedFigure]:
     for prior in _priors(cells):
         at = [cell for cell in cells if cell.config.prior == prior]
-        yield (
-            f"gamma-{prior:g}",
-            _curves(at, plot_gamma),
-        )
-
-
-def _limited(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
-    for prior in _priors(cells):
-        at = [cell for cell in cells if cell.config.prior == prior]
-        yield (
-            f"limited-{prior:g}",
-            _curves(at, plot_limited),
-        )
+        figure = _panels(at, plot, columns=4, size=(2.1, 1.9), spread="bands")
+        yield f"{name}-{prior:g}", figure
 
 
 def _robustness(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
@@ -137,15 +129,11 @@ def _robustness(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
 
 FIGURES: dict[str, Callable[[Sequence[Cell]], Iterator[NamedFigure]]] = {
     "accuracy": _accuracy,
-    "gamma": _gamma,
-    "limited": _limited,
+    "gamma": partial(_curves, "gamma", plot_gamma),
+    "limited": partial(_curves, "limited", plot_limited),
     "robustness": _robustness,
 }
 """What draws the figures of each grid."""
-
-
-def _curves(cells: Sequence[Cell], plot: Callable[[Sequence[Cell], Axes], Axes]) -> Figure:
-    return _panels(cells, plot, columns=4, size=(2.1, 1.9), spread="bands")
 
 
 def _panels(

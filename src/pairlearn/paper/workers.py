@@ -10,7 +10,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -48,12 +47,7 @@ class Cluster(Protocol):
     def __enter__(self) -> Cluster:
         """Start or join the cluster."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave it, and stop what was started for this grid."""
 
     def device(self, asked: str) -> str:
@@ -164,12 +158,7 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Nothing is left to stop: processes end with the iterator of `run`."""
 
     def device(self, asked: str) -> str:

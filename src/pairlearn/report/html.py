@@ -127,7 +127,7 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if 0 < share < 0.015 or 0.985 < share < 1 else f"{share:.0%}"
 
 
-def number_cell(value: float, text: str = "{:g}", classes: str = "") -> TableCell:
+def number_cell(value: float, text: str = "{:g}") -> TableCell:
     """A number as a cell, with a real minus; a dash for NaN, which is sorted last.
 
     Examples
@@ -137,7 +137,7 @@ def number_cell(value: float, text: str = "{:g}", classes: str = "") -> TableCel
     """
     if math.isnan(value):
         return TableCell("–")
-    return TableCell(text.format(value).replace("-", "−"), value, classes)
+    return TableCell(text.format(value).replace("-", "−"), value)
 
 
 def difference_cell(difference: float | None) -> TableCell:
@@ -157,6 +157,11 @@ def difference_cell(difference: float | None) -> TableCell:
     return TableCell(f"{signed(difference)} {arrow}", difference, f"diff {side}-{size}")
 
 
+def _interval(found: Any) -> str:
+    """The ends of an estimate's interval, or a dash where it is not defined."""
+    return "–" if math.isnan(found.value) else f"{found.low:.3f} to {found.high:.3f}"
+
+
 @cache
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -165,8 +170,11 @@ def _environment() -> Any:
         loader=PackageLoader("pairlearn.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"percent": percent, "signed": signed}
+    made.filters |= {"percent": percent, "interval": _interval}
     made.globals |= {
+        "HtmlTable": HtmlTable,
+        "cell": TableCell,
+        "number": number_cell,
         "version": pairlearn.__version__,
         "methods": {family: method_style(family) for family in FAMILIES},
     }

@@ -24,16 +24,9 @@ from pairlearn.paper.bounds.quantities import (
 
 
 def convex_uniform_deviation(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    gamma: float,
-    lipschitz: float,
-    loss_bound: float,
-    rademacher: float,
-    form: Form = "printed",
-) -> float:
+    *, n: int, delta: float, prior: float, gamma: float, lipschitz: float, loss_bound: float,
+    rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Largest gap for the convex estimator: (2γ/d + 4(1 − γ))LR + (γ/d + 2(1 − γ))·C·t(4).
 
     Lemma B.2. Not defined at π₊ = ½, except for γ = 0, which is ConfDiff.
@@ -53,16 +46,9 @@ def convex_uniform_deviation(
 
 
 def convex_estimation_error(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    gamma: float,
-    lipschitz: float,
-    loss_bound: float,
-    rademacher: float,
-    form: Form = "printed",
-) -> float:
+    *, n: int, delta: float, prior: float, gamma: float, lipschitz: float, loss_bound: float,
+    rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the convex minimiser: twice :func:`convex_uniform_deviation`.
 
     Theorem B.1: (4γ/d + 8(1 − γ))LR + (2γ/d + 4(1 − γ))·C·t(4).
@@ -77,19 +63,10 @@ def convex_estimation_error(
 
 
 def convex_robust_estimation_error(
-    *,
-    similarity: ArrayLike,
-    noisy_similarity: ArrayLike,
-    difference: ArrayLike,
-    noisy_difference: ArrayLike,
-    prior: float,
-    delta: float,
-    gamma: float,
-    lipschitz: float,
-    loss_bound: float,
-    rademacher: float,
-    form: Form = "printed",
-) -> float:
+    *, similarity: ArrayLike, noisy_similarity: ArrayLike, difference: ArrayLike,
+    noisy_difference: ArrayLike, prior: float, delta: float, gamma: float, lipschitz: float,
+    loss_bound: float, rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the convex minimiser on noisy labels (Theorem B.3).
 
     ``(8γ/d + 16(1 − γ))LR + (4γ/d + 8(1 − γ))·C·t(4) + 2C·(γ/d)·mean|s̄ − s|
@@ -115,19 +92,10 @@ def convex_robust_estimation_error(
 
 
 def convex_corrected_estimation_error(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    gamma: float,
-    lipschitz: float,
-    loss_bound: float,
-    correction_lipschitz: float,
-    rademacher: float,
-    negativity_sconf: float,
-    negativity_confdiff: float,
-    form: Form = "printed",
-) -> float:
+    *, n: int, delta: float, prior: float, gamma: float, lipschitz: float, loss_bound: float,
+    correction_lipschitz: float, rademacher: float, negativity_sconf: float,
+    negativity_confdiff: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the corrected convex minimiser (Theorem B.4).
 
     (2γ/d + 4(1 − γ))(L_f + 1)·C·t(8) + (2γΔ_Sconf/d + 4(1 − γ)Δ_CD)(L_f + 1)C
@@ -200,16 +168,9 @@ def delta_confdiff(*, n: int, loss_bound: float, floors: Sequence[float]) -> flo
 
 
 def _convex_gap(
-    n: int,
-    delta: float,
-    events: int,
-    prior: float,
-    gamma: float,
-    lip: float,
-    bound: float,
-    rad: float,
-    form: Form,
-) -> float:
+    n: int, delta: float, events: int, prior: float, gamma: float, lip: float, bound: float,
+    rad: float, form: Form,
+) -> float:  # fmt: skip
     """The convex estimator's uniform deviation, with δ shared among ``events``."""
     confdiff = 4.0 + 2.0 * _gap(prior, gamma) if is_rederived(form) else 4.0
     spread = _mix(prior, gamma, 1.0, 2.0) * non_negative("loss_bound", bound)

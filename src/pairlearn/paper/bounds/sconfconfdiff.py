@@ -50,15 +50,9 @@ def contraction(
 
 
 def uniform_deviation(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    lipschitz: float,
-    loss_bound: float,
-    rademacher: float,
+    *, n: int, delta: float, prior: float, lipschitz: float, loss_bound: float, rademacher: float,
     form: Form = "printed",
-) -> float:
+) -> float:  # fmt: skip
     """Largest gap between true and empirical SconfConfDiff risk: 6LR + (q + 5/2)·C·t(2).
 
     With probability 1 − δ it holds for every classifier at once (Lemma A.6).
@@ -81,15 +75,9 @@ def uniform_deviation(
 
 
 def estimation_error(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    lipschitz: float,
-    loss_bound: float,
-    rademacher: float,
+    *, n: int, delta: float, prior: float, lipschitz: float, loss_bound: float, rademacher: float,
     form: Form = "printed",
-) -> float:
+) -> float:  # fmt: skip
     """Excess risk of the SconfConfDiff minimiser: 12LR + (2q + 5)·C·t(2) (Theorem 3.5).
 
     Twice :func:`uniform_deviation`, in either form.
@@ -104,19 +92,10 @@ def estimation_error(
 
 
 def robust_estimation_error(
-    *,
-    similarity: ArrayLike,
-    noisy_similarity: ArrayLike,
-    difference: ArrayLike,
-    noisy_difference: ArrayLike,
-    prior: float,
-    noisy_prior: float,
-    delta: float,
-    lipschitz: float,
-    loss_bound: float,
-    rademacher: float,
-    form: Form = "printed",
-) -> float:
+    *, similarity: ArrayLike, noisy_similarity: ArrayLike, difference: ArrayLike,
+    noisy_difference: ArrayLike, prior: float, noisy_prior: float, delta: float, lipschitz: float,
+    loss_bound: float, rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk when labels s̄, c̄ and prior π̄ are noisy (Theorem 3.7).
 
     ``24LR + (4q + 10)·C·t(2) + 4C·mean(|π̄₊c̄ − π₊c| + |π̄₋c̄ − π₋c| + |s̄ − s|)
@@ -201,17 +180,9 @@ def corrected_deviation(
 
 
 def corrected_estimation_error(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    lipschitz: float,
-    loss_bound: float,
-    correction_lipschitz: float,
-    rademacher: float,
-    negativity: float,
-    form: Form = "printed",
-) -> float:
+    *, n: int, delta: float, prior: float, lipschitz: float, loss_bound: float,
+    correction_lipschitz: float, rademacher: float, negativity: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the corrected minimiser (Theorem 3.9).
 
     6(L_f + 1)CΔ + 12LR + (12L_f + 2q + 5)·C·t(4): :func:`corrected_deviation` twice and
@@ -235,15 +206,9 @@ def corrected_estimation_error(
 
 
 def uniform_corrected_estimation_error(
-    *,
-    n: int,
-    delta: float,
-    prior: float,
-    lipschitz: float,
-    loss_bound: float,
-    correction_lipschitz: float,
-    rademacher: float,
-) -> float:
+    *, n: int, delta: float, prior: float, lipschitz: float, loss_bound: float,
+    correction_lipschitz: float, rademacher: float,
+) -> float:  # fmt: skip
     """Excess risk of the corrected minimiser without Δ: L_f·(4(2q + 3)LR + 12·C·t(8)); ours.
 
     Notes
@@ -266,15 +231,9 @@ def uniform_corrected_estimation_error(
 
 
 def _scd_gap(
-    n: int,
-    delta: float,
-    events: int,
-    prior: float,
-    lip: float,
-    bound: float,
-    rad: float,
+    n: int, delta: float, events: int, prior: float, lip: float, bound: float, rad: float,
     form: Form,
-) -> float:
+) -> float:  # fmt: skip
     """The SconfConfDiff uniform deviation, with δ shared among ``events`` one-sided events."""
     complexity = contraction(prior=prior, lipschitz=lip, rademacher=rad, form=form)
     spread = (same_class(prior) + 2.5) * non_negative("loss_bound", bound)
