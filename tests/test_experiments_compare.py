@@ -19,8 +19,8 @@ from pairlearn.paper import (
     tolerance,
 )
 from pairlearn.paper.methods import PAPER_METHODS
+from pairlearn.paper.render import passes, report_data, report_text
 from pairlearn.paper.summary import Cell
-from pairlearn.paper.verdict import passes, report_data, report_text
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 

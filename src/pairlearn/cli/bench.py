@@ -139,7 +139,7 @@ def compare(
     """Compare with the published tables cell by cell; exit code 1 if they disagree."""
     from pairlearn.paper.against_published import compare_with_published, improvements
     from pairlearn.paper.published import PUBLISHED
-    from pairlearn.paper.verdict import passes, report_data, report_text
+    from pairlearn.paper.render import passes, report_data, report_text
 
     _one(test_subset, "a comparison is on")
     name = chosen.grid.value

@@ -135,41 +135,19 @@ def draw_demo(demo: Demo) -> Figure:
     plot_plane(None, plane)
     for agree, colour, name in ((True, BLUE, "same class"), (False, ORANGE, "different")):
         chosen = demo.agree == agree
-        plane.scatter(
-            demo.labels.difference[chosen],
-            demo.labels.similarity[chosen],
-            s=14,
-            alpha=0.6,
-            linewidths=0,
-            color=colour,
-            label=f"pairs, {name}",
-        )
+        c, s = demo.labels.difference[chosen], demo.labels.similarity[chosen]
+        plane.scatter(c, s, s=14, alpha=0.6, lw=0, color=colour, label=f"pairs, {name}", zorder=3)
     plane.set(xlabel="difference c", ylabel="similarity s", title="What the annotator said")
     plane.legend(loc="lower center", frameon=False)  # below the parabola no label can be
 
     y = np.arange(len(demo.rows))[::-1]
-    values = np.array([row.estimate.value for row in demo.rows])
-    low, high = (
-        np.array([getattr(row.estimate, end) for row in demo.rows]) for end in ("low", "high")
-    )
-    accuracies.errorbar(
-        values,
-        y,
-        xerr=np.stack([np.maximum(values - low, 0), np.maximum(high - values, 0)]),
-        fmt="o",
-        color=GREEN,
-        ms=5,
-        capsize=3,
-        label="estimated without labels, 95%",
-    )
-    accuracies.plot(
-        [row.accuracy for row in demo.rows],
-        y,
-        "D",
-        color="black",
-        ms=5,
-        label="on labelled test data",
-    )
+    told = np.array([(r.estimate.value, r.estimate.low, r.estimate.high) for r in demo.rows])
+    value, low, high = told.T
+    span = np.maximum([value - low, high - value], 0)
+    estimated = {"color": GREEN, "label": "estimated without labels, 95%"}
+    accuracies.errorbar(value, y, xerr=span, fmt="o", ms=5, capsize=3, **estimated)
+    measured = {"color": "black", "label": "on labelled test data"}
+    accuracies.plot([row.accuracy for row in demo.rows], y, "D", ms=5, **measured)
     accuracies.set_yticks(y, [row.method for row in demo.rows])
     accuracies.set(xlabel="accuracy", title="What was learnt", ylim=(-0.6, len(y) - 0.4))
     accuracies.grid(axis="x", color="0.9")

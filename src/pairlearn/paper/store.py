@@ -7,7 +7,6 @@ readers ignore it, and the next writer cuts it off.
 
 from __future__ import annotations
 
-import csv
 import fcntl
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 
 from pairlearn.atomic import replacing, sync
 from pairlearn.extras import missing_extra
+from pairlearn.paper.render import to_csv
 from pairlearn.paper.runs import Record, Run, StoreError, checked_notes, checked_results
 
 _START = b'{"dataset": '  # of every line
@@ -271,11 +271,8 @@ def write_csv(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
     ...     write_csv([], f"{folder}/runs.csv").name
     'runs.csv'
     """
-    rows = flat_rows(records)
-    with replacing(Path(path)) as part, part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    with replacing(Path(path)) as part:
+        part.write_text(to_csv(flat_rows(records)), encoding="utf-8")
     return Path(path)
 
 
