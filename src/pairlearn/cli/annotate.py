@@ -5,18 +5,16 @@ Exit codes: 0 all is well, 2 the request was wrong.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pairlearn.cli.annotate_ask import ask
 from pairlearn.cli.annotate_exchange import backup, export, import_, label_studio, restore
-from pairlearn.cli.options import JsonOption, ProjectArgument
+from pairlearn.cli.options import JsonOption, ProjectArgument, SeedOption, tell
 from pairlearn.cli.refusals import refusing
 from pairlearn.extras import missing_extra
 
@@ -37,21 +35,6 @@ NOT_RANDOM = (
     "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
     "which `pairlearn annotate export` writes"
 )
-
-
-class KindName(StrEnum):
-    """What an item is."""
-
-    table = "table"
-    image = "image"
-    text = "text"
-
-
-class ModeName(StrEnum):
-    """How pairs are chosen."""
-
-    uniform = "uniform"
-    information = "information"
 
 
 AddressOption = Annotated[
@@ -75,9 +58,13 @@ def init(
     question_difference: Annotated[str, typer.Option(help="In the annotator's words.")] = "",
     help_text: Annotated[str, typer.Option(help="What annotators should know.")] = "",
     columns: Annotated[str, typer.Option(help="Of a table, to show; separated by commas.")] = "",
-    kind: Annotated[KindName | None, typer.Option(help="Where a folder has both.")] = None,
-    mode: Annotated[ModeName, typer.Option(help="How pairs are chosen.")] = ModeName.uniform,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = 0,
+    kind: Annotated[
+        Literal["table", "image", "text"] | None, typer.Option(help="Where a folder has both.")
+    ] = None,
+    mode: Annotated[
+        Literal["uniform", "information"], typer.Option(help="How pairs are chosen.")
+    ] = "uniform",
+    seed: SeedOption = 0,
     address: Annotated[str, typer.Option(help="Where the app is reached.")] = ADDRESS,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,21 +87,11 @@ def init(
         for name in people:
             check_name(name)
         made, token = create_project(
-            project,
-            items,
-            kind=None if kind is None else kind.value,
-            pairs=pairs,
-            seed=seed,
-            mode=mode.value,
-            overlap=overlap,
-            title=title,
-            positive_name=positive,
-            negative_name=negative,
-            question_similarity=question_similarity,
-            question_difference=question_difference,
-            help=help_text,
-            columns=tuple(_names(columns)),
-        )
+            project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
+            title=title, positive_name=positive, negative_name=negative,
+            question_similarity=question_similarity, question_difference=question_difference,
+            help=help_text, columns=tuple(_names(columns)),
+        )  # fmt: skip
         with Store.open(made) as store:
             added = store.add_annotators(people) if people else []
             count = len(store.items)
@@ -128,19 +105,16 @@ def init(
         "supervisor": f"{address}/s/{token}",
         "links": links,
     }
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    typer.echo(
-        f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
-        f"the questions are in {made.path}"
-    )
-    if mode is ModeName.information:
+    if mode == "information" and not as_json:
         typer.echo(f"warning: {NOT_RANDOM}", err=True)
-    typer.echo(f"  supervisor  {report['supervisor']}")
-    for name, link_ in links.items():
-        typer.echo(f"  {name}  {link_}")
-    typer.echo("keep these links, they are shown once; `pairlearn annotate serve` opens the app")
+    tell(
+        report, as_json,
+        f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
+        f"the questions are in {made.path}",
+        f"  supervisor  {report['supervisor']}",
+        *(f"  {name}  {one}" for name, one in links.items()),
+        "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
+    )  # fmt: skip
 
 
 @app.command()
@@ -239,11 +213,7 @@ def link(
                     links[who.name] = f"{address}/a/{token}"
             if supervisor:
                 links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
-    if as_json:
-        typer.echo(json.dumps(links))
-    else:
-        for name, one in links.items():
-            typer.echo(f"{name}  {one}")
+    tell(links, as_json, *(f"{name}  {one}" for name, one in links.items()))
 
 
 @app.command()
@@ -297,14 +267,12 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
             "pairs_answered": len({one.pair for one in answers}),
             "annotators": [_plain(asdict(row)) for row in rows],
         }
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    typer.echo(
+    tell(
+        report, as_json,
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
-        "{cant_say:,} can't say, {infeasible:,} infeasible".format(**report)
-    )
-    if rows:
+        "{cant_say:,} can't say, {infeasible:,} infeasible".format(**report),
+    )  # fmt: skip
+    if rows and not as_json:
         _show(rows)
 
 
@@ -320,6 +288,8 @@ def _show(rows: list[AnnotatorOverview]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from pairlearn.studio.agreement import figure
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     # In two lines, so that the table fits a terminal of 80 columns.
     names = ("done", "can't\nsay", "seconds", "don't\nfit", "|Δs|", "|Δc|", "same\nside", "drift")
@@ -331,12 +301,12 @@ def _show(rows: list[AnnotatorOverview]) -> None:
             row.annotator.name + (f" ({row.annotator.note})" if row.annotator.note else ""),
             f"{row.done}/{row.total}",
             str(row.cant_say),
-            _figure(row.median_seconds, ".1f"),
-            _figure(row.infeasible, ".0%"),
-            _figure(row.agreement.similarity_gap, ".2f"),
-            _figure(row.agreement.difference_gap, ".2f"),
-            _figure(row.agreement.same_sign, ".0%"),
-            _figure(row.drift.similarity_z, "+.1f"),
+            figure(row.median_seconds, ".1f"),
+            figure(row.infeasible, ".0%"),
+            figure(row.agreement.similarity_gap, ".2f"),
+            figure(row.agreement.difference_gap, ".2f"),
+            figure(row.agreement.same_sign, ".0%"),
+            figure(row.drift.similarity_z, "+.1f"),
         )
     console = Console(highlight=False, markup=False)
     console.print(table)
@@ -345,10 +315,6 @@ def _show(rows: list[AnnotatorOverview]) -> None:
         "the same pairs; drift: mean s of the last third less that of the first, in standard "
         "errors; within ±3 it can be chance"
     )
-
-
-def _figure(value: float, style: str) -> str:
-    return "–" if math.isnan(value) else format(value, style)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

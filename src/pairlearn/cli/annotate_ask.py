@@ -7,18 +7,16 @@ the same command goes on from there.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.options import JsonOption, ProjectArgument, QuietOption, with_options
+from pairlearn.cli.options import JsonOption, ProjectArgument, QuietOption, tell, with_options
 from pairlearn.cli.refusals import refusing
 from pairlearn.progress import bar
 
@@ -31,13 +29,6 @@ __all__ = ["ask"]
 
 FAILED, LIMITED, INTERRUPTED = 1, 3, 130
 CACHE = "model-answers.sqlite"
-
-
-class Per(StrEnum):
-    """What is asked about."""
-
-    pair = "pair"
-    item = "item"
 
 
 @dataclass(frozen=True)
@@ -53,8 +44,9 @@ class Asking:
         str | None, typer.Option(help="Environment variable with the endpoint's key.")
     ] = None
     per: Annotated[
-        Per, typer.Option(help="Ask about pairs, in both orders; or items once, for less.")
-    ] = Per.pair
+        Literal["pair", "item"],
+        typer.Option(help="Ask about pairs, in both orders; or items once, for less."),
+    ] = "pair"
     least_mass: Annotated[
         float, typer.Option(help="Less probability of answers understood: “can't say”.")
     ] = 0.5
@@ -96,11 +88,11 @@ class Asking:
 
         words, view = ask.Wording.of(store.project), store.items.view
         if endpoint is not None:
-            if self.per is Per.pair:
+            if self.per == "pair":
                 return ask.by_pairs(ask.chat_pair_model(endpoint, words, self.least_mass), view)
             return ask.by_items(ask.chat_item_model(endpoint, words, self.least_mass), view)
         function = _limited(ask.find_function(str(self.model)), budget, pace)
-        if self.per is Per.pair:
+        if self.per == "pair":
             return ask.by_pairs(ask.pair_model(function), view)
         return ask.by_items(ask.item_model(function), view)
 
@@ -182,7 +174,7 @@ def ask(
             )  # fmt: skip
     report = {
         "annotator": who,
-        "per": asking.per.value,
+        "per": asking.per,
         **filled.summary(),
         "left": len(open_pairs) - len(filled.judgements),
         "requests": budget.requests,
@@ -193,10 +185,8 @@ def ask(
         "cost": budget.spent,
         "stopped": filled.stopped,
     }
-    if as_json:
-        typer.echo(json.dumps(report))
-    elif not quiet:
-        _show(report)
+    if as_json or not quiet:
+        tell(report, as_json, _shown(report))
     if filled.error is not None:
         typer.echo(f"pairlearn annotate ask: {filled.error}", err=True)
         raise typer.Exit(FAILED)
@@ -216,7 +206,7 @@ def _limited(function: Callable[..., Any], budget: Budget, pace: Pace) -> Callab
     return call
 
 
-def _show(report: dict[str, Any]) -> None:
+def _shown(report: dict[str, Any]) -> str:
     line = "{annotator}: {judged:,} pairs judged, {cant_say:,} “can't say”, {left:,} left"
     if report["position_bias"] is not None:
         line += (
@@ -229,4 +219,4 @@ def _show(report: dict[str, Any]) -> None:
     )
     if report["stopped"]:
         line += "\n  stopped: {stopped}; the same command goes on from here"
-    typer.echo(line.format(**report))
+    return line.format(**report)

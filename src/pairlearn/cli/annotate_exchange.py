@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.options import ForceOption, JsonOption, ProjectArgument
+from pairlearn.cli.options import ForceOption, JsonOption, ProjectArgument, tell
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
@@ -18,27 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["backup", "export", "import_", "label_studio", "restore"]
 
 
-class RuleName(StrEnum):
-    """How several judgements of a pair become one."""
-
-    mean = "mean"
-    median = "median"
-    reliability = "reliability"
-
-
-class ReadingName(StrEnum):
-    """What P(right is better) means."""
-
-    ties_half = "ties-half"
-    given_different = "given-different"
-    side_only = "side-only"
-
-
 def export(
     project: ProjectArgument,
     out: Annotated[Path, typer.Argument(help="Table of pairs to write: .csv or .parquet.")],
     aggregate: Annotated[
-        RuleName | None, typer.Option(help="One judgement a pair; else one row a judgement.")
+        Literal["mean", "median", "reliability"] | None,
+        typer.Option(help="One judgement a pair; else one row a judgement."),
     ] = None,
     weights: Annotated[
         bool | None,
@@ -74,9 +57,9 @@ def export(
         if aggregate is None:
             exported = judgements(answers, weights=weighted)
         else:
-            exported = aggregated(answers, aggregate.value, weights=weighted)
+            exported = aggregated(answers, aggregate, weights=weighted)
         write_pairs(exported.table, out)
-        trust = reliabilities(answers) if aggregate is RuleName.reliability else {}
+        trust = reliabilities(answers) if aggregate == "reliability" else {}
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
     report: dict[str, Any] = {
@@ -88,13 +71,12 @@ def export(
         "weights": weighted,
         "reliability": trust,
     }
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    text = "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
-    typer.echo((text + "{infeasible:,} rows are infeasible").format(**report))
-    for name, weight in trust.items():
-        typer.echo(f"  reliability of {name}: {weight:.2f}")
+    tell(
+        report, as_json,
+        "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
+        "{infeasible:,} rows are infeasible".format(**report),
+        *(f"  reliability of {name}: {weight:.2f}" for name, weight in trust.items()),
+    )  # fmt: skip
 
 
 def import_(
@@ -109,7 +91,7 @@ def import_(
         str | None, typer.Option(help="Column of P(right is better), with --preference-means.")
     ] = None,
     preference_means: Annotated[
-        ReadingName | None,
+        Literal["ties-half", "given-different", "side-only"] | None,
         typer.Option(
             help="ties-half: c = 2P − 1; given-different: c = (1 − s)(2P − 1), as Bradley-Terry; "
             "side-only: which one, not by how much."
@@ -131,28 +113,24 @@ def import_(
     from pairlearn.studio import Project, Store
     from pairlearn.studio.exchange import import_judgements
 
-    reading = cast("Reading | None", preference_means and preference_means.value)
     with refusing("annotate import"):
-        if (preference_column is None) != (reading is None):
+        if (preference_column is None) != (preference_means is None):
             raise ValueError(
                 "--preference-column and --preference-means go together: what a probability of "
                 "“better” says about classes is never guessed"
             )
         description = Project.load(project)
-        rows, left_out = _read(file, annotator, preference_column, reading)
+        rows, left_out = _read(file, annotator, preference_column, preference_means)
         with Store.open(description) as store:
             count = import_judgements(store, rows)
     report = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    typer.echo(
+    told = ", ".join(f"{number:,} {what}" for what, number in left_out.items())
+    tell(
+        report, as_json,
         "{judgements:,} judgements: {new:,} new, {revised:,} revised, {same:,} there already; "
-        "{pairs_added:,} pairs and {annotators_added:,} annotators added".format(**report)
-    )
-    if any(left_out.values()):
-        told = ", ".join(f"{number:,} {what}" for what, number in left_out.items())
-        typer.echo(f"  left out: {told}")
+        "{pairs_added:,} pairs and {annotators_added:,} annotators added".format(**report),
+        *([f"  left out: {told}"] if any(left_out.values()) else []),
+    )  # fmt: skip
 
 
 def label_studio(
@@ -183,7 +161,7 @@ def label_studio(
         with Store.open(Project.load(project)) as store:
             files = write_label_studio(out, store.project, store.items, store.pairs(), prefix)
     names = [str(path) for path in files]
-    typer.echo(json.dumps(names) if as_json else "\n".join(names))
+    tell(names, as_json, *names)
 
 
 def backup(
@@ -211,10 +189,8 @@ def backup(
 
     with refusing("annotate backup"):
         path, answers = back_up(Project.load(project), out)
-    if as_json:
-        typer.echo(json.dumps({"file": str(path), "answers": answers}))
-    else:
-        typer.echo(f"{path}: {answers:,} answers, checked")
+    report = {"file": str(path), "answers": answers}
+    tell(report, as_json, f"{path}: {answers:,} answers, checked")
 
 
 def restore(
@@ -243,12 +219,11 @@ def restore(
         done = backups.restore(description, path)
         Store.open(description).close()
     kept = None if done.replaced is None else str(done.replaced)
-    if as_json:
-        typer.echo(json.dumps({"file": str(path), "answers": done.answers, "replaced": kept}))
-        return
-    typer.echo(f"{description.store_path}: {done.answers:,} answers, from {path}")
-    if kept:
-        typer.echo(f"  what was there before is in {kept}")
+    tell(
+        {"file": str(path), "answers": done.answers, "replaced": kept}, as_json,
+        f"{description.store_path}: {done.answers:,} answers, from {path}",
+        *([f"  what was there before is in {kept}"] if kept else []),
+    )  # fmt: skip
 
 
 def _read(

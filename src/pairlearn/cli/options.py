@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -55,6 +56,17 @@ StreamOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+
+
+def tell(report: Any, as_json: bool, *lines: str) -> None:
+    """Print a report as JSON, or else in lines.
+
+    Examples
+    --------
+    >>> tell({"rows": 3}, True, "3 rows")
+    {"rows": 3}
+    """
+    typer.echo(json.dumps(report) if as_json else "\n".join(lines))
 
 
 def with_options(block: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:

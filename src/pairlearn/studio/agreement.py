@@ -289,6 +289,17 @@ def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
     return {name: weight / scale for name, weight in raw.items()}
 
 
+def figure(value: float, style: str) -> str:
+    """A number for people, with a dash for what is not known.
+
+    Examples
+    --------
+    >>> figure(-0.25, "+.0%"), figure(math.nan, ".1f")
+    ('−25%', '–')
+    """
+    return "–" if math.isnan(value) else format(value, style).replace("-", "−")
+
+
 def _floats(values: list[float | None]) -> Floats:
     return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 

@@ -18,13 +18,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote
 
+import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -38,145 +37,73 @@ from pairlearn.studio.store_file import StoreError, StoreFileError
 
 LONGEST_SECONDS = 86_400.0
 """A pair left open over night took a day at most: more is a broken clock."""
+FARTHEST = 500
+"""Pairs that are looked through for the next one of an annotator."""
+LARGEST_BYTES = 32 * 1024 * 1024
+LOG = logging.getLogger("pairlearn.annotate")
 
-_KEY = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
-_ANSWER_FIELDS = {"pair", "similarity", "difference", "cant_say", "note", "seconds", "key"}
-_ROW_LIMIT = 2**53
+Form = TypeVar("Form", bound=msgspec.Struct)
+Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
+class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer as the page sends it: null or absent where a slider was left open."""
+
+    pair: Row
+    key: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{8,64}\Z")]
+    similarity: float | None = None
+    difference: float | None = None
+    cant_say: bool = False
+    note: str = ""
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
+
+    def answer(self) -> Answer:
+        """The answer in it.
+
+        Control characters have no place in a note, and forge lines in a log.
+        """
+        note = "".join(letter for letter in self.note if letter >= " " or letter in "\n\t")
+        seconds = min(self.seconds or 0.0, LONGEST_SECONDS)
+        return Answer(
+            self.similarity, self.difference, 0, self.cant_say, note.strip(), seconds, self.key
+        )
+
+
+class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
+    """Which answer to take back, if it is still the last one."""
+
+    answer: Row | None = None
 
 
 class FormError(ValueError):
-    """A body that is not what the page sends.
+    """A body that is not what the page sends."""
+
+
+def read_form(body: bytes, form: type[Form]) -> Form:
+    """The form in a JSON body; no NaN, no infinity, no name twice.
 
     Examples
     --------
-    >>> issubclass(FormError, ValueError)
-    True
-    """
-
-
-def read_form(body: bytes) -> dict[str, Any]:
-    """The object in a JSON body; no NaN, no infinity, no name twice.
-
-    Examples
-    --------
-    >>> read_form(b'{"pair": 3}')
-    {'pair': 3}
-    >>> read_form(b'{"pair": NaN}')
+    >>> read_form(b'{"answer": 3}', UndoForm)
+    UndoForm(answer=3)
+    >>> read_form(b'{"answer": NaN}', UndoForm)
     Traceback (most recent call last):
     pairlearn.studio.server.api.FormError: NaN is not a number that can be sent
+    >>> read_form(b'{"answer": "3"}', UndoForm)
+    Traceback (most recent call last):
+    pairlearn.studio.server.api.FormError: Expected `int | null`, got `str` - at `$.answer`
     """
     try:
-        form = json.loads(
+        values = json.loads(
             body.decode(), parse_constant=_no_constant, object_pairs_hook=_without_repeats
         )
+        return msgspec.convert(values, form)
     except FormError:
         raise
+    except msgspec.ValidationError as error:
+        raise FormError(str(error).encode("ascii", "replace").decode()) from None
     except (ValueError, RecursionError):
         raise FormError("the body is not JSON in UTF-8") from None
-    if not isinstance(form, dict):
-        raise FormError("the body must be a JSON object")
-    return form
-
-
-def read_answer(form: dict[str, Any]) -> tuple[int, Answer]:
-    """The pair and the answer of a form.
-
-    Parameters
-    ----------
-    form : dict
-        ``pair`` and ``key`` always; ``similarity`` in [0, 1] and ``difference`` in
-        [−1, 1], either of them null or absent where it was left open, or ``cant_say``.
-
-    Raises
-    ------
-    FormError, StoreError
-        If a field is missing, unknown, of the wrong type or out of range.
-
-    Examples
-    --------
-    >>> pair, answer = read_answer({"pair": 3, "similarity": 0.8, "key": "form-0001"})
-    >>> pair, answer.similarity, answer.difference
-    (3, 0.8, None)
-    """
-    _only(form, _ANSWER_FIELDS)
-    key = form.get("key")
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise FormError("key must be 8 to 64 letters, digits, '-' or '_'")
-    cant_say = form.get("cant_say", False)
-    if not isinstance(cant_say, bool):
-        raise FormError("cant_say must be true or false")
-    note = form.get("note", "")
-    if not isinstance(note, str):
-        raise FormError("note must be text")
-    seconds = _real(form, "seconds")
-    answer = Answer(
-        similarity=_real(form, "similarity"),
-        difference=_real(form, "difference"),
-        cant_say=cant_say,
-        note=_printable(note),
-        seconds=0.0 if seconds is None else min(seconds, LONGEST_SECONDS),
-        key=key,
-    )
-    return read_number(form, "pair"), answer
-
-
-def read_number(form: dict[str, Any], name: str) -> int:
-    """A whole number that counts rows.
-
-    Examples
-    --------
-    >>> read_number({"pair": 7}, "pair")
-    7
-    """
-    value = form.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _ROW_LIMIT:
-        raise FormError(f"{name} must be a whole number")
-    return value
-
-
-def read_name(form: dict[str, Any]) -> str:
-    """The name of somebody new.
-
-    Examples
-    --------
-    >>> read_name({"name": " Ann "})
-    'Ann'
-    """
-    _only(form, {"name"})
-    name = form.get("name")
-    if not isinstance(name, str):
-        raise FormError("name must be text")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise FormError("name must be text in Unicode, without surrogates") from None
-    return name.strip()
-
-
-def _only(form: dict[str, Any], names: set[str]) -> None:
-    for name in form:
-        if name not in names:
-            raise FormError("the body has a field that is not known here")
-
-
-def _real(form: dict[str, Any], name: str) -> float | None:
-    value = form.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise FormError(f"{name} must be a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise FormError(f"{name} must be a finite number")
-    return number
-
-
-def _printable(note: str) -> str:
-    """Without control characters: they have no place in a note, and forge lines in a log."""
-    return "".join(letter for letter in note if letter >= " " or letter in "\n\t").strip()
 
 
 def _no_constant(word: str) -> NoReturn:
@@ -190,17 +117,8 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return form
 
 
-LARGEST_BYTES = 32 * 1024 * 1024
-
-
 class Unshowable(ValueError):
-    """A file that is not shown: outside the project, too large, or no picture.
-
-    Examples
-    --------
-    >>> issubclass(Unshowable, ValueError)
-    True
-    """
+    """A file that is not shown: outside the project, too large, or no picture."""
 
 
 def read_picture(path: Path, folder: Path) -> tuple[bytes, str]:
@@ -224,20 +142,8 @@ def read_picture(path: Path, folder: Path) -> tuple[bytes, str]:
     return content, found
 
 
-LOG = logging.getLogger("pairlearn.annotate")
-FARTHEST = 500
-"""Pairs that are looked through for the next one of an annotator."""
-
-
 class Outage:
-    """A store that cannot be written: the operator's terminal says so, once.
-
-    Examples
-    --------
-    >>> outage = Outage()
-    >>> outage.begins(OSError("disk full")), outage.began
-    (None, True)
-    """
+    """A store that cannot be written: the operator's terminal says so, once."""
 
     def __init__(self) -> None:
         self.began = False
@@ -296,13 +202,14 @@ async def post_answer(request: Request) -> Response:
     """Keep one answer; the reply is its receipt, sent when it is on disk."""
     studio = studio_of(request)
     who = studio.annotator(request, changes=True)
-    pair, answer = read_answer(read_form(await request.body()))
+    form = read_form(await request.body(), AnswerForm)
+    answer = form.answer()
     try:
-        receipt = await asyncio.wrap_future(studio.store.submit(who.id, pair, answer))
+        receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
     except StoreFileError:
         raise
     except StoreError:
-        if studio.store.task(who.id, pair) is None:
+        if studio.store.task(who.id, form.pair) is None:
             return refused(404, "this pair is not yours to judge")
         raise
     studio.outage.ends()
@@ -313,11 +220,8 @@ async def post_undo(request: Request) -> Response:
     """Take back their last answer, or nothing if ``answer`` is not the last one's number."""
     studio = studio_of(request)
     who = studio.annotator(request, changes=True)
-    form = read_form(await request.body())
-    if set(form) - {"answer"}:
-        raise FormError("the body has a field that is not known here")
-    number = None if form.get("answer") is None else read_number(form, "answer")
-    undone = await asyncio.wrap_future(studio.store.undo(who.id, answer_id=number))
+    form = read_form(await request.body(), UndoForm)
+    undone = await asyncio.wrap_future(studio.store.undo(who.id, answer_id=form.answer))
     return JSONResponse({"undone": undone is not None} | _state(studio, who))
 
 

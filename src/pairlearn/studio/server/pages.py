@@ -5,31 +5,24 @@ The supervisor's page: how everybody works, what they say, and links for more of
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.agreement import AnnotatorOverview
+from pairlearn.studio.agreement import figure
 from pairlearn.studio.records import StoredAnswer
-from pairlearn.studio.server.api import (
-    FormError,
-    Studio,
-    read_form,
-    read_name,
-    read_number,
-    studio_of,
-)
+from pairlearn.studio.server.api import Form, Row, Studio, read_form, studio_of
 from pairlearn.studio.server.security import Denied, csrf_token, refused
 
 STATIC = Path(__file__).parent / "static"
 TEMPLATES = Jinja2Templates(Path(__file__).parent / "templates")  # escapes HTML by itself
+TEMPLATES.env.filters["figure"] = figure
 
 
 async def get_front(request: Request) -> Response:
@@ -74,17 +67,10 @@ async def get_annotate(request: Request) -> Response:
     """The annotator's page."""
     studio = studio_of(request)
     who, token = studio.sessions.read(request, "annotator")
-    project = studio.project
-    context = {
+    context = vars(studio.project) | {
         "csrf": csrf_token(token),
         "annotator": who,
         "slot": f"{studio.sessions.digest}-{who.id}",
-        "title": project.title,
-        "positive_name": project.positive_name,
-        "negative_name": project.negative_name,
-        "question_similarity": project.question_similarity,
-        "question_difference": project.question_difference,
-        "help": project.help,
     }
     return TEMPLATES.TemplateResponse(request, "annotate.html", context)
 
@@ -96,12 +82,9 @@ def message(request: Request, status: int, heading: str, text: str) -> Response:
 
 
 MOST_DOTS = 2000
-DOUBTFUL_SHARE = 0.2
-DOUBTFUL_Z = 3.0
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(NamedTuple):
     """One answer in the (c, s) plane, in units of a percent, s upwards from 0."""
 
     x: float
@@ -120,36 +103,49 @@ async def get_supervisor(request: Request) -> Response:
     )
 
 
-async def post_link(request: Request) -> Response:
-    """Add an annotator; their link is told this once."""
+class NameForm(msgspec.Struct, forbid_unknown_fields=True):
+    """The name of somebody new."""
+
+    name: str
+
+
+class AnnotatorForm(msgspec.Struct, forbid_unknown_fields=True):
+    """One of those who take part, by number."""
+
+    annotator: Row
+
+
+async def _sent(request: Request, form: type[Form]) -> tuple[Studio, Form]:
+    """What the supervisor sent."""
     studio = studio_of(request)
     studio.sessions.change(request, "supervisor")
-    name = read_name(read_form(await request.body()))
-    who, token = await run_in_threadpool(studio.store.add_annotator, name)
+    return studio, read_form(await request.body(), form)
+
+
+async def post_link(request: Request) -> Response:
+    """Add an annotator; their link is told this once."""
+    studio, form = await _sent(request, NameForm)
+    who, token = await run_in_threadpool(studio.store.add_annotator, form.name.strip())
     return JSONResponse({"name": who.name, "path": f"/a/{token}"})
 
 
 async def post_renew(request: Request) -> Response:
     """A new link for an annotator; the old one ends."""
-    studio = studio_of(request)
-    studio.sessions.change(request, "supervisor")
-    number = _annotator(read_form(await request.body()))
-    known = {one.id: one for one in studio.store.annotators() if one.active}
-    if number not in known:
-        return refused(404, "no such annotator takes part")
-    token = await run_in_threadpool(studio.store.renew_token, number)
-    return JSONResponse({"name": known[number].name, "path": f"/a/{token}"})
+    studio, form = await _sent(request, AnnotatorForm)
+    for one in studio.store.annotators():
+        if one.active and one.id == form.annotator:
+            token = await run_in_threadpool(studio.store.renew_token, one.id)
+            return JSONResponse({"name": one.name, "path": f"/a/{token}"})
+    return refused(404, "no such annotator takes part")
 
 
 async def post_end(request: Request) -> Response:
     """End an annotator's part; their answers stay."""
-    studio = studio_of(request)
-    studio.sessions.change(request, "supervisor")
-    number = _annotator(read_form(await request.body()))
-    if number not in {one.id for one in studio.store.annotators() if one.active}:
+    studio, form = await _sent(request, AnnotatorForm)
+    if form.annotator not in {one.id for one in studio.store.annotators() if one.active}:
         return refused(404, "no such annotator takes part")
-    await run_in_threadpool(studio.store.retire, number)
-    return JSONResponse({"ended": number})
+    await run_in_threadpool(studio.store.retire, form.annotator)
+    return JSONResponse({"ended": form.annotator})
 
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
@@ -183,65 +179,18 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     ]
 
 
-def _annotator(form: dict[str, Any]) -> int:
-    if set(form) != {"annotator"}:
-        raise FormError("the body must name an annotator and nothing else")
-    return read_number(form, "annotator")
-
-
 def _context(studio: Studio) -> dict[str, Any]:
     rows = studio.store.overview()
     answers = studio.store.answers()
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     project = studio.project
-    return {
-        "title": project.title,
-        "rows": [_row(row) for row in rows],
+    return vars(project) | {
+        "rows": rows,
         "dots": dots(answers, numbers),
         "answers": len(answers),
         "judged": len({one.pair for one in answers}),
         "pairs": sum(pair.origin != "import" for pair in studio.store.pairs()),
         "taking_part": sum(row.annotator.active for row in rows),
-        "overlap": project.overlap,
         "by_information": project.plan.mode == "information",
         "notes": [one for one in answers if one.note][-20:][::-1],
-        "positive_name": project.positive_name,
     }
-
-
-def _row(row: AnnotatorOverview) -> dict[str, Any]:
-    agreement, drift = row.agreement, row.drift
-    return {
-        "id": row.annotator.id,
-        "name": row.annotator.name,
-        "active": row.annotator.active,
-        "note": row.annotator.note.replace("retired", "ended"),  # the button says End
-        "done": row.done,
-        "total": row.total,
-        "share": round(100 * row.done / row.total) if row.total else 0,
-        "pace": _number(row.per_hour, 0),
-        "seconds": _number(row.median_seconds, 1),
-        "cant_say": row.cant_say,
-        "infeasible": _percent(row.infeasible),
-        "infeasible_doubt": row.infeasible > DOUBTFUL_SHARE,
-        "leaning": _number(100 * row.leaning, 0, signed=True),
-        "leaning_doubt": abs(row.leaning_z) > DOUBTFUL_Z,
-        "comparisons": agreement.comparisons,
-        "similarity_gap": _number(100 * agreement.similarity_gap, 0),
-        "difference_gap": _number(100 * agreement.difference_gap, 0),
-        "correlation": _number(agreement.similarity_correlation, 2),
-        "same_sign": _percent(agreement.same_sign),
-        "drift": _number(100 * drift.similarity, 0, signed=True),
-        "drift_doubt": max(abs(drift.similarity_z), abs(drift.strength_z)) > DOUBTFUL_Z,
-        "slower": _number(drift.seconds, 2),
-    }
-
-
-def _number(value: float, digits: int, *, signed: bool = False) -> str:
-    if math.isnan(value):
-        return "–"
-    return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "−")
-
-
-def _percent(share: float) -> str:
-    return "–" if math.isnan(share) else f"{100 * share:.0f}%"
