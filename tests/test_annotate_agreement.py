@@ -136,11 +136,7 @@ def test_reliability_by_hand() -> None:
         row("ann", 1, 0.5), row("bob", 1, 0.7), row("cy", 1, 0.9),
         row("ann", 2, 0.4), row("bob", 2, 0.4), row("cy", 2, 1.0),
     ]  # fmt: skip
-    squares = {
-        "ann": [0.3**2, 0.3**2],
-        "bob": [0.0**2, 0.3**2],
-        "cy": [0.3**2, 0.6**2],
-    }
+    squares = {"ann": [0.3**2, 0.3**2], "bob": [0.0**2, 0.3**2], "cy": [0.3**2, 0.6**2]}
     average = fmean(one for found in squares.values() for one in found)
     spread = {name: (sum(found) + 10 * average) / 12 for name, found in squares.items()}
     total = fmean(1 / one for one in spread.values())

@@ -218,8 +218,7 @@ def link(
 
 @app.command()
 def retire(
-    project: ProjectArgument,
-    names: Annotated[list[str], typer.Argument(help="Annotators.")],
+    project: ProjectArgument, names: Annotated[list[str], typer.Argument(help="Annotators.")]
 ) -> None:
     """End the part of annotators: their answers stay, their open pairs go to the others.
 

@@ -215,10 +215,7 @@ def renew_token(connection: sqlite3.Connection, annotator: int, who: str) -> str
 
 
 def add_pairs(
-    connection: sqlite3.Connection,
-    pairs: Iterable[tuple[str, str, float]],
-    origin: str,
-    who: str,
+    connection: sqlite3.Connection, pairs: Iterable[tuple[str, str, float]], origin: str, who: str
 ) -> list[int]:
     """Add pairs, none of which is there in either direction; their ids."""
     ids = []

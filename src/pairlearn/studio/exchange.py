@@ -215,10 +215,7 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Judgem
         similarity, difference = _number(table.similarity[row]), _number(table.difference[row])
         try:
             answer = Answer(
-                similarity,
-                difference,
-                cast("Literal[-1, 0, 1]", preference),
-                key=fresh_key(),
+                similarity, difference, cast("Literal[-1, 0, 1]", preference), key=fresh_key()
             )
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
