@@ -16,7 +16,6 @@ from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
 from pairlearn.studio.chooser import Chooser, Judged, choosing, fit_posteriors, replenish
 from pairlearn.studio.choosing import (
-    RANDOM_SAMPLING_IS_GONE,
     choose_pairs,
     expected_information,
     inclusion_weights,
@@ -347,8 +346,3 @@ def test_items_without_numbers_are_refused(tmp_path: Path) -> None:
         choosing(store),
     ):
         pass
-
-
-def test_the_warning_says_what_is_lost() -> None:
-    assert "no random sample" in RANDOM_SAMPLING_IS_GONE
-    assert "weights" in RANDOM_SAMPLING_IS_GONE

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from pairlearn.studio import Answer, Plan, Project, Store, StoredAnswer, StoreError
 from pairlearn.studio.exchange import (
     Judgement,
-    difference_given_different,
-    difference_with_ties_half,
+    from_probability,
     import_judgements,
     judgements_of,
     read_preferences,
-    side_only,
 )
 from pairlearn.studio.export import aggregated, judgements
 from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
@@ -189,13 +187,17 @@ def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
     right, left = joint[0, 1], joint[1, 0]
     same = joint[0, 0] + joint[1, 1]
     difference = r_prime - r
-    assert difference_with_ties_half([right + same / 2])[0] == pytest.approx(difference, abs=1e-9)
+    assert from_probability([right + same / 2], "ties-half")[0] == pytest.approx(
+        difference, abs=1e-9
+    )
     # Bradley and Terry with the log-odds as scores.
     score = np.log(r_prime / (1 - r_prime)) - np.log(r / (1 - r))
     for p in (right / (right + left), 1 / (1 + np.exp(-score))):
-        assert difference_given_different([p], [same])[0] == pytest.approx(difference, abs=1e-9)
+        assert from_probability([p], "given-different", [same])[0] == pytest.approx(
+            difference, abs=1e-9
+        )
     if abs(difference) > 1e-9:  # at a tie rounding decides
-        assert side_only([right + same / 2])[0] == np.sign(difference)
+        assert from_probability([right + same / 2], "side-only")[1] == np.sign(difference)
 
 
 def write(folder: Path, text: str) -> Path:

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.records import Annotator, StoredAnswer
-
-Floats = NDArray[np.float64]
+from pairlearn.studio.records import Annotator, Columns, Floats, StoredAnswer
 
 PRIOR_ANSWERS = 10
 """Answers with the spread of all that everybody is credited with; see `reliabilities`."""
@@ -148,28 +146,23 @@ def overview_of(
     >>> ann.per_hour, round(ann.agreement.similarity_gap, 3)
     (900.0, 0.3)
     """
-    columns = _Columns(answers)
+    columns = _Answers(answers)
     return [_overview(who, total, columns) for who, total in totals.items()]
 
 
-class _Columns:
-    """Answers as arrays; NaN where one was not given."""
+class _Answers(Columns):
+    """With the rows of each pair of which something was said."""
 
     def __init__(self, answers: Sequence[StoredAnswer]) -> None:
-        self.who = np.array([one.annotator for one in answers], dtype=np.str_)
-        self.pair = np.array([one.pair for one in answers], dtype=np.int64)
-        self.s = _floats([one.similarity for one in answers])
-        self.c = _floats([one.difference for one in answers])
-        self.seconds = np.array([one.seconds for one in answers], dtype=np.float64)
-        self.cant_say = np.array([one.cant_say for one in answers], dtype=bool)
+        super().__init__(answers)
         self.by_pair: dict[int, list[int]] = {}
         for row in np.flatnonzero(~self.cant_say).tolist():
             self.by_pair.setdefault(int(self.pair[row]), []).append(row)
 
 
-def _overview(annotator: Annotator, total: int, columns: _Columns) -> AnnotatorOverview:
-    mine = columns.who == annotator.name
-    s, c, seconds = columns.s[mine], columns.c[mine], columns.seconds[mine]
+def _overview(annotator: Annotator, total: int, columns: _Answers) -> AnnotatorOverview:
+    mine = columns.annotator == annotator.name
+    s, c, seconds = columns.similarity[mine], columns.difference[mine], columns.seconds[mine]
     typical = float(np.median(seconds)) if len(seconds) else math.nan
     both = ~np.isnan(s) & ~np.isnan(c)
     infeasible = math.nan
@@ -208,9 +201,11 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
     return Drift(*change(s), *change(np.abs(c)), slower)
 
 
-def _agreement(mine: NDArray[np.bool_], columns: _Columns) -> Agreement:
+def _agreement(mine: NDArray[np.bool_], columns: _Answers) -> Agreement:
     at, other = _shared(mine, columns)
-    s, c = (np.stack([values[at], values[other]]) for values in (columns.s, columns.c))
+    s, c = (
+        np.stack([values[at], values[other]]) for values in (columns.similarity, columns.difference)
+    )
     signed = (c[0] != 0) & (c[1] != 0) & ~np.isnan(c).any(0)
     return Agreement(
         comparisons=len(at),
@@ -223,7 +218,7 @@ def _agreement(mine: NDArray[np.bool_], columns: _Columns) -> Agreement:
 
 
 def _shared(
-    mine: NDArray[np.bool_], columns: _Columns
+    mine: NDArray[np.bool_], columns: _Answers
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of theirs and rows of others on the same pair, every combination."""
     found = [
@@ -267,10 +262,10 @@ def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
     >>> {name: round(weight, 2) for name, weight in reliabilities(rows).items()}
     {'a': 1.25, 'b': 1.25, 'c': 0.5}
     """
-    columns = _Columns(answers)
-    residuals: dict[str, list[float]] = {name: [] for name in np.unique(columns.who).tolist()}
+    columns = _Answers(answers)
+    residuals: dict[str, list[float]] = {name: [] for name in np.unique(columns.annotator).tolist()}
     for rows in columns.by_pair.values():
-        for values in (columns.s[rows], columns.c[rows]):
+        for values in (columns.similarity[rows], columns.difference[rows]):
             given = ~np.isnan(values)
             count = int(given.sum())
             if count < 2:
@@ -278,7 +273,7 @@ def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
             others = (values[given].sum() - values[given]) / (count - 1)
             squared = (values[given] - others) ** 2
             for row, one in zip(np.array(rows)[given], squared.tolist(), strict=True):
-                residuals[str(columns.who[row])].append(one)
+                residuals[str(columns.annotator[row])].append(one)
     everyone = [one for found in residuals.values() for one in found]
     average = float(np.mean(everyone)) if everyone else 1.0
     raw = {}
@@ -298,10 +293,6 @@ def figure(value: float, style: str) -> str:
     ('−25%', '–')
     """
     return "–" if math.isnan(value) else format(value, style).replace("-", "−")
-
-
-def _floats(values: list[float | None]) -> Floats:
-    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 
 
 def _mean(values: Floats) -> float:

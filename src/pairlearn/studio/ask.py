@@ -384,13 +384,7 @@ class Seat:
         found = connection.execute(
             "SELECT id FROM annotator WHERE name = ?", (self._name,)
         ).fetchone()
-        if found is None:
-            ((added, _),) = changes.add_annotators(connection, [self._name], _WHO)
-            # Retired from the start: nobody can judge in its name, and it gets no pairs.
-            changes.retire(connection, added.id, _WHO)
-            number = added.id
-        else:
-            number = int(found[0])
+        number = changes.add_seat(connection, self._name, _WHO) if found is None else found[0]
         changes.assign_pair(connection, number, pair)
         (before,) = connection.execute(
             "SELECT answer FROM assignment WHERE annotator = ? AND pair = ?", (number, pair)

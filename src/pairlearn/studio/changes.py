@@ -190,6 +190,16 @@ def add_annotators(
     return added
 
 
+def add_seat(connection: sqlite3.Connection, name: str, who: str) -> int:
+    """Add an annotator without a link, for a model or an import; their number.
+
+    Retired from the start: nobody can judge in their name, and they get no pairs.
+    """
+    ((added, _),) = add_annotators(connection, [name], who)
+    retire(connection, added.id, who)
+    return added.id
+
+
 def retire(connection: sqlite3.Connection, annotator: int, who: str) -> None:
     """End somebody's part: their link is void, their answers stay."""
     changed = connection.execute(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,14 +14,11 @@ from numpy.typing import NDArray
 
 from pairlearn.randomness import stream
 from pairlearn.studio.choosing import choose_pairs
+from pairlearn.studio.records import Columns, Floats, StoredAnswer
 
 if TYPE_CHECKING:
-    from pairlearn.studio.records import StoredAnswer
     from pairlearn.studio.store import Store
     from pairlearn.tables import ItemTable
-
-
-Floats = NDArray[np.float64]
 
 
 class Judged(NamedTuple):
@@ -175,16 +172,14 @@ class Chooser:
         self._running = None
 
     def _columns(self, answers: Sequence[StoredAnswer]) -> Judged:
-        def numbers(values: Iterable[float | None]) -> Floats:
-            return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
-
         ends = [(self._rows[one.left], self._rows[one.right]) for one in answers]
+        said = Columns(answers)
         return Judged(
             np.array(ends, dtype=np.int64).reshape(-1, 2),
-            numbers(one.similarity for one in answers),
-            numbers(one.difference for one in answers),
-            np.array([one.preference for one in answers], dtype=np.int8),
-            numbers(one.weight for one in answers),
+            said.similarity,
+            said.difference,
+            said.preference,
+            said.weight,
         )
 
 
@@ -200,11 +195,9 @@ def replenish(store: Store, chooser: Chooser, ahead: int) -> int:
     """
     answers = store.answers()
     chooser.learn(answers)
-    count: dict[int, int] = {}
-    for one in answers:
-        count[one.pair] = count.get(one.pair, 0) + 1
+    count = Counter(one.pair for one in answers)
     pairs = store.pairs()
-    wanted = ahead - sum(count.get(one.id, 0) < store.project.overlap for one in pairs)
+    wanted = ahead - sum(count[one.id] < store.project.overlap for one in pairs)
     if wanted <= 0:
         return 0
     chosen = chooser.choose(wanted, [(one.left, one.right) for one in pairs])

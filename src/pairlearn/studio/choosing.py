@@ -183,14 +183,6 @@ def _lots(seed: int, count: int) -> list[int]:
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-RANDOM_SAMPLING_IS_GONE = (
-    "Pairs are chosen by what a model expects to learn from them: they are no random sample "
-    "of the items any more. The class prior, accuracy estimates and their intervals are right "
-    "only with the weights that are exported with the pairs, and are less certain than from "
-    "as many random pairs."
-)
-"""What to tell whoever turns it on."""
-
 
 class Choice(NamedTuple):
     """A pair by its rows, and one over (candidates × the chance with which it was drawn).

@@ -25,10 +25,10 @@ from __future__ import annotations
 import math
 import sqlite3
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,40 +48,41 @@ Floats: TypeAlias = NDArray[np.float64]
 Reading: TypeAlias = Literal["ties-half", "given-different", "side-only"]
 
 
-def difference_with_ties_half(probability: Any) -> Floats:
-    """C = 2P − 1, if P counts pairs of the same class half for each side.
+def from_probability(
+    probability: Any, reading: Reading, similarity: Any = None
+) -> tuple[Floats, NDArray[np.int8]]:
+    """Differences and preferences that probabilities of "the right one is better" mean.
 
     Parameters
     ----------
     probability : array of shape (n,)
         P(right is better), in [0, 1]; NaN where not given.
+    reading : {"ties-half", "given-different", "side-only"}
+        What P does with pairs of the same class.
+    similarity : array of shape (n,), optional
+        s in [0, 1], which "given-different" needs in every row with a probability.
 
     Examples
     --------
-    >>> difference_with_ties_half([0.5, 0.9]).round(2)
+    >>> from_probability([0.5, 0.9], "ties-half")[0].round(2)
     array([0. , 0.8])
-    """
-    difference: Floats = 2 * _probabilities(probability) - 1
-    return difference
-
-
-def difference_given_different(probability: Any, similarity: Any) -> Floats:
-    """C = (1 − s)(2P − 1), if P is about pairs whose classes differ, as Bradley-Terry's is.
-
-    Parameters
-    ----------
-    probability : array of shape (n,)
-        P(right is better | the classes differ), in [0, 1]; NaN where not given.
-    similarity : array of shape (n,)
-        s in [0, 1]; every row with a probability needs one.
-
-    Examples
-    --------
-    >>> difference_given_different([0.9], [0.75]).round(2)
+    >>> from_probability([0.9], "given-different", [0.75])[0].round(2)
     array([0.2])
+    >>> from_probability([0.2, 0.5, 0.51], "side-only")[1]
+    array([-1,  0,  1], dtype=int8)
     """
-    p = _probabilities(probability)
-    s = np.asarray(similarity, dtype=np.float64)
+    if reading not in get_args(Reading):
+        options = ", ".join(get_args(Reading))
+        raise ValueError(f"reading must be one of {options}; got {reading!r}")
+    p = _shares("probability", probability)
+    none = np.zeros(len(p), np.int8)
+    if reading == "side-only":
+        return np.full(len(p), np.nan), (p > 0.5).astype(np.int8) - (p < 0.5).astype(np.int8)
+    if reading == "ties-half":
+        return 2 * p - 1, none
+    if similarity is None:
+        raise ValueError("the reading 'given-different' needs a column 'similarity'")
+    s = _shares("similarity", similarity)
     if s.shape != p.shape:
         raise ValueError(f"similarity has shape {s.shape} and probability {p.shape}")
     lacking = ~np.isnan(p) & np.isnan(s)
@@ -90,44 +91,18 @@ def difference_given_different(probability: Any, similarity: Any) -> Floats:
             f"row {int(lacking.argmax()) + 1} has a probability and no similarity: the reading "
             "'given-different' needs both; 'ties-half' does not"
         )
-    outside = (s < 0) | (s > 1)
+    return (1 - s) * (2 * p - 1), none
+
+
+def _shares(name: str, values: Any) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,); got {array.shape}")
+    outside = (array < 0) | (array > 1)
     if outside.any():
         row = int(outside.argmax())
-        raise ValueError(f"similarity is {s[row]:g} in row {row + 1}, outside [0, 1]")
-    difference: Floats = (1 - s) * (2 * p - 1)
-    return difference
-
-
-def side_only(probability: Any) -> NDArray[np.int8]:
-    """Which one is better and nothing more: −1 the left, +1 the right, 0 not said.
-
-    Examples
-    --------
-    >>> side_only([0.2, 0.5, 0.51])
-    array([-1,  0,  1], dtype=int8)
-    """
-    p = _probabilities(probability)
-    sides: NDArray[np.int8] = (p > 0.5).astype(np.int8) - (p < 0.5).astype(np.int8)
-    return sides
-
-
-READINGS: dict[Reading, Callable[..., Any]] = {
-    "ties-half": difference_with_ties_half,
-    "given-different": difference_given_different,
-    "side-only": side_only,
-}
-"""The readings by name, as the command line has them."""
-
-
-def _probabilities(values: Any) -> Floats:
-    p = np.asarray(values, dtype=np.float64)
-    if p.ndim != 1:
-        raise ValueError(f"probability must have shape (n,); got {p.shape}")
-    outside = (p < 0) | (p > 1)
-    if outside.any():
-        row = int(outside.argmax())
-        raise ValueError(f"probability is {p[row]:g} in row {row + 1}, outside [0, 1]")
-    return p
+        raise ValueError(f"{name} is {array[row]:g} in row {row + 1}, outside [0, 1]")
+    return array
 
 
 @dataclass(frozen=True)
@@ -252,8 +227,6 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     ...     read_preferences(path, "p", "ties-half").difference
     array([0.5])
     """
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {', '.join(READINGS)}; got {reading!r}")
     source = open_source(path, suffix_of(path, "pairs", (".csv", ".parquet")))
     kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
     kinds |= {"similarity": "number"} if "similarity" in source.names else {}
@@ -267,13 +240,14 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     if not batches:
         raise TableError(f"{path} has a header but no rows")
     columns: dict[str, Any] = {
-        name: np.concatenate(same_kind([batch[name] for batch in batches]))
-        if kind == "id"
-        else np.concatenate([batch[name] for batch in batches])
+        name: np.concatenate(same_kind(parts) if kind == "id" else parts)
         for name, kind in kinds.items()
+        if (parts := [batch[name] for batch in batches])
     }
     try:
-        difference, preference = _converted(columns[column], columns.get("similarity"), reading)
+        difference, preference = from_probability(
+            columns[column], reading, columns.get("similarity")
+        )
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
     n = len(columns["left"])
@@ -294,18 +268,6 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     with placed(lambda row: source.place(int(rows[row]))):
         check_pairs(table, noisy=False)
     return table
-
-
-def _converted(probability: Any, similarity: Any, reading: Reading) -> tuple[Any, Any]:
-    """Differences and preferences of the rows."""
-    none = np.zeros(len(probability), np.int8)
-    if reading == "side-only":
-        return np.full(len(probability), np.nan), side_only(probability)
-    if reading == "ties-half":
-        return difference_with_ties_half(probability), none
-    if similarity is None:
-        raise ValueError("the reading 'given-different' needs a column 'similarity'")
-    return difference_given_different(probability, similarity), none
 
 
 def import_judgements(store: Store, rows: Sequence[Judgement]) -> ImportCount:
@@ -365,9 +327,7 @@ def _import(connection: sqlite3.Connection, rows: Sequence[Judgement]) -> Import
     there = len(numbers)
     for row in rows:
         if row.annotator not in numbers:
-            ((one, _),) = changes.add_annotators(connection, [row.annotator], "import")
-            changes.retire(connection, one.id, "import")
-            numbers[row.annotator] = one.id
+            numbers[row.annotator] = changes.add_seat(connection, row.annotator, "import")
         number = numbers[row.annotator]
         pair, turned = _find_pair(connection, row.left, row.right)
         if pair is None:
@@ -394,10 +354,7 @@ def _find_pair(connection: sqlite3.Connection, left: str, right: str) -> tuple[i
 def _turned(answer: Answer) -> Answer:
     """The same judgement with left and right exchanged: c and the preference change sign."""
     difference = None if answer.difference is None else 0.0 - answer.difference
-    preference: Literal[-1, 0, 1] = 0
-    if answer.preference:
-        preference = -1 if answer.preference == 1 else 1
-    return replace(answer, difference=difference, preference=preference)
+    return replace(answer, difference=difference, preference=-answer.preference)
 
 
 def _import_one(

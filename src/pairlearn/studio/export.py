@@ -6,21 +6,19 @@ From the answers to a table of pairs that `fit` reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.studio.agreement import reliabilities
 from pairlearn.studio.choosing import inclusion_weights
-from pairlearn.studio.records import Pair, StoredAnswer
+from pairlearn.studio.records import Columns, Floats, Pair, StoredAnswer
 from pairlearn.tables import PairTable
 from pairlearn.tables.cells import convert
 
 Rule: TypeAlias = Literal["mean", "median", "reliability"]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]:
@@ -57,53 +55,37 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     by_pair: dict[int, list[StoredAnswer]] = {}
     for answer in answers:
         by_pair.setdefault(answer.pair, []).append(answer)
-    middle = _median if rule == "median" else _mean
-    joined = [_join(by_pair[pair], rule, middle, weights) for pair in sorted(by_pair)]
+    joined = [_join(by_pair[pair], rule, weights) for pair in sorted(by_pair)]
     return [one for one in joined if one is not None]
 
 
 def _join(
-    answers: Sequence[StoredAnswer],
-    rule: Rule,
-    middle: Callable[[Floats, Floats], float],
-    weights: Mapping[str, float],
+    answers: Sequence[StoredAnswer], rule: Rule, weights: Mapping[str, float]
 ) -> StoredAnswer | None:
-    def value(column: Sequence[float | None]) -> float | None:
-        given = [
-            (v, weights.get(one.annotator, 1.0))
-            for v, one in zip(column, answers, strict=True)
-            if v is not None
-        ]
-        if not given:
-            return None
-        numbers, shares = np.array(given).T
-        return middle(numbers, shares)
+    columns = Columns(answers)
+    shares = np.array([weights.get(one.annotator, 1.0) for one in answers])
 
-    similarity = value([one.similarity for one in answers])
-    difference = value([one.difference for one in answers])
+    def middle(column: Floats) -> float | None:
+        given = ~np.isnan(column)
+        values = column[given]
+        if not len(values):
+            return None
+        if rule == "median":
+            return float(np.median(values))
+        mean = (values * shares[given]).sum() / shares[given].sum()
+        # Rounding must not carry a mean out of the range of what was said.
+        return float(np.clip(mean, values.min(), values.max()))
+
+    similarity, difference = middle(columns.similarity), middle(columns.difference)
     preference = 0
     if similarity is None and difference is None:
-        preference = int(np.sign(sum(one.preference for one in answers)))
+        preference = int(np.sign(columns.preference.sum()))
         if preference == 0:
             return None
     return replace(
-        answers[-1],
-        annotator=rule,
-        similarity=similarity,
-        difference=difference,
-        preference=preference,
-        note="",
-        seconds=math.fsum(one.seconds for one in answers),
-    )
-
-
-def _mean(values: Floats, weights: Floats) -> float:
-    # Rounding must not carry a mean out of the range of what was said.
-    return float(np.clip((values * weights).sum() / weights.sum(), values.min(), values.max()))
-
-
-def _median(values: Floats, weights: Floats) -> float:
-    return float(np.median(values))
+        answers[-1], annotator=rule, similarity=similarity, difference=difference,
+        preference=preference, note="", seconds=math.fsum(one.seconds for one in answers),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -235,14 +217,14 @@ def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
 
 
 def _table(answers: Sequence[StoredAnswer], *, weights: bool, names: list[str] | None) -> PairTable:
-    preference = np.array([one.preference for one in answers], dtype=np.int8)
+    columns = Columns(answers)
     return PairTable(
         convert("left", "id", [one.left for one in answers]),
         convert("right", "id", [one.right for one in answers]),
-        [math.nan if one.similarity is None else one.similarity for one in answers],
-        [math.nan if one.difference is None else one.difference for one in answers],
-        preference=preference if preference.any() else None,
-        weight=[one.weight for one in answers] if weights else None,
+        columns.similarity,
+        columns.difference,
+        preference=columns.preference if columns.preference.any() else None,
+        weight=columns.weight if weights else None,
         annotator=names,
     )
 

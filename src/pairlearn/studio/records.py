@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.studio.store_file import StoreError
+
+Floats: TypeAlias = NDArray[np.float64]
 
 MAX_NOTE = 2000
 MAX_KEY = 128
@@ -289,3 +295,20 @@ class Change:
     before: int | None
     after: int | None
     detail: str
+
+
+class Columns:
+    """Answers as arrays; NaN where one was not given."""
+
+    def __init__(self, answers: Sequence[StoredAnswer]) -> None:
+        def array(name: str, kind: Any) -> Any:
+            return np.array([getattr(one, name) for one in answers], dtype=kind)
+
+        self.annotator: NDArray[np.str_] = array("annotator", np.str_)
+        self.pair: NDArray[np.int64] = array("pair", np.int64)
+        self.similarity: Floats = array("similarity", np.float64)  # None becomes NaN
+        self.difference: Floats = array("difference", np.float64)
+        self.preference: NDArray[np.int8] = array("preference", np.int8)
+        self.seconds: Floats = array("seconds", np.float64)
+        self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
+        self.weight: Floats = array("weight", np.float64)

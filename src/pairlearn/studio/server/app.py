@@ -363,22 +363,17 @@ async def _bad_form(request: Request, error: Exception) -> Response:
     return refused(400, str(error))
 
 
-async def _too_large(request: Request, error: Exception) -> Response:
-    return refused(413, "the body is too large")
-
-
 async def _disk(request: Request, error: Exception) -> Response:
     api.studio_of(request).outage.begins(error)
     # 503 makes the page keep the answer and send it again.
     return _told(request, 503, "the studio cannot write to its disk")
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _told(request, error.status_code, "there is nothing here")
-
-
-async def _broken(request: Request, error: Exception) -> Response:
+async def _other(request: Request, error: Exception) -> Response:
+    if isinstance(error, TooLarge):
+        return refused(413, "the body is too large")
+    if isinstance(error, HTTPException):
+        return _told(request, error.status_code, "there is nothing here")
     return _told(request, 500, "something went wrong in the studio")
 
 
@@ -393,8 +388,8 @@ _HANDLERS = {
     FormError: _bad_form,
     StoreError: _bad_form,
     StoreFileError: _disk,
-    TooLarge: _too_large,
-    HTTPException: _http,
+    TooLarge: _other,
+    HTTPException: _other,
     OSError: _disk,
-    Exception: _broken,
+    Exception: _other,
 }
