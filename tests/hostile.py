@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from browser import make_project
 from pairlearn.studio.server import make_app
-from test_annotate_web import HERE
+from test_studio_web import HERE
 
 __all__ = ["client", "folder", "tokens"]
 

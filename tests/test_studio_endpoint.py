@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-import time
 from collections.abc import Iterator
-from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -242,15 +240,6 @@ def test_retry_after_holds_everybody(server: ChatServer, cache: AnswerCache) -> 
     assert calendar.waits == [17.0]
 
 
-def test_retry_after_as_a_date(server: ChatServer, cache: AnswerCache) -> None:
-    calendar = Calendar()
-    later = formatdate(time.time() + 100, usegmt=True)
-    server.troubles.append(refuses(503, Retry_After=later))
-    ask_item(ChatEndpoint(server.base_url, "small", cache, pace=calendar.pace))
-    assert len(calendar.waits) == 1
-    assert 60 < calendar.waits[0] <= 100
-
-
 def test_endpoint_that_closes_for_long(server: ChatServer, cache: AnswerCache) -> None:
     server.troubles.append(refuses(429, "come back tomorrow", Retry_After="86400"))
     with pytest.raises(ModelError, match=r"asks to wait for 86,400 s .*tomorrow.*run again then"):
@@ -342,13 +331,6 @@ def test_refusals_end_the_run_and_hide_the_key(
 def test_address_without_its_path(server: ChatServer, cache: AnswerCache) -> None:
     with pytest.raises(ModelError, match=r"often ends in /v1"):
         ask_item(ChatEndpoint(server.base_url.removesuffix("/v1"), "small", cache))
-
-
-def test_missing_token_probabilities(server: ChatServer, cache: AnswerCache) -> None:
-    server.always = replies(json.dumps({"choices": [choice("Yes", None)]}).encode())
-    with pytest.raises(ModelError, match="without token probabilities"):
-        ask_item(ChatEndpoint(server.base_url, "small", cache))
-    assert len(server.bodies) == 1
 
 
 def test_nobody_listens(cache: AnswerCache) -> None:

@@ -13,10 +13,9 @@ from starlette.testclient import TestClient
 
 from hostile import client, folder, tokens
 from pairlearn.studio import Plan, Project, Store
-from pairlearn.studio.label_studio import LabelStudioError, read_label_studio
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.security import BODY_LIMIT
-from test_annotate_web import HERE, Visitor
+from test_studio_web import HERE, Visitor
 
 __all__ = ["client", "folder", "tokens"]  # fixtures
 
@@ -287,25 +286,3 @@ def _result(value: Any, name: str = "similarity", kind: str = "number") -> dict[
 
 def _task(*results: Any) -> list[dict[str, Any]]:
     return [TASK | {"annotations": [{"id": 1, "completed_by": 1, "result": list(results)}]}]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"", b"{", b"null", b'{"tasks": []}', b'[1]', b'[{"id": 1}]', b"\xff\xfe[]", b"[" * 100_000,
-        json.dumps([TASK | {"annotations": 7}]).encode(),
-        json.dumps([TASK | {"annotations": [{"result": "x"}]}]).encode(),
-        json.dumps(_task("x")).encode(),
-        json.dumps(_task(_result({"number": 180}))).encode(),
-        json.dumps(_task(_result({"number": "80"}))).encode(),
-        json.dumps(_task(_result({"number": float("nan")}))).encode(),
-        json.dumps(_task(_result(None))).encode(),
-        json.dumps(_task(_result({"number": 80}), _result({"number": 20}))).encode(),
-    ],
-    ids=range(16),
-)  # fmt: skip
-def test_malformed_label_studio_files(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "export.json"
-    path.write_bytes(content)
-    with pytest.raises(LabelStudioError):
-        read_label_studio(path)

@@ -33,13 +33,13 @@ _CONTEXT.set_forkserver_preload(
         "pairlearn.studio.exchange",
         "pairlearn.studio.export",
         "pairlearn.studio.ask",
-        "annotate_processes",
+        "studio_processes",
     ]
 )
 
 
 def fate(left: Any, right: Any) -> tuple[float, float]:
-    """A model that is asked: `annotate ask --model annotate_processes:fate`."""
+    """A model that is asked: `annotate ask --model studio_processes:fate`."""
     return 0.5, 0.0
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from annotate_store import make, rows, said
 from pairlearn.studio import Answer, Project, Store, StoredAnswer, StoreError
 from pairlearn.studio.records import Receipt
+from studio_store import make, rows, said
 
 
 @pytest.fixture

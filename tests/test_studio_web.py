@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import annotate_durability
 import pytest
 from starlette.testclient import TestClient
 
@@ -105,16 +106,6 @@ def test_whole_run_over_http(client: TestClient, tokens: dict[str, str], folder:
     with Store.open(Project.load(folder)) as store:
         kept = [(one.similarity, one.note) for one in store.answers()]
     assert kept == given
-
-
-def test_the_same_key_counts_once(client: TestClient, tokens: dict[str, str]) -> None:
-    ann = Visitor(client, tokens["ann"])
-    pair = client.get("/annotate/1/api/task").json()["task"]["pair"]
-    first = ann.answer(pair=pair, key="same-key-1").json()
-    again = ann.answer(pair=pair, key="same-key-1", similarity=0.9).json()
-    assert again["receipt"] == first["receipt"] and again["progress"]["done"] == 1
-    other = ann.answer(pair=pair, key="other-key-1", similarity=0.9).json()
-    assert other["receipt"]["revision"] == 2 and other["progress"]["done"] == 1
 
 
 def test_undo_reopens_the_last_one_once(client: TestClient, tokens: dict[str, str]) -> None:
@@ -274,3 +265,43 @@ def test_the_package_carries_no_script_in_its_pages() -> None:
 def test_importing_pairlearn_does_not_load_the_server() -> None:
     code = "import pairlearn, sys; sys.exit('starlette' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+
+def test_three_kills_lose_and_double_nothing() -> None:
+    found = annotate_durability.run_kills(kills=3, clients=8, seed=1)
+    assert found.acknowledged > 50 and found.resent > 0
+    assert (found.missing, found.doubled, found.changed) == (0, 0, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="strace is a tool of Linux")
+def test_every_answer_is_flushed_before_its_reply() -> None:
+    found = annotate_durability.run_traced(clients=4, seconds=0.5)
+    assert found.answers > 10 and found.flushed_before_reply == found.answers
+
+
+ASK = '7 read(9<TCP:[1]>, "POST /api/answer HTTP/1.1\\r\\nHost", 65536) = 300'
+TELL = '7 sendto(9<TCP:[1]>, "HTTP/1.1 200 OK\\r\\ndate", 900, 0, NULL, 0) = 900'
+FLUSH = "8 fdatasync(5</p/answers.sqlite-wal>) = 0"
+BEGIN = "8 fdatasync(5</p/answers.sqlite-wal> <unfinished ...>"
+END = "8 <... fdatasync resumed>)            = 0"
+
+
+@pytest.mark.parametrize(
+    ("lines", "flushed"),
+    [
+        ([ASK, FLUSH, TELL], 1),
+        ([ASK, BEGIN, END, TELL], 1),
+        ([FLUSH, ASK, TELL], 0),
+        ([ASK, TELL, FLUSH], 0),
+        ([BEGIN, ASK, END, TELL], 0),  # begun before the answer came: it may be without it
+        ([ASK, BEGIN, TELL, END], 0),
+        ([ASK, FLUSH.replace("= 0", "= -1 EIO"), TELL], 0),
+        ([ASK, FLUSH.replace("answers.sqlite-wal", "other"), TELL], 0),
+    ],
+)
+def test_reading_a_trace(lines: list[str], flushed: int) -> None:
+    found = annotate_durability.read_trace(lines)
+    assert (found.answers, found.flushed_before_reply) == (1, flushed)

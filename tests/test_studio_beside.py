@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from annotate_processes import Command, Person, Place, free_port
+from studio_processes import Command, Person, Place, free_port
 
 NAMES = ("ann", "bob", "spare")
 
@@ -32,7 +32,7 @@ def arguments(name: str, place: Place) -> tuple[object, ...]:
         "link": ("spare", "--renew"),
         "export": (fresh.with_suffix(".csv"),),
         "import": (place.root / "judged.csv", "--annotator", "elsewhere"),
-        "ask": ("--model", "annotate_processes:fate", "--name", "rule", "--pairs", 3),
+        "ask": ("--model", "studio_processes:fate", "--name", "rule", "--pairs", 3),
         "backup": (fresh.with_suffix(".sqlite"),),
         "serve": ("--port", free_port()),
     }[name]

@@ -144,19 +144,6 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
         items.view("../project.json")
 
 
-def test_an_image_that_becomes_a_link_out_of_the_project_is_not_shown(tmp_path: Path) -> None:
-    source = tmp_path / "photos"
-    source.mkdir()
-    for name in ("a.png", "b.png"):
-        (source / name).write_bytes(PNG)
-    made, _ = create_project(tmp_path / "p", source)
-    items = Items.open(made)
-    (made.folder / "items" / "a.png").unlink()
-    (made.folder / "items" / "a.png").symlink_to(source / "a.png")
-    with pytest.raises(ProjectError, match="not a file inside"):
-        items.view("a.png")
-
-
 def test_a_folder_of_texts(tmp_path: Path) -> None:
     source = tmp_path / "mails"
     source.mkdir()
