@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import annotate_durability
 import pytest
 from starlette.testclient import TestClient
 
 from browser import make_project, png
 from pairlearn.studio import Answer, Project, Store, StoreError
 from pairlearn.studio.server import make_app, serve
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+import annotate_durability
 
 HERE = "http://127.0.0.1:8337"
 
@@ -265,9 +268,6 @@ def test_the_package_carries_no_script_in_its_pages() -> None:
 def test_importing_pairlearn_does_not_load_the_server() -> None:
     code = "import pairlearn, sys; sys.exit('starlette' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 
 def test_three_kills_lose_and_double_nothing() -> None:

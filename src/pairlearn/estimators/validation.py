@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from pairlearn.labels import PairLabels
 from pairlearn.tables import PairTable
+from pairlearn.tables.errors import placed
+from pairlearn.tables.pairs import as_preference
 
 __all__ = [
     "Instances",
@@ -196,29 +198,10 @@ def read_preference(preference: Any, n: int) -> Floats:
     """
     if preference is None:
         return np.full(n, np.nan)
-    array = np.asarray(preference)
-    _same_length("preference", len(array) if array.ndim else 0, n)
-    if array.dtype.kind in "OUS":
-        words = {"left": -1.0, "right": 1.0, "": 0.0, None: 0.0}
-        values = [words.get(_plain(value), np.inf) for value in array.tolist()]
-        numbers = np.array(values, dtype=np.float64)
-    else:
-        numbers = np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0)
-    wrong = ~np.isin(numbers, (-1.0, 0.0, 1.0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"preference must be 'left' (-1), 'right' (1) or none (0); row {row} is "
-            f"{array.tolist()[row]!r}"
-        )
-    return np.where(numbers == 0, np.nan, numbers)
-
-
-def _plain(value: Any) -> Any:
-    """A missing value of any kind as None, a number as the word that it stands for."""
-    if isinstance(value, (int, float)):
-        return {-1.0: "left", 1.0: "right", 0.0: None}.get(value, None if value != value else value)
-    return value
+    with placed(lambda row: f"row {row}"):
+        sides = as_preference(preference)
+    _same_length("preference", len(sides), n)
+    return np.where(sides == 0, np.nan, sides)
 
 
 def read_weight(sample_weight: Any, n: int) -> Floats:

@@ -279,7 +279,7 @@ _OPTIONAL = {"preference": np.int8(0), "weight": np.float64(1), "annotator": ""}
 
 
 def as_preference(values: Any) -> NDArray[np.int8]:
-    """−1, 0 and +1 from numbers, or from the words "left", "" and "right".
+    """−1, 0 and +1 from numbers, or from the words "left", "" and "right"; None and NaN are 0.
 
     Examples
     --------
@@ -289,7 +289,9 @@ def as_preference(values: Any) -> NDArray[np.int8]:
     array = np.asarray(values)
     if array.ndim != 1:
         raise TableError(f"preference must have shape (n,); got {array.shape}")
-    if array.dtype.kind in "UO":
+    if array.dtype.kind == "O":
+        array = np.array([_as_word(value) for value in array.tolist()], dtype=np.str_)
+    if array.dtype.kind == "U":
         words = np.char.strip(array.astype(np.str_))
         right, left, none = words == "right", words == "left", words == ""
         expected = "left, right or nothing"
@@ -304,6 +306,15 @@ def as_preference(values: Any) -> NDArray[np.int8]:
         raise RowError(row, f"preference is {shown(array[row].item())}; give {expected}")
     preference: NDArray[np.int8] = right.astype(np.int8) - left.astype(np.int8)
     return preference
+
+
+def _as_word(value: Any) -> str:
+    """A missing value of any kind as "", a number as the word that it stands for."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return {-1.0: "left", 0.0: "", 1.0: "right"}.get(value, str(value))
+    return str(value)
 
 
 def check_pairs(table: PairTable, *, noisy: bool) -> None:
