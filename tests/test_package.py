@@ -44,6 +44,16 @@ def test_public_names_are_found() -> None:
         exec("from pairlearn import make_rsik")
 
 
+def test_the_studio_is_found_by_its_name_of_version_0_1() -> None:
+    from pairlearn.annotate.models import ChatEndpoint, Seat, fill
+    from pairlearn.annotate.server import make_app, serve
+
+    from pairlearn.annotate import Project, Store, StoreError
+
+    for found in (Project, Store, StoreError, ChatEndpoint, Seat, fill, make_app, serve):
+        assert found.__module__.startswith("pairlearn.studio.")
+
+
 @pytest.mark.parametrize(
     "command", ["", "check", "fit", "evaluate", "annotate", "bench", "bench run"]
 )

@@ -5,8 +5,6 @@ Exit codes: 0 all is well, 2 the request was wrong.
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -246,13 +244,14 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
+    import msgspec
+
     from pairlearn.studio import Project, Store
-    from pairlearn.studio.export import Exported, judgements
+    from pairlearn.studio.export import judgements
 
     with refusing("annotate status"), Store.open(Project.load(project)) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()
         said = [one for one in answers if not one.cant_say]
-        exported: Exported | None = judgements(said) if said else None
         report: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
@@ -262,9 +261,9 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
             "mode": store.project.plan.mode,
             "answers": len(answers),
             "cant_say": len(answers) - len(said),
-            "infeasible": exported.infeasible if exported else 0,
+            "infeasible": judgements(said).infeasible if said else 0,
             "pairs_answered": len({one.pair for one in answers}),
-            "annotators": [_plain(asdict(row)) for row in rows],
+            "annotators": msgspec.json.decode(msgspec.json.encode(rows)),  # NaN becomes null
         }
     tell(
         report, as_json,
@@ -314,18 +313,6 @@ def _show(rows: list[AnnotatorOverview]) -> None:
         "the same pairs; drift: mean s of the last third less that of the first, in standard "
         "errors; within ±3 it can be chance"
     )
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """For JSON, which has no NaN."""
-    return {
-        name: _plain(value)
-        if isinstance(value, dict)
-        else None
-        if isinstance(value, float) and math.isnan(value)
-        else value
-        for name, value in values.items()
-    }
 
 
 def _names(text: str) -> list[str]:

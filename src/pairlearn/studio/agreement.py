@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.records import Annotator, Columns, Floats, StoredAnswer
+from pairlearn.studio.records import Annotator, AnswerColumns, Floats, StoredAnswer
 
 PRIOR_ANSWERS = 10
 """Answers with the spread of all that everybody is credited with; see `reliabilities`."""
@@ -150,7 +150,7 @@ def overview_of(
     return [_overview(who, total, columns) for who, total in totals.items()]
 
 
-class _Answers(Columns):
+class _Answers(AnswerColumns):
     """With the rows of each pair of which something was said."""
 
     def __init__(self, answers: Sequence[StoredAnswer]) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.randomness import stream
 from pairlearn.studio.choosing import choose_pairs
-from pairlearn.studio.records import Columns, Floats, StoredAnswer
+from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer
 
 if TYPE_CHECKING:
     from pairlearn.studio.store import Store
@@ -173,7 +173,7 @@ class Chooser:
 
     def _columns(self, answers: Sequence[StoredAnswer]) -> Judged:
         ends = [(self._rows[one.left], self._rows[one.right]) for one in answers]
-        said = Columns(answers)
+        said = AnswerColumns(answers)
         return Judged(
             np.array(ends, dtype=np.int64).reshape(-1, 2),
             said.similarity,

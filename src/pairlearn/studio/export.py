@@ -14,7 +14,7 @@ import numpy as np
 
 from pairlearn.studio.agreement import reliabilities
 from pairlearn.studio.choosing import inclusion_weights
-from pairlearn.studio.records import Columns, Floats, Pair, StoredAnswer
+from pairlearn.studio.records import AnswerColumns, Floats, Pair, StoredAnswer
 from pairlearn.tables import PairTable
 from pairlearn.tables.cells import convert
 
@@ -62,7 +62,7 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
 def _join(
     answers: Sequence[StoredAnswer], rule: Rule, weights: Mapping[str, float]
 ) -> StoredAnswer | None:
-    columns = Columns(answers)
+    columns = AnswerColumns(answers)
     shares = np.array([weights.get(one.annotator, 1.0) for one in answers])
 
     def middle(column: Floats) -> float | None:
@@ -217,7 +217,7 @@ def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
 
 
 def _table(answers: Sequence[StoredAnswer], *, weights: bool, names: list[str] | None) -> PairTable:
-    columns = Columns(answers)
+    columns = AnswerColumns(answers)
     return PairTable(
         convert("left", "id", [one.left for one in answers]),
         convert("right", "id", [one.right for one in answers]),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import ItemTable, TableError
 from pairlearn.tables.cells import convert
+from pairlearn.tables.csv_source import CsvSource
 from pairlearn.tables.errors import RowError, placed
 from pairlearn.tables.ids import as_ids, check_unique
 from pairlearn.tables.items import check_names
@@ -191,7 +191,11 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     """
     suffix = suffix_of(path, "items", (".csv", ".parquet"))
     existing_file(path)
-    names, rows = _csv_rows(path) if suffix == ".csv" else _parquet_rows(path)
+    if suffix == ".csv":
+        source = CsvSource(path)
+        names, rows = source.names, source.rows()
+    else:
+        names, rows = _parquet_rows(path)
     for name in names:
         if names.count(name) > 1:
             raise TableError(f"{path}: two columns are named {name!r}")
@@ -201,37 +205,6 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
             "rename the one that names the items"
         )
     return names, rows
-
-
-def _csv_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            records = _records(path, csv.reader(file, strict=True))
-            names = [name.strip() for name in next(records, [])]
-            rows: list[list[str]] = []
-            for cells in records:
-                if len(cells) != len(names):
-                    raise TableError(
-                        f"{path}, row {len(rows) + 1}: {len(cells)} cells, "
-                        f"but the header has {len(names)}"
-                    )
-                rows.append(cells)
-    except UnicodeDecodeError as error:
-        raise TableError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    return names, rows
-
-
-def _records(path: Path, reader: Any) -> Iterator[list[str]]:
-    """Records that are not blank, with errors that say where."""
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise TableError(f"{path}, line {reader.line_num}: {error}") from None
-        if cells:
-            yield cells
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], list[list[str]]]:

@@ -297,7 +297,7 @@ class Change:
     detail: str
 
 
-class Columns:
+class AnswerColumns:
     """Answers as arrays; NaN where one was not given."""
 
     def __init__(self, answers: Sequence[StoredAnswer]) -> None:

@@ -115,6 +115,12 @@ class CsvSource:
             file.seek(self._data)
             yield from self._exact_batches(file, kinds, self._line, 0)
 
+    def rows(self) -> list[list[str]]:
+        """All rows, every cell as text."""
+        with self.path.open("rb") as file:
+            file.seek(self._data)
+            return [cells for _, cells in self._records(file, self._line)]
+
     def all_integers(self, names: Sequence[str]) -> bool:
         """Whether all ids in these columns are integers; a look at the whole file.
 
