@@ -20,7 +20,7 @@ from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
 from pairlearn.studio import Answer, Plan, Project, Store, StoredAnswer, StoreError
 from pairlearn.studio.exchange import (
-    Judgement,
+    Statement,
     from_probability,
     import_judgements,
     judgements_of,
@@ -135,11 +135,11 @@ def test_what_is_imported_need_not_be_judged_again(store: Store) -> None:
     ann, _ = store.add_annotator("ann")
     assert store.progress(ann.id).total == 5
     last = store.pairs()[-1]
-    import_judgements(store, [Judgement("cy", last.left, last.right, Answer(0.5, key="k"))])
+    import_judgements(store, [Statement("cy", last.left, last.right, Answer(0.5, key="k"))])
     assert store.progress(ann.id).total == 4
     cy = store.annotators()[-1]
     assert (cy.name, cy.active, store.next_task(cy.id)) == ("cy", False, None)
-    import_judgements(store, [Judgement("cy", last.left, last.right, Answer(0.6, key="l"))])
+    import_judgements(store, [Statement("cy", last.left, last.right, Answer(0.6, key="l"))])
     assert [one.similarity for one in store.answers()] == [0.6]
     assert [one.action for one in store.history(pair=last.id)] == ["answered", "revised"]
 
@@ -147,23 +147,23 @@ def test_what_is_imported_need_not_be_judged_again(store: Store) -> None:
 def test_an_annotator_of_the_app_may_import_too(store: Store) -> None:
     ann, token = store.add_annotator("ann")
     pair = store.pairs()[0]
-    import_judgements(store, [Judgement("ann", pair.left, pair.right, Answer(0.5, key="k"))])
+    import_judgements(store, [Statement("ann", pair.left, pair.right, Answer(0.5, key="k"))])
     assert store.by_token(token) == ann
     assert store.progress(ann.id).done == 1
 
 
 def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:
     pair = store.pairs()[0]
-    good = Judgement("cy", pair.left, pair.right, Answer(0.5, key="k"), "row 1")
-    turned = Judgement("cy", pair.right, pair.left, Answer(0.4, key="k"), "row 2")
+    good = Statement("cy", pair.left, pair.right, Answer(0.5, key="k"), "row 1")
+    turned = Statement("cy", pair.right, pair.left, Answer(0.4, key="k"), "row 2")
     for bad, message in [
         (
-            Judgement("cy", pair.left, "99", Answer(0.5, key="k"), "row 2"),
+            Statement("cy", pair.left, "99", Answer(0.5, key="k"), "row 2"),
             "row 2: '99' is not among",
         ),
-        (Judgement("cy", "1", "1", Answer(0.5, key="k"), "row 2"), "'1' is compared with itself"),
+        (Statement("cy", "1", "1", Answer(0.5, key="k"), "row 2"), "'1' is compared with itself"),
         (turned, "judged .* before, in row 1"),
-        (Judgement("x" * 81, pair.left, pair.right, Answer(0.5, key="k")), "name is"),
+        (Statement("x" * 81, pair.left, pair.right, Answer(0.5, key="k")), "name is"),
     ]:
         with pytest.raises(StoreError, match=message):
             import_judgements(store, [good, bad])

@@ -10,7 +10,7 @@ from typing import Any
 
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, same
-from pairlearn.studio.exchange import Judgement, _import
+from pairlearn.studio.exchange import Statement, _import
 from pairlearn.studio.label_studio import LabelStudioError, LabelStudioExport, read_label_studio
 from pairlearn.studio.store_file import StoreError, migrate
 
@@ -33,7 +33,7 @@ def one_input(data: bytes) -> LabelStudioExport | str:
     return found
 
 
-def check(one: Judgement) -> None:
+def check(one: Statement) -> None:
     answer = one.answer
     replace(answer)  # its checks run again
     given = (answer.similarity, answer.difference, answer.preference or None)
@@ -43,7 +43,7 @@ def check(one: Judgement) -> None:
         raise Broken(f"{one} has an empty field")
 
 
-def imported(rows: list[Judgement]) -> None:
+def imported(rows: list[Statement]) -> None:
     """Whatever was read goes into the store, or is refused by it."""
     connection = store()
     connection.execute("BEGIN")
@@ -62,5 +62,5 @@ def store() -> sqlite3.Connection:
     return connection
 
 
-def without_keys(rows: list[Judgement]) -> list[Any]:
+def without_keys(rows: list[Statement]) -> list[Any]:
     return [replace(one, answer=replace(one.answer, key="k")) for one in rows]

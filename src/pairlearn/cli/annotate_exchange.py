@@ -11,7 +11,7 @@ from pairlearn.cli.options import ForceOption, JsonOption, ProjectArgument, tell
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
-    from pairlearn.studio.exchange import Judgement, Reading
+    from pairlearn.studio.exchange import Reading, Statement
 
 __all__ = ["backup", "export", "import_", "label_studio", "restore"]
 
@@ -228,7 +228,7 @@ def restore(
 
 def _read(
     file: Path, annotator: str | None, column: str | None, reading: Reading | None
-) -> tuple[list[Judgement], dict[str, int]]:
+) -> tuple[list[Statement], dict[str, int]]:
     """Judgements of a file, and counts of what was left out of it."""
     from pairlearn.studio.exchange import judgements_of, read_preferences
     from pairlearn.studio.label_studio import read_label_studio

@@ -1,14 +1,12 @@
-"""One server for a project, and the address at which it is reached.
-
-The lock is on a file of its own, never on the file of answers, and the kernel releases it
-when the process ends, however it ends. The address stays in the file for the next links.
-
-
-Copies of the answers inside the project folder, and the way back from one.
+"""Copies of the answers inside the project folder, the way back from one, and the server's lock.
 
 ``PROJECT/backups`` holds what `back_up` wrote, the last few automatic snapshots, and what a
 restored backup replaced. Each is one whole SQLite file, and none is ever changed again, so
 that any tool may copy them at any time.
+
+A project is served or restored by one process at a time. The lock is on a file of its own,
+never on the file of answers, and the kernel releases it when the process ends, however it
+ends. The address of the server stays in the file for the next links.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Which pairs are judged, and by whom.
 
-Which pair is judged next: the one from which the current model expects to learn most.
-
-A judgement of a pair is a statement about three events (+, −), (−, +) and same class. By
-the current posteriors r and r' their probabilities are a, b and s, and the information
-that a judgement brings is, before it is made, at most the entropy
+Pairs are drawn at random, or by what the current model expects to learn from them. A
+judgement of a pair is a statement about three events (+, −), (−, +) and same class. By the
+current posteriors r and r' their probabilities are a, b and s, and the information that a
+judgement brings is, before it is made, at most the entropy
 
     H(r, r') = −a log a − b log b − s log s.
 
@@ -23,7 +22,7 @@ The expectation of w·f over a draw is the mean of f over the pairs that are lef
 the model. `inclusion_weights` makes of these weights those of a sample without replacement.
 
 Do not expect much. On digits, even against odd, 40 to 200 judged pairs, the accuracy was
-that of as many random pairs within the error of the measurement, .908 against .906 at 200
+that of as many random pairs within the error of the measurement, 0.908 against 0.906 at 200
 (``benchmarks/annotate_choosing.py``): soft judgements say much about every pair.
 """
 
@@ -38,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.labels import PairLabels
-from pairlearn.randomness import permutation, stream
+from pairlearn.randomness import permutation, stream, uniform
 
 
 def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
@@ -90,8 +89,7 @@ def _distinct(rng: np.random.Generator, wanted: int, possible: int) -> NDArray[n
         return permutation(rng, possible)[:wanted].astype(np.int64)
     drawn = np.empty(0, np.int64)
     while len(drawn) < wanted:
-        bits = rng.bit_generator.random_raw(2 * wanted) >> np.uint64(11)
-        more = (bits.astype(np.float64) * 2.0**-53 * possible).astype(np.int64)
+        more = (uniform(rng, 2 * wanted) * possible).astype(np.int64)
         drawn = np.concatenate([drawn, more])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     return drawn[:wanted]
@@ -278,7 +276,7 @@ def choose_pairs(
         first, second = p * (1 - q), (1 - p) * q
         outcomes = np.stack([first, second, (1 - first - second).clip(0, 1)], axis=-1)
         chance = _chances(_entropy(outcomes), epsilon)
-        row = min(int(np.searchsorted(np.cumsum(chance), _uniform(rng, 1)[0])), len(ends) - 1)
+        row = min(int(np.searchsorted(np.cumsum(chance), uniform(rng, 1)[0])), len(ends) - 1)
         left, right = (int(end) for end in ends[row])
         pool.take(left, right)
         chosen.append(Choice(left, right, float(1 / (len(ends) * chance[row]))))
@@ -287,10 +285,10 @@ def choose_pairs(
 
 def _chances(information: Floats, epsilon: float) -> Floats:
     n, total = len(information), float(information.sum())
-    uniform = np.full(n, 1 / n)
+    even = np.full(n, 1 / n)
     if total <= 0:
-        return uniform
-    mixed: Floats = (1 - epsilon) * information / total + epsilon * uniform
+        return even
+    mixed: Floats = (1 - epsilon) * information / total + epsilon * even
     mixed /= mixed.sum()
     return mixed
 
@@ -317,7 +315,7 @@ class _Pool:
         else:
             codes = self._some(count, rng)
         ends = np.stack(np.divmod(codes, n), axis=1)
-        turned = _uniform(rng, len(ends)) < 0.5
+        turned = uniform(rng, len(ends)) < 0.5
         ends[turned] = ends[turned, ::-1]
         return ends
 
@@ -331,19 +329,12 @@ class _Pool:
         """By rejection, of which enough pairs are left."""
         found: dict[int, None] = {}
         while len(found) < count:
-            draws = (_uniform(rng, 4 * count) * self._items).astype(np.int64).reshape(-1, 2)
+            draws = (uniform(rng, 4 * count) * self._items).astype(np.int64).reshape(-1, 2)
             for low, high in draws.tolist():
                 code = self._code(low, high)
                 if low != high and code not in self._taken and len(found) < count:
                     found[code] = None
         return np.fromiter(found, np.int64, len(found))
-
-
-def _uniform(rng: np.random.Generator, n: int) -> Floats:
-    """Draws from [0, 1), the same in every version of numpy."""
-    bits = rng.bit_generator.random_raw(n) >> np.uint64(11)
-    draws: Floats = bits.astype(np.float64) * 2.0**-53
-    return draws
 
 
 def inclusion_weights(weights: Any, items: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Probabilities that the right one is better, and what they can mean.
+"""Statements from elsewhere: plain tables, and probabilities that the right one is better.
 
 Many tools and models give P = P(right is better) for a pair. What that says about
 (s, c) depends on what "better" does with pairs of the same class, and nothing in the
@@ -15,9 +15,6 @@ log-odds of the class: σ(g' − g) = r'(1 − r)/(r'(1 − r) + r(1 − r')) = 
 
 **side only**: P says which one is better and its size is not to be trusted; P > ½ is the
 preference "right", P < ½ is "left", P = ½ says nothing.
-
-
-Judgements from elsewhere: plain tables, and whatever can be made into `Judgement`s.
 """
 
 from __future__ import annotations
@@ -106,7 +103,7 @@ def _shares(name: str, values: Any) -> Floats:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Statement:
     """What somebody said about a pair elsewhere.
 
     Parameters
@@ -120,7 +117,7 @@ class Judgement:
 
     Examples
     --------
-    >>> Judgement("ann", "a", "b", Answer(similarity=0.5, key="k")).place
+    >>> Statement("ann", "a", "b", Answer(similarity=0.5, key="k")).place
     ''
     """
 
@@ -158,7 +155,7 @@ def fresh_key() -> str:
     return f"import-{uuid.uuid4().hex}"
 
 
-def judgements_of(table: PairTable, annotator: str | None = None) -> list[Judgement]:
+def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statement]:
     """The rows of a table of pairs as judgements.
 
     Parameters
@@ -195,7 +192,7 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Judgem
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
         left, right = str(table.left[row]), str(table.right[row])
-        rows.append(Judgement(name, left, right, answer, f"row {row + 1}"))
+        rows.append(Statement(name, left, right, answer, f"row {row + 1}"))
     return rows
 
 
@@ -270,7 +267,7 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     return table
 
 
-def import_judgements(store: Store, rows: Sequence[Judgement]) -> ImportCount:
+def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     r"""Take judgements in, all of them or none.
 
     Annotators that are not there are added, without a link and without open pairs. A
@@ -282,7 +279,7 @@ def import_judgements(store: Store, rows: Sequence[Judgement]) -> ImportCount:
     ----------
     store : Store
         Where to.
-    rows : sequence of Judgement
+    rows : sequence of Statement
         Each annotator judges a pair once.
 
     Raises
@@ -298,7 +295,7 @@ def import_judgements(store: Store, rows: Sequence[Judgement]) -> ImportCount:
     ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
     ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
     ...     with Store.create(project) as store:
-    ...         row = Judgement("ann", "a", "b", Answer(similarity=0.5, key="k"))
+    ...         row = Statement("ann", "a", "b", Answer(similarity=0.5, key="k"))
     ...         import_judgements(store, [row]).new, import_judgements(store, [row]).same
     (1, 1)
     """
@@ -320,7 +317,7 @@ def import_judgements(store: Store, rows: Sequence[Judgement]) -> ImportCount:
     return store.carry_out(lambda connection: _import(connection, rows), share_out=True)
 
 
-def _import(connection: sqlite3.Connection, rows: Sequence[Judgement]) -> ImportCount:
+def _import(connection: sqlite3.Connection, rows: Sequence[Statement]) -> ImportCount:
     counts = {"answered": 0, "revised": 0, "same": 0}
     pairs = 0
     numbers: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotator"))

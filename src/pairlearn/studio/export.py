@@ -1,7 +1,4 @@
-"""Several judgements of a pair as one.
-
-From the answers to a table of pairs that `fit` reads.
-"""
+"""From the answers to a table of pairs that `fit` reads, one row a judgement or one a pair."""
 
 from __future__ import annotations
 

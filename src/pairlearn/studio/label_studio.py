@@ -35,7 +35,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from pairlearn.atomic import replacing
-from pairlearn.studio.exchange import Judgement, fresh_key
+from pairlearn.studio.exchange import Statement, fresh_key
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import MAX_NOTE, Answer, Pair
@@ -206,7 +206,7 @@ class LabelStudioExport:
 
     Parameters
     ----------
-    judgements : list of Judgement
+    judgements : list of Statement
     cancelled : int
         Annotations that were skipped.
     empty : int
@@ -215,7 +215,7 @@ class LabelStudioExport:
         Annotations of a pair of which the same annotator made a later one.
     """
 
-    judgements: list[Judgement]
+    judgements: list[Statement]
     cancelled: int
     empty: int
     superseded: int
@@ -247,7 +247,7 @@ def read_label_studio(path: Path) -> LabelStudioExport:
     ('label-studio-4', 'a', 0.8, None)
     """
     cancelled = empty = count = 0
-    latest: dict[tuple[str, str, str], tuple[tuple[str, int], Judgement]] = {}
+    latest: dict[tuple[str, str, str], tuple[tuple[str, int], Statement]] = {}
     try:
         for place, data, results, who, about, number in _annotations(_load(path)):
             if results is None:
@@ -345,7 +345,7 @@ def _value(place: str, name: str, value: Any, key: str | None) -> Any:
 
 def _judgement(
     place: str, data: dict[str, Any], results: dict[str, Any], who: Any, about: dict[str, Any]
-) -> Judgement | None:
+) -> Statement | None:
     """What was said; None if nothing was."""
     left, right = _item(place, data, "left_id"), _item(place, data, "right_id")
     cant_say = results.get("cannot_say") or None
@@ -373,7 +373,7 @@ def _judgement(
     took = float(seconds) if _is_number(seconds) and 0 <= seconds < 1e9 else 0.0
     note = note.replace("\0", "")[:MAX_NOTE]
     answer = Answer(*said, cant_say is not None, note, took, fresh_key())
-    return Judgement(_name(place, who), left, right, answer, place)
+    return Statement(_name(place, who), left, right, answer, place)
 
 
 def _item(place: str, data: dict[str, Any], name: str) -> str:

@@ -1,8 +1,4 @@
-"""Read what a page sent, and refuse everything that it could not have sent.
-
-Serve pictures by what they are, never by what they are called.
-
-What the annotator's page asks for and sends: JSON in, JSON out.
+"""What the annotator's page asks for and sends: JSON in, JSON out.
 
 Under ``/annotate/NUMBER``, each for the annotator of that number:
 
@@ -10,7 +6,9 @@ Under ``/annotate/NUMBER``, each for the annotator of that number:
 - ``POST api/answer``: one answer; replied to when it is on disk, with the next pair;
 - ``POST api/undo``: take the last answer back;
 - ``GET api/ahead``: the pair after this one, so that its pictures are there in time;
-- ``GET image``: the picture of an item.
+- ``GET image``: the picture of an item, served by what it is, never by what it is called.
+
+Everything that a page could not have sent is refused.
 """
 
 from __future__ import annotations

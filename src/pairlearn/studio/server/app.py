@@ -1,7 +1,4 @@
-"""Sockets: where the studio listens, and how long and how many callers may keep it waiting.
-
-Put the studio together, and serve it.
-"""
+"""Put the studio together, and serve it: its sockets, its routes, what errors become."""
 
 from __future__ import annotations
 

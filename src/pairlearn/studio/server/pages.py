@@ -1,7 +1,4 @@
-"""The pages, and the links that lead to them.
-
-The supervisor's page: how everybody works, what they say, and links for more of them.
-"""
+"""The pages of annotators and of the supervisor, and the links that lead to them."""
 
 from __future__ import annotations
 

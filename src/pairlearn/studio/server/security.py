@@ -5,10 +5,8 @@ server (a page elsewhere cannot reach it by rebinding a name to 127.0.0.1), a ch
 must come from the studio's own pages and carry JSON of a few kilobytes, and every
 reply carries headers that forbid scripts from elsewhere, frames, sniffing and caching.
 
-
-Who is asking: the links that people get, and the cookies that these turn into.
-
-An annotator's pages and requests lie under ``/annotate/NUMBER``, and so does their cookie:
+`Sessions` tells who is asking, by the links that people get and the cookies that these turn
+into. An annotator's pages and requests lie under ``/annotate/NUMBER``, and so does their cookie:
 two people may work in two tabs of one browser, and each tab keeps its person.
 """
 
