@@ -6,8 +6,8 @@
 First, in turns within one run and on one thread: seconds for each step of
 `PairClassifier.fit`, everything included, beside the plain loop below on the same pairs with
 the same batches. Then, with `--data`, Optdigits, Pendigits and Letter as in `practice.py`:
-accuracy and seconds of the defaults, and of the defaults that 0.1 had (200 epochs of batches
-of a sixteenth of the pairs at a constant rate) in the same run.
+accuracy and seconds of the defaults, and of the schedule that 0.1 had (2,000 steps at a
+constant rate of 0.001) in the same run. What 0.1 itself takes is measured by its own code.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def accuracy(data: Path, seeds: int) -> dict[str, Any]:
         runs: dict[str, list[tuple[float, float]]] = {"now": [], "then": []}
         for seed in range(seeds):
             x, pairs, labels, test, positive = benchmark_task(name, data, seed)
-            old = {"epochs": 200, "batch_size": automatic_batch_size(len(pairs))}
+            batch = automatic_batch_size(len(pairs))
+            old = {"epochs": -(-2_000 // -(-len(pairs) // batch)), "learning_rate": 1e-3}
             for which, options in (("now", {}), ("then", old)):
                 start = time.perf_counter()
                 classifier = PairClassifier(random_state=seed, device="cpu", **options)

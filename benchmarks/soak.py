@@ -84,7 +84,7 @@ def work(folder: Path, seconds: float) -> int:
         checkpoint = Checkpoint(folder / "fit", seconds=0.2)
         classifier = PairClassifier(model="mlp", epochs=4, random_state=0)
         ends = told.items.features[told.pairs.positions(told.items)]
-        classifier.fit(ends, told.pairs.labels(), checkpoint=checkpoint)
+        classifier.set_params(callbacks=[checkpoint]).fit(ends, told.pairs.labels())
         checkpoint.remove()
         classifier.save(folder / "model")
         loaded = PairClassifier.load(folder / "model")

@@ -80,7 +80,7 @@ def in_memory(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
 
     table = read_pairs(folder / "pairs.parquet")
     classifier = classifier_of(args).set_params(preprocessor=read_items(folder / "items.npy"))
-    return classifier.fit(table.ids(), table, progress=watch)
+    return classifier.set_params(callbacks=[watch]).fit(table.ids(), table)
 
 
 def streamed(folder: Path, args: argparse.Namespace, watch: Any) -> Any:

@@ -394,7 +394,7 @@ def test_early_stopping_keeps_the_best_epoch():
 
 def test_progress_is_reported_by_epoch():
     seen = []
-    linear(epochs=3).fit(PAIRS, LABELS, progress=lambda epochs, row: seen.append((epochs, row)))
+    linear(epochs=3, callbacks=[lambda epochs, row: seen.append((epochs, row))]).fit(PAIRS, LABELS)
     assert [(epochs, row["epoch"]) for epochs, row in seen] == [(3, 1), (3, 2), (3, 3)]
 
 

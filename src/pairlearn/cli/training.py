@@ -200,7 +200,8 @@ def fit_pairs(
         kept = np.ones(len(told.rows), bool) if without is None else ~np.isin(told.rows, without)
         if kept.any():
             known = told.rows[kept], np.where(told.positive[kept], 1, -1)
-    classifier.set_params(preprocessor=inputs.by_row)
+    callbacks = [watching(progress), *([] if checkpoint is None else [checkpoint])]
+    classifier.set_params(preprocessor=inputs.by_row, callbacks=callbacks)
     with told_as_options() as warned:
         classifier.fit(
             inputs.ends[rows],
@@ -208,10 +209,10 @@ def fit_pairs(
             sample_weight=table.weight,
             preference=table.preference,
             labelled=known,
-            progress=watching(progress),
-            checkpoint=checkpoint,
         )
-    classifier.set_params(preprocessor=None)  # a model has no use for its training items
+    classifier.set_params(
+        preprocessor=None, callbacks=None
+    )  # a model has no use for its training items
     if told is not None:
         classifier.classes_ = told.classes
     return warned

@@ -18,6 +18,7 @@ from pairlearn.estimators.population import PriorMismatchWarning, need_of
 from pairlearn.estimators.scaling import feature_scale, standardised
 from pairlearn.judgements import Judgements
 from pairlearn.risks import make_risk
+from pairlearn.training.loop import Report
 from pairlearn.training.trainer import Trained, module_logits, train
 
 __all__ = ["Decide", "can_train_together", "train_apart", "train_together"]
@@ -80,7 +81,7 @@ def train_together(
         classifier.model,
         recipe,
         guiding_prior=guiding_prior(prepared, said, seed),
-        progress=lambda epochs, row: next(ticks, _nothing)(),
+        callbacks=[Report(lambda epochs, row: next(ticks, _nothing)())],
     )
     return [_decide(one, mean, scale) for one in trained]
 

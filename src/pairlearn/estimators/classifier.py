@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +15,15 @@ from sklearn.utils import check_random_state
 from pairlearn.estimators import population
 from pairlearn.estimators.guidance import guiding_prior
 from pairlearn.estimators.models import is_scikit_learn, make_module
-from pairlearn.estimators.parameters import check_parameters, needs_prior, recipe_of, risk_of
+from pairlearn.estimators.parameters import (
+    CONSTRAINTS,
+    callbacks_of,
+    check_parameters,
+    keyword_only,
+    needs_prior,
+    recipe_of,
+    risk_of,
+)
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.estimators.scaling import feature_scale
 from pairlearn.estimators.splits import held_out_rows
@@ -24,6 +32,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint, Recipe
+from pairlearn.training.loop import Callback, Report
 from pairlearn.training.stream import PairStream
 from pairlearn.training.trainer import is_guided, train
 
@@ -62,12 +71,15 @@ class PairClassifier(PairPredictor):
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
-        Of Adam. "auto" is .001, and .01 for the linear model.
+        Of Adam. "auto" is 0.002, and 0.02 for the linear model.
+    schedule : {"auto", "cosine", "constant"}
+        Whether the rate falls to zero along half a cosine. "auto" is "constant" where a
+        `learning_rate` is given, and "cosine" otherwise.
     weight_decay : float
         Of Adam, in the gradient.
     batch_size, epochs : int or "auto"
         "auto" takes about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer,
-        10 at least, where those would be more than 2,000 steps.
+        10 at least, where those would be more than 1,600 steps.
     early_stopping : bool
         Hold out a part of the pairs, keep the weights of the epoch that is best on them,
         and stop when that is long past. Off by default: with averaged weights the last
@@ -91,6 +103,12 @@ class PairClassifier(PairPredictor):
         "auto" is CUDA with bf16 products where there is one, and a CPU with float32.
     random_state : int, RandomState or None
         Initial weights, batches and what is held out follow from it.
+    callbacks : sequence, optional
+        What happens around epochs: functions that are called after each epoch with the
+        planned number of epochs and the epoch's history; `pairlearn.training.Callback`
+        objects; and a `Checkpoint`, which keeps the state of training from time to time:
+        where there is one, training goes on from it, to the same result, and its files stay
+        until you `remove` them. scikit-learn classifiers train without.
     verbose : int
         Show a bar during training, on a terminal.
 
@@ -132,12 +150,16 @@ class PairClassifier(PairPredictor):
     array([ 1, -1])
     """
 
+    _parameter_constraints = CONSTRAINTS
+
     prior_: float
     n_iter_: int
     history_: list[dict[str, float]]
 
+    @keyword_only
     def __init__(
         self,
+        *,
         risk: str | Risk = "likelihood",
         correction: str | float = "abs",
         prior: float | str = "estimate",
@@ -147,6 +169,7 @@ class PairClassifier(PairPredictor):
         model: Any = "mlp-bn",
         loss: str = "logistic",
         learning_rate: float | str = "auto",
+        schedule: str = "auto",
         weight_decay: float = 1e-5,
         batch_size: int | str = "auto",
         epochs: int | str = "auto",
@@ -159,6 +182,7 @@ class PairClassifier(PairPredictor):
         device: str = "auto",
         precision: str = "auto",
         random_state: Any = None,
+        callbacks: Any = None,
         verbose: int = 0,
     ) -> None:
         self.risk = risk
@@ -170,6 +194,7 @@ class PairClassifier(PairPredictor):
         self.model = model
         self.loss = loss
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.epochs = epochs
@@ -182,6 +207,7 @@ class PairClassifier(PairPredictor):
         self.device = device
         self.precision = precision
         self.random_state = random_state
+        self.callbacks = callbacks
         self.verbose = verbose
 
     def fit(
@@ -216,15 +242,18 @@ class PairClassifier(PairPredictor):
             one, None or 0 where that was not said.
         labelled : (X, y), optional
             Instances (or ids) with ordinary labels, of two classes.
-        progress : callable, optional
-            Called after each epoch with the planned number of epochs and the epoch's
-            history.
-        checkpoint : Checkpoint, optional
-            Where to keep the state of training from time to time; where there is one,
-            training goes on from it, to the same result. Its files stay until you
-            `remove` them. scikit-learn classifiers train without.
+        progress, checkpoint : optional
+            Deprecated: give them as `callbacks`.
         """
+        if progress is not None or checkpoint is not None:
+            warnings.warn(
+                "fit(progress=, checkpoint=) will go in 0.3: pass them to PairClassifier as "
+                "callbacks=[...]",
+                FutureWarning,
+                stacklevel=2,
+            )
         check_parameters(self)
+        callbacks, kept = callbacks_of([*(self.callbacks or ()), progress, checkpoint])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         table = read_table(
             pairs, labels, sample_weight, preference, labelled, self.preprocessor, annotator
@@ -235,8 +264,9 @@ class PairClassifier(PairPredictor):
         rows = table.rows(self.labelled_weight).packed(seed)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, rows, seed)
-        with training_bar("fit", shown=progress is None and bool(self.verbose)) as shown:
-            report = progress or shown
+        with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
+            if shown is not None:
+                callbacks.append(Report(shown))
             if is_scikit_learn(self.model):
                 self._complete(features, table, prior, seed)
             else:
@@ -245,7 +275,7 @@ class PairClassifier(PairPredictor):
                     mask = held_out_rows(rows, self.validation_fraction, seed)
                     rows, held_out = rows[~mask], rows[mask]
                 recipe = recipe_of(self, len(rows), seed)
-                self._train(features, rows, held_out, risk, need, recipe, report, checkpoint)
+                self._train(features, rows, held_out, risk, need, recipe, callbacks, kept)
         self._settle(self._raw_log_odds(features), weight, table.judged, need, prior)
         return self
 
@@ -302,7 +332,7 @@ class PairClassifier(PairPredictor):
         risk: Risk,
         need: population.Need,
         recipe: Recipe,
-        progress: Progress | None,
+        callbacks: Sequence[Callback],
         checkpoint: Checkpoint | None,
         source: PairStream | None = None,
     ) -> None:
@@ -323,7 +353,7 @@ class PairClassifier(PairPredictor):
                 guiding_prior=None
                 if risk.needs_prior or not is_guided(recipe.epochs)
                 else guiding_prior(features, rows, recipe.seed),
-                progress=progress,
+                callbacks=callbacks,
                 checkpoint=checkpoint,
             )
         self.module_, self.sign_ = trained.module, trained.sign

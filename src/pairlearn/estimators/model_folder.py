@@ -168,7 +168,7 @@ def _encoded_parameter(key: str, value: Any) -> Any:
     """A parameter as JSON; for objects that are given anew on loading, their class's name."""
     generator = isinstance(value, np.random.RandomState | np.random.Generator)
     function = callable(value) and not hasattr(value, "get_params")
-    if generator or function or (key == "preprocessor" and value is not None):
+    if generator or function or (key in ("preprocessor", "callbacks") and value is not None):
         return {"object": _full_name(value)}
     return _encoded(value, f"parameter {key}")
 
@@ -212,6 +212,8 @@ def _built(
         raise ModelFolderError(f"{where} is a built-in {kind!r:.80}: leave module out")
     else:
         network = _built_in(description, where)
+    if {tensor.dtype for tensor in state.values() if tensor.is_floating_point()} == {torch.float64}:
+        network = network.double()
     _check_state(network, state, where)
     network.load_state_dict(state, assign=True)
     return network.eval()

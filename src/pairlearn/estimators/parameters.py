@@ -1,46 +1,109 @@
-"""The parameters of a PairClassifier: checked, and "auto" made a number."""
+"""The parameters of a PairClassifier: declared, checked, and "auto" made a number."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+import warnings
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, get_args
 
+from sklearn.utils._param_validation import Interval, StrOptions
+
 from pairlearn.estimators.models import is_scikit_learn
-from pairlearn.risks import RISKS, Risk, make_risk
-from pairlearn.training import Precision, Recipe, choose_device
+from pairlearn.losses import LOSSES
+from pairlearn.risks import CORRECTIONS, RISKS, Risk, make_risk
+from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
+from pairlearn.training.loop import Callback, Report
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-__all__ = ["check_parameters", "needs_prior", "recipe_of", "risk_of"]
+__all__ = [
+    "CONSTRAINTS",
+    "callbacks_of",
+    "check_parameters",
+    "keyword_only",
+    "needs_prior",
+    "recipe_of",
+    "risk_of",
+]
 
-STEPS = 2_000
+STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
+
+
+AUTO = StrOptions({"auto"})
+SHARE = Interval(Real, 0, 1, closed="neither")
+CONSTRAINTS: dict[str, Any] = {
+    "risk": [str, Risk],
+    "correction": [StrOptions(set(CORRECTIONS)), Interval(Real, -1, None, closed="left")],
+    "prior": [StrOptions({"estimate"}), SHARE],
+    "majority": [StrOptions({"positive", "negative"}), None],
+    "target_prior": [SHARE, None],
+    "annotator_prior": [SHARE, None],
+    "model": "no_validation",  # what it may be is said where it is made
+    "loss": [StrOptions(set(LOSSES))],
+    "learning_rate": [AUTO, Interval(Real, 0, None, closed="left")],
+    "schedule": [StrOptions({"auto", "cosine", "constant"})],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "batch_size": [AUTO, Interval(Integral, 1, None, closed="left")],
+    "epochs": [AUTO, Interval(Integral, 1, None, closed="left")],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [SHARE],
+    "patience": [Interval(Integral, 1, None, closed="left")],
+    "standardize": ["boolean"],
+    "preprocessor": "no_validation",
+    "labelled_weight": [AUTO, SHARE],
+    "device": [str],
+    "precision": [StrOptions({"auto", *get_args(Precision)})],
+    "random_state": ["random_state"],
+    "callbacks": ["array-like", None],
+    "verbose": ["verbose"],
+}
+"""What the parameters may be, as scikit-learn declares it."""
+
+
+def keyword_only(init: Callable[..., None]) -> Callable[..., None]:
+    """An ``__init__`` with keywords only, which for now takes positions with a warning."""
+    names = list(inspect.signature(init).parameters)[1:]
+
+    @functools.wraps(init)
+    def checked(self: Any, *positional: Any, **named: Any) -> None:
+        if positional:
+            warnings.warn(
+                f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
+                FutureWarning,
+                stacklevel=2,
+            )
+            named = dict(zip(names, positional, strict=False)) | named
+        init(self, **named)
+
+    checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
+    return checked
+
+
+def callbacks_of(given: Iterable[Any]) -> tuple[list[Callback], Checkpoint | None]:
+    """Callbacks from what may stand for them, and the checkpoint if there is one."""
+    callbacks: list[Callback] = []
+    kept: Checkpoint | None = None
+    for one in given:
+        if isinstance(one, Checkpoint):
+            kept = one
+        elif isinstance(one, Callback):
+            callbacks.append(one)
+        elif callable(one):
+            callbacks.append(Report(one))
+        elif one is not None:
+            raise TypeError(f"callbacks must be callable, or a Callback or Checkpoint; got {one!r}")
+    return callbacks, kept
 
 
 def check_parameters(estimator: PairClassifier) -> None:
     """Refuse parameters that make no sense, before any work is done."""
-    value: Any
-    for name in ("patience", "epochs", "batch_size"):
-        value, auto = getattr(estimator, name), "" if name == "patience" else " or 'auto'"
-        if auto and isinstance(value, str) and value == "auto":
-            continue
-        if not (_is_a(Integral, value) and value >= 1):
-            raise ValueError(f"{name} must be a whole number of at least 1{auto}; got {value!r}")
-    for name in ("learning_rate", "weight_decay"):
-        value = getattr(estimator, name)
-        automatic = name == "learning_rate" and isinstance(value, str) and value == "auto"
-        if not automatic and not (_is_a(Real, value) and 0 <= value < math.inf):
-            raise ValueError(f"{name} must be a number of at least 0; got {value!r}")
-    for name in ("prior", "target_prior", "annotator_prior", "validation_fraction"):
-        value = getattr(estimator, name)
-        left_open = value == "estimate" if name == "prior" else value is None
-        if not left_open and not (_is_a(Real, value) and 0 < value < 1):
-            also = {"prior": " or be 'estimate'", "validation_fraction": ""}.get(
-                name, " or be None"
-            )
-            raise ValueError(f"{name} must lie in (0, 1){also}; got {value!r}")
+    estimator._validate_params()
     if estimator.annotator_prior is not None and estimator.target_prior is None:
         raise ValueError(
             "annotator_prior is the prior to shift from, and needs target_prior to shift to"
@@ -51,21 +114,6 @@ def check_parameters(estimator: PairClassifier) -> None:
             f"risk {str(estimator.risk)!r}: a scikit-learn classifier is trained by the pair "
             "likelihood; use risk='likelihood'"
         )
-    share: Any = estimator.labelled_weight
-    if share != "auto" and not (_is_a(Real, share) and 0 < share < 1):
-        raise ValueError(f"labelled_weight must be 'auto' or lie in (0, 1); got {share!r}")
-    choices: dict[str, tuple[Any, ...]] = {
-        "majority": (None, "positive", "negative"),
-        "early_stopping": (True, False),
-        "precision": ("auto", *get_args(Precision)),
-    }
-    for name, allowed in choices.items():
-        if getattr(estimator, name) not in allowed:
-            raise ValueError(f"{name} must be one of {allowed}; got {getattr(estimator, name)!r}")
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def needs_prior(risk: str | Risk) -> bool:
@@ -88,8 +136,6 @@ def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
         if name.judgements != ("similarity", "difference"):
             raise ValueError(f"risk {str(name)!r} reads classes, not judgements: choose another")
         return name
-    if not isinstance(name, str):
-        raise TypeError(f"risk must be a name such as 'likelihood', or a Risk; got {name!r}")
     if name.startswith("supervised"):
         raise ValueError("risk 'supervised' reads classes, not judgements: choose another risk")
     if not name.endswith(("-none", "-relu", "-abs")) and "-slope=" not in name:
@@ -106,9 +152,11 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
     epochs = min(200, max(10, -(-STEPS // -(-rows // batch_size))))
     if estimator.epochs != "auto":
         epochs = int(estimator.epochs)
-    learning_rate = 1e-2 if estimator.model == "linear" else 1e-3
+    learning_rate, schedule = 2e-2 if estimator.model == "linear" else 2e-3, "cosine"
     if estimator.learning_rate != "auto":
-        learning_rate = float(estimator.learning_rate)
+        learning_rate, schedule = float(estimator.learning_rate), "constant"
+    if estimator.schedule != "auto":
+        schedule = estimator.schedule
     precision: Any = estimator.precision
     if precision == "auto":
         on_cuda = choose_device(estimator.device).type == "cuda"
@@ -122,6 +170,7 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
         device=estimator.device,
         precision=precision,
         seed=seed,
+        schedule=schedule,
     )
 
 

@@ -14,7 +14,13 @@ from sklearn.utils import check_random_state
 from pairlearn.estimators import population
 from pairlearn.estimators.models import is_scikit_learn
 from pairlearn.estimators.pair_stream import BLOCK_PAIRS, PairFile, ParquetPairStream
-from pairlearn.estimators.parameters import check_parameters, needs_prior, recipe_of, risk_of
+from pairlearn.estimators.parameters import (
+    callbacks_of,
+    check_parameters,
+    needs_prior,
+    recipe_of,
+    risk_of,
+)
 from pairlearn.estimators.splits import Split
 from pairlearn.estimators.stream_items import mapped_features, open_items
 from pairlearn.estimators.survey import Survey, survey_pairs
@@ -172,7 +178,7 @@ def fit_survey(
             risk_of(classifier, prior),
             need,
             recipe,
-            progress,
+            callbacks_of([*(classifier.callbacks or ()), progress])[0],
             checkpoint,
             source,
         )

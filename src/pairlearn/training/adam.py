@@ -37,13 +37,26 @@ class FleetAdam:
         }
         self.uniform = rates.pop() if len(rates) == 1 else None
         self.learning_rate, self.weight_decay = learning_rate.to(device), weight_decay.to(device)
+        # On CUDA the rate is read from a tensor, so that a recorded step sees it change.
+        self.rate: float | Tensor = self.uniform[0] if self.uniform is not None else 0.0
+        if device.type == "cuda":
+            self.rate = torch.tensor(self.rate, device=device)
+
+    def scale_rate(self, factor: float) -> None:
+        """Multiply the learning rate, which all models must share, by a factor from now on."""
+        if self.uniform is None:
+            raise ValueError("models with rates of their own have no common schedule")
+        if isinstance(self.rate, Tensor):
+            self.rate.fill_(factor * self.uniform[0])
+        else:
+            self.rate = factor * self.uniform[0]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Update the parameters in place."""
         self.steps.add_(1)
         if self.uniform is not None and not torch.compiler.is_compiling():
-            self._fused_step(list(gradients), *self.uniform)
+            self._fused_step(list(gradients), self.uniform[1])
             return
         steps = self.steps.to(self.parameters[0].dtype)
         # 1 − βᵗ; the difference itself would lose four digits of float32 in early steps.
@@ -61,7 +74,7 @@ class FleetAdam:
         for tensor in self.state().values():
             tensor.zero_()
 
-    def _fused_step(self, gradients: list[Tensor], rate: float, decay: float) -> None:
+    def _fused_step(self, gradients: list[Tensor], decay: float) -> None:
         torch._fused_adam_(  # one pass over memory; the public optimiser calls the same
             self.parameters,
             [_laid_out_like(p, g) for p, g in zip(self.parameters, gradients, strict=True)],
@@ -69,7 +82,7 @@ class FleetAdam:
             self.second,
             [],
             [self.steps] * len(self.parameters),
-            lr=rate,
+            lr=self.rate,
             beta1=BETA1,
             beta2=BETA2,
             weight_decay=decay,

@@ -182,7 +182,7 @@ class Fleet:
         run_epochs(
             self,
             epochs,
-            [*([Testing(epochs, window)] if tested else []), Told()],
+            [*([Testing(window)] if tested else []), Told()],
             checkpoint=kept,
             work=self.fingerprint() if kept else "",
         )

@@ -8,6 +8,7 @@ stopping, accuracy on a test set, progress. A checkpoint holds the fleet and eve
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +23,17 @@ from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.fleet import Fleet
 
-__all__ = ["Average", "Callback", "EarlyStopping", "Guidance", "History", "Progress", "Testing",
-           "run_epochs"]  # fmt: skip
+__all__ = [
+    "Average",
+    "Callback",
+    "Cosine",
+    "EarlyStopping",
+    "Guidance",
+    "History",
+    "Report",
+    "Testing",
+    "run_epochs",
+]
 
 History = list[dict[str, float]]
 GUIDED = 0.25
@@ -31,7 +41,19 @@ GUIDED = 0.25
 
 
 class Callback:
-    """What happens around epochs; `state` and `load_state` take it through a checkpoint."""
+    """What happens around epochs; `state` and `load_state` take it through a checkpoint.
+
+    Attributes
+    ----------
+    epochs : int
+        Epochs that are planned, from `begin` on.
+    """
+
+    epochs: int
+
+    def begin(self, epochs: int) -> None:
+        """Called before everything else, with the number of epochs that are planned."""
+        self.epochs = epochs
 
     def resumed(self, history: History) -> None:
         """Called with the epochs that a checkpoint holds, if training goes on from one."""
@@ -83,6 +105,8 @@ def run_epochs(
     """
     history: History = []
     spent = 0.0  # seconds of the epoch that has begun
+    for callback in callbacks:
+        callback.begin(epochs)
     if checkpoint is not None and (state := checkpoint.load(work)) is not None:
         history, spent = _load(fleet, callbacks, state)
         for callback in callbacks:
@@ -192,19 +216,24 @@ class EarlyStopping(Callback):
 class Guidance(Callback):
     """The weight of the guiding priors: from one down to zero in the first quarter."""
 
-    def __init__(self, epochs: int) -> None:
-        self.epochs = epochs
-
     def before_epoch(self, fleet: Fleet) -> None:
         """Set the weight of the epoch."""
         fleet.objective.guidance.fill_(max(0.0, 1.0 - fleet.epoch / (GUIDED * self.epochs)))
 
 
+class Cosine(Callback):
+    """The learning rate falls from its value to zero along half a cosine."""
+
+    def before_epoch(self, fleet: Fleet) -> None:
+        """Set the rate of the epoch."""
+        fleet.step.adam.scale_rate((1 + math.cos(math.pi * fleet.epoch / self.epochs)) / 2)
+
+
 class Report(Callback):
     """Tells `progress` of every epoch, those that a checkpoint holds included."""
 
-    def __init__(self, epochs: int, progress: Progress) -> None:
-        self.epochs, self.progress = epochs, progress
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
 
     def resumed(self, history: History) -> None:
         """Tell of the epochs before."""
@@ -219,8 +248,8 @@ class Report(Callback):
 class Testing(Callback):
     """Accuracies on the groups' test sets after each of the last `window` epochs."""
 
-    def __init__(self, epochs: int, window: int) -> None:
-        self.epochs, self.window = epochs, window
+    def __init__(self, window: int) -> None:
+        self.window = window
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
         """Measure, if it is one of the last epochs."""

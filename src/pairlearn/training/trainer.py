@@ -21,7 +21,6 @@ from torch import nn
 
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
-from pairlearn.progress import Progress
 from pairlearn.risks import Risk
 from pairlearn.training.checkpoint import Checkpoint
 from pairlearn.training.fleet import Fleet, Precision
@@ -30,10 +29,10 @@ from pairlearn.training.loop import (
     GUIDED,
     Average,
     Callback,
+    Cosine,
     EarlyStopping,
     Guidance,
     History,
-    Report,
     run_epochs,
 )
 from pairlearn.training.stream import PairStream
@@ -55,6 +54,7 @@ class Recipe:
     device: str = "auto"
     precision: Precision = "float32"
     seed: int = 0
+    schedule: str = "constant"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def train(
     held_out: Judgements | None = None,
     held_prior: float | None = None,
     guiding_prior: float | None = None,
-    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
 ) -> list[Trained]:
     """Train one model for each risk, on the same rows, batches and initial weights.
@@ -108,8 +108,8 @@ def train(
         Rows to stop by, for one risk: the weights of the epoch that is best on them are kept.
     held_prior, guiding_prior : float, optional
         As in `Member`; risks with a prior of their own are not guided.
-    progress, checkpoint : optional
-        As in `run_epochs`.
+    callbacks, checkpoint : optional
+        As in `run_epochs`, beside those that `recipe` asks for.
     """
     names = rows.kinds()
     uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
@@ -143,7 +143,7 @@ def train(
         precision=recipe.precision,
         compiled=False,  # compiling takes longer than most trainings of one table
     )
-    first = _epochs(fleet, recipe, held_out, progress, checkpoint)
+    first = _epochs(fleet, recipe, held_out, callbacks, checkpoint)
     mirrored = [
         member
         for member in _lower_when_exchanged(fleet, features, rows, [one.module for one in first])
@@ -156,7 +156,7 @@ def train(
     signs[0, mirrored] = -1
     fleet.objective.signs = signs.to(fleet.device, fleet.dtype)
     fleet.begin_again()
-    second = _epochs(fleet, recipe, held_out, progress, checkpoint and checkpoint.after())
+    second = _epochs(fleet, recipe, held_out, callbacks, checkpoint and checkpoint.after())
     found = list(first)
     for member in mirrored:
         done = len(first[member].history)
@@ -202,16 +202,13 @@ def _epochs(
     fleet: Fleet,
     recipe: Recipe,
     held_out: Judgements | None,
-    progress: Progress | None,
+    more: Sequence[Callback],
     checkpoint: Checkpoint | None,
 ) -> list[Trained]:
     average = Average()
     stopping = None if held_out is None else EarlyStopping(held_out, recipe.patience, average)
-    callbacks: list[Callback] = [Guidance(recipe.epochs), average]
-    if stopping is not None:
-        callbacks.append(stopping)
-    if progress is not None:
-        callbacks.append(Report(recipe.epochs, progress))
+    callbacks: list[Callback] = [Cosine()] if recipe.schedule == "cosine" else []
+    callbacks += [Guidance(), average, *([] if stopping is None else [stopping]), *more]
     work = "" if checkpoint is None else _work(fleet, recipe, held_out)
     history = run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
     # Without a best epoch (none was looked for, or every risk was NaN) the last one.
