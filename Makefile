@@ -23,9 +23,10 @@ test-long: $(STAMP) browser
 	@echo "== test-long: all checks passed"
 
 lint: $(STAMP)
-	@echo "== lint: ruff"
+	@echo "== lint: ruff, and the order of the packages"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
 
 types: $(STAMP)
 	@echo "== types: mypy --strict"
