@@ -28,8 +28,9 @@ from sklearn.neural_network import MLPClassifier
 from pairlearn import PairLabels
 from pairlearn.annotators import Annotator, judge, train_annotators
 from pairlearn.data import as_features, load, split_indices
-from pairlearn.data.sampling import permutation, sample_pairs, stream, subset_at_prior
+from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
+from pairlearn.randomness import permutation, stream
 
 PRIOR = 0.2
 Task = tuple[NDArray[Any], NDArray[np.int64], PairLabels, NDArray[Any], NDArray[np.bool_]]

@@ -6,8 +6,8 @@ import torch
 
 from pairlearn import PairLabels
 from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
-from pairlearn.data.sampling import permutation, stream
 from pairlearn.models import make_model
+from pairlearn.randomness import permutation, stream
 
 QUICK = {"model": "linear", "batch_size": 64, "learning_rate": 0.03, "device": "cpu"}
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.data.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
+from pairlearn.data.sampling import sample_pairs, subset_at_prior
+from pairlearn.randomness import normal, permutation, stream
 
 PRIORS = st.sampled_from([0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.7, 0.8, 0.9])
 MNIST_LIKE = np.repeat(np.arange(10), [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009])

@@ -16,8 +16,8 @@ from torch import nn
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.annotators import add_noise
-from pairlearn.data.sampling import permutation, stream
 from pairlearn.models import MLP, make_model
+from pairlearn.randomness import permutation, stream
 from pairlearn.training import Fleet, Group, Member
 
 DIM, PAIRS, BATCH = 7, 120, 24

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairlearn.data.sampling import normal, permutation, sample_pairs, stream
+from pairlearn.data.sampling import sample_pairs
 from pairlearn.labels import PairLabels
+from pairlearn.randomness import normal, permutation, stream
 from pairlearn.risks import Supervised
 from pairlearn.training import Fleet, Group, Member, Precision
 

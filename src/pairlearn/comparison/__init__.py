@@ -8,14 +8,13 @@ from pairlearn.comparison.comparing import compare
 from pairlearn.comparison.methods import default_methods
 from pairlearn.comparison.report import Comparison, MethodResult
 from pairlearn.comparison.training import Decide
-from pairlearn.estimators.splits import Folds, split_items
+from pairlearn.estimators.splits import Folds as Folds
+from pairlearn.estimators.splits import split_items as split_items
 
 __all__ = [
     "Comparison",
     "Decide",
-    "Folds",
     "MethodResult",
     "compare",
     "default_methods",
-    "split_items",
 ]

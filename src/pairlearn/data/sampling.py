@@ -7,12 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.randomness import normal, permutation, stream, uniform
+from pairlearn.randomness import permutation, stream
 
-__all__ = [
-    "TestSubset", "draw_at_prior", "normal", "permutation", "sample_pairs", "stream",
-    "subset_at_prior", "uniform",
-]  # fmt: skip
+__all__ = ["TestSubset", "draw_at_prior", "sample_pairs", "subset_at_prior"]
 
 Indices = NDArray[np.int64]
 TestSubset = Literal["paper", "stratified"]

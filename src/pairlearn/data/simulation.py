@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.data.sampling import draw_at_prior, normal, permutation, stream, uniform
+from pairlearn.data.sampling import draw_at_prior
 from pairlearn.data.sources import optional
 from pairlearn.labels import PairLabels
+from pairlearn.randomness import normal, permutation, stream, uniform
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
 __all__ = ["Distribution", "Simulation", "simulate"]

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from pairlearn.estimators.onnx_export import export_onnx
     from pairlearn.estimators.pairwise import PairwiseTransformer
     from pairlearn.estimators.rewriting import rewrite_pairs
-    from pairlearn.estimators.splits import hold_out_items
+    from pairlearn.estimators.splits import Folds, hold_out_items, split_items
     from pairlearn.estimators.stream_fit import fit_file
     from pairlearn.estimators.streaming import predict_file
 
 __all__ = [
+    "Folds",
     "ModelFolderError",
     "PairClassifier",
     "PairwiseTransformer",
@@ -26,6 +27,7 @@ __all__ = [
     "hold_out_items",
     "predict_file",
     "rewrite_pairs",
+    "split_items",
 ]
 
 _MODULES = {
@@ -34,7 +36,9 @@ _MODULES = {
     "complete_and_fit": "completion",
     "export_onnx": "onnx_export",
     "fit_file": "stream_fit",
+    "Folds": "splits",
     "hold_out_items": "splits",
+    "split_items": "splits",
     "predict_file": "streaming",
     "rewrite_pairs": "rewriting",
 }
