@@ -1,12 +1,12 @@
 """Train the rows of the accuracy table on CIFAR-10, several networks on one GPU at once.
 
-    python results/cifar10.py DATA STORE [--model resnet32] [--images published] [--seeds 1]
+    python results/cifar10/train.py DATA STORE [--model resnet32] [--images published] [--seeds 1]
         [--methods all] [--priors 0.2,0.5,0.8] [--workers 8] [--epochs 200]
 
-DATA is the folder of the data sets, STORE a file of finished runs that is added to. A small
-network leaves most of a GPU idle, so each of several processes trains one network after another;
-NVIDIA's multi-process service (MPS), where it runs, lets their kernels overlap. Annotators are
-kept beside STORE and trained once. Runs in STORE are not trained again.
+DATA is the folder of the data sets, STORE a file of finished runs that is added to. One small
+network does not fill a GPU, so each of several processes trains one network after another; with
+NVIDIA's multi-process service (MPS) their kernels overlap. Annotators are kept beside STORE and
+trained once. Runs in STORE are not trained again.
 """
 
 from __future__ import annotations
