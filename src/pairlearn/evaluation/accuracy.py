@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pairlearn.evaluation.decisions import accuracy_of, fit_decisions
+from pairlearn.evaluation.decisions import Side, accuracy_of, fit_decisions
 from pairlearn.evaluation.estimate import hull, proportion, quantile
 from pairlearn.evaluation.judged import JudgedPairs, check_confidence, check_prior
 from pairlearn.labels import PairLabels
@@ -43,6 +43,7 @@ def estimate_accuracy(
     items: Any = None,
     confidence: float = 0.95,
     prior: float | None = None,
+    side: Side | None = None,
 ) -> AccuracyEstimate:
     """Estimate the accuracy of a classifier on held-out judged pairs.
 
@@ -74,7 +75,11 @@ def estimate_accuracy(
         Coverage of the interval, in (0, 1).
     prior : float, optional
         π₊ of the judged pairs where it is known, in the annotator's eyes; needed where
-        labels are of one kind only.
+        labels are differences only.
+    side : {"positive", "negative", "better"}, optional
+        What tells the classes apart where labels are similarities only and `prior` is not
+        known: the larger class, or "better", that the classifier is better than chance. An
+        interval holds both answers where the classes may be of equal size.
 
     Examples
     --------
@@ -94,7 +99,7 @@ def estimate_accuracy(
     ends = pairs.effective_ends
     z = quantile(confidence, ends)
     estimates = []
-    for solution in fit_decisions(pairs, 0.0, prior, confidence):
+    for solution in fit_decisions(pairs, 0.0, prior, confidence, side):
         value, influence = solution.measure(accuracy_of)
         variance = pairs.dependence.variance(influence)
         estimates.append(

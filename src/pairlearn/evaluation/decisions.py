@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,11 @@ from pairlearn.evaluation.levels import (
     start_rates,
 )
 
-__all__ = ["Decisions", "accuracy_of", "agreeing", "fit_decisions"]
+__all__ = ["Decisions", "Side", "accuracy_of", "agreeing", "fit_decisions"]
 
 Floats = NDArray[np.float64]
 Measure = Callable[[NDArray[Any]], NDArray[Any]]
+Side = Literal["positive", "negative", "better"]
 
 FAR = 20.0
 """Images of a solution whose log-likelihood is lower by this lead to no other one in reach."""
@@ -57,7 +58,11 @@ class Decisions:
 
 
 def fit_decisions(
-    pairs: JudgedPairs, threshold: float, prior: float | None, confidence: float
+    pairs: JudgedPairs,
+    threshold: float,
+    prior: float | None,
+    confidence: float,
+    side: Side | None = None,
 ) -> list[Decisions]:
     """All solutions that the judgements do not rule out, the likeliest first.
 
@@ -65,8 +70,14 @@ def fit_decisions(
     as with a classifier that always decides the same. Solutions count as ruled out
     where the likelihood ratio test at `confidence` does so; of equal ones, the most
     accurate is first.
+
+    Similarities alone always have two, with the classes exchanged. There `side` tells them
+    apart: the larger class, as far as the classes clearly differ in size, or "better", that
+    the classifier is better than chance.
     """
-    require_identified(pairs, prior)
+    check_side(side)
+    sided = side is not None and prior is None and not pairs.has_difference.any()
+    require_identified(pairs, prior, sided=sided)
     level, level_prime = (np.asarray(z > threshold, np.intp) for z in (pairs.z, pairs.z_prime))
     tally = LevelTally.of(pairs, level, level_prime, 2)
     rates = tally.solve(start_rates(pairs, level, level_prime, 2, prior), prior)
@@ -79,7 +90,25 @@ def fit_decisions(
     margin = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 2
     top = max(one.merit for one in found)
     kept = [one for one in found if one.merit > top - margin]
+    if sided:
+        kept = [one for one in kept if _on_side(pairs, one, side, confidence)] or kept
     return sorted(kept, key=lambda one: (-round(one.merit, 6), -one.accuracy))
+
+
+def check_side(side: str | None) -> None:
+    """Refuse what is no side."""
+    if side not in (None, "positive", "negative", "better"):
+        raise ValueError(f"side must be 'positive', 'negative' or 'better'; got {side!r}")
+
+
+def _on_side(pairs: JudgedPairs, one: Decisions, side: Side | None, confidence: float) -> bool:
+    """Whether a solution may be the one that a side speaks of."""
+    if side == "better":
+        return one.accuracy >= 0.5
+    value, influence = one.measure(lambda theta: np.array([_prior_of(theta)]))
+    error = float(np.sqrt(pairs.dependence.variance(influence)[0]))
+    beyond = (float(value[0]) - 0.5) * (1 if side == "positive" else -1)
+    return beyond > -NormalDist().inv_cdf((1 + confidence) / 2) * error
 
 
 def _images(rates: Floats) -> list[Floats]:
@@ -130,5 +159,9 @@ def _separation(solution: Decisions) -> float:
 
 
 def _prior(solution: Decisions) -> float:
-    q, p, o = solution.theta
-    return float(q * p + (1 - q) * o)
+    return float(_prior_of(solution.theta))
+
+
+def _prior_of(theta: NDArray[Any]) -> Any:
+    q, p, o = theta
+    return q * p + (1 - q) * o

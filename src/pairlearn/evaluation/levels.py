@@ -273,11 +273,11 @@ def start_rates(
     return np.asarray((prior + covariation / shares.clip(EDGE)).clip(0.01, 0.99))
 
 
-def require_identified(pairs: JudgedPairs, prior: float | None) -> None:
+def require_identified(pairs: JudgedPairs, prior: float | None, *, sided: bool = False) -> None:
     """Refuse tables with one kind of judgement and no prior, saying what is missing."""
     if prior is not None:
         return
-    if not pairs.has_difference.any():
+    if not pairs.has_difference.any() and not sided:
         raise ValueError(
             "labels have similarities only, which stay the same when the classes are "
             "swapped, so a classifier and its opposite look alike: give some differences, or prior="

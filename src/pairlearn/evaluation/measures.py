@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.evaluation.decisions import Decisions, fit_decisions
+from pairlearn.evaluation.decisions import Decisions, Side, fit_decisions
 from pairlearn.evaluation.estimate import Estimate, hull, proportion, quantile
 from pairlearn.evaluation.judged import JudgedPairs, check_confidence, check_prior
 from pairlearn.evaluation.ranking import area_under_curve
@@ -109,6 +109,7 @@ def evaluate(
     threshold: float = 0.0,
     cost: tuple[float, float] | None = None,
     prior: float | None = None,
+    side: Side | None = None,
 ) -> Evaluation:
     """Measure a classifier on held-out judged pairs, without labels.
 
@@ -132,6 +133,8 @@ def evaluate(
     prior : float, optional
         π₊ of the judged pairs if it is known. It is used, and a warning says so when
         the judgements contradict it.
+    side : {"positive", "negative", "better"}, optional
+        As in `estimate_accuracy`.
 
     Examples
     --------
@@ -160,7 +163,7 @@ def evaluate(
     check_threshold(threshold)
     costs = check_cost(cost) if cost is not None else (1.0, 1.0)
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
-    solutions = fit_decisions(pairs, threshold, prior, confidence)
+    solutions = fit_decisions(pairs, threshold, prior, confidence, side)
     tables = [_estimates(pairs, solution, costs, confidence) for solution in solutions]
     named = {name: hull([table[name] for table in tables]) for name in tables[0]}
     return Evaluation(
