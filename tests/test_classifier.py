@@ -76,6 +76,7 @@ def test_one_judgement_of_each_pair_is_enough():
     assert error(linear().fit(PAIRS, told)) < 0.03
 
 
+@pytest.mark.filterwarnings("ignore:the similarities allow for classes of equal size")
 @pytest.mark.parametrize("majority", ["positive", "negative"])
 def test_similarities_alone_with_the_majority(majority):
     told = PairLabels(LABELS.similarity, None)
@@ -112,11 +113,12 @@ def test_hard_similarities_and_few_ordinary_labels():
     same = (POSTERIORS > 0.5)[:, 0] == (POSTERIORS > 0.5)[:, 1]
     told = PairLabels(same.astype(float), None)
     names = np.where(R[:20] > 0.5, "yes", "no")
-    classifier = linear(epochs=50).fit(PAIRS, told, labelled=(X[:20], names))
+    classifier = linear(epochs=50).fit(PAIRS, told, labelled=(X[:20], names), positive="yes")
     assert classifier.classes_.tolist() == ["no", "yes"]
     assert agreement(classifier) > 0.95
 
 
+@pytest.mark.filterwarnings("ignore:the known classes contradict the differences")
 def test_labels_count_as_much_as_they_are_told_to():
     """Labels that contradict the pairs win if their share is large, and lose if not."""
     wrong = X[:100], np.where(R[:100] > 0.5, -1, 1)
@@ -334,6 +336,7 @@ IDS = np.array([f"item{i}" for i in range(1200)])
 ROWS = np.arange(1200).reshape(600, 2)
 
 
+@pytest.mark.filterwarnings("ignore:this is not an accuracy")
 @pytest.mark.parametrize(
     ("pairs", "preprocessor", "named"),
     [

@@ -162,8 +162,16 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
         "--model", "linear", "--epochs", 20, "--learning-rate", 0.02, "--holdout", 0, "--quiet",
     )  # fmt: skip
     assert result.exit_code == 0
-    warned = told(tmp_path)["warnings"]
-    assert warned == [
+    result = evaluate(tmp_path)
+    assert result.exit_code == 2
+    assert "measures no accuracy: the model was trained on items of 200 of its 200 pairs" in plain(
+        result.output
+    )
+    # A folder of an earlier version knows the file alone.
+    old = PairClassifier.load(tmp_path / "model")
+    del old.training_items_
+    old.save(tmp_path / "model")
+    assert told(tmp_path)["warnings"] == [
         "the model was fitted to these very pairs, and does better on them than on others: "
         "measure on pairs that were held out"
     ]
@@ -176,7 +184,8 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
 def test_a_prior_that_the_pairs_do_not_have(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     simulation.write(tmp_path)
-    fitted(simulation, epochs=5, target_prior=0.8).save(tmp_path / "model")
+    other = simulated(tmp_path / "other", seed=2)
+    fitted(other, target_prior=0.8).save(tmp_path / "model")
     (warned,) = told(tmp_path)["warnings"]
     assert warned.startswith(
         "the model is meant for a share of positives of 0.8, and these pairs imply ."

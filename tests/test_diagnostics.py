@@ -119,7 +119,9 @@ def test_percentages() -> None:
     assert codes(report, "error", "warning") == ["similarity-scale", "difference-scale"]
     first = find(report, "similarity-scale")
     assert first.message.startswith("The similarities look like percentages, up to ")
-    assert first.message.endswith(": divide them by 100, so that they lie in [0, 1].")
+    assert first.message.endswith(
+        ": divide them by 100, so that they lie in [0, 1], or say --similarity-scale=0,100."
+    )
     assert "divide them by 100, so that they lie in [-1, 1]" in report.findings[1].message
     assert (report.summary.prior, report.summary.infeasible) == (None, 0)
     half = check(PairTable(**ends, similarity=100 * s, difference=c))

@@ -134,11 +134,22 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     assert "keeps no history" not in text and told["epochs"] > 0
 
 
-def test_warns_of_pairs_that_the_model_was_fitted_to(files: Files, tmp_path: Path) -> None:
+def test_pairs_of_items_that_the_model_was_trained_on(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "r.html"
-    ran = CliRunner().invoke(app, files.line(out, "--json", pairs=files.train))
-    assert any("fitted to these very pairs" in text for text in json.loads(ran.output)["warnings"])
-    assert "fitted to these very pairs" in out.read_text("utf-8")
+    ran = CliRunner().invoke(app, files.line(out, pairs=files.train))
+    assert ran.exit_code == 2 and "measures no accuracy: the model was trained on" in ran.output
+    assert not out.exists()
+    both = tmp_path / "both.csv"
+    both.write_text(files.held.read_text() + files.train.read_text().split("\n", 1)[1])
+    ran = CliRunner().invoke(app, files.line(out, "--json", pairs=both))
+    alone = json.loads(CliRunner().invoke(app, files.line(out, "--json", "--force")).output)
+    said = json.loads(ran.output)
+    assert said["pairs"] == alone["pairs"] and said["accuracy"] == alone["accuracy"]
+    both_rows = len(read_pairs(both))
+    expected = f"items of {both_rows - said['pairs']} of the {both_rows} pairs"
+    assert expected in said["warnings"][0]
+    CliRunner().invoke(app, files.line(out, "--force", pairs=both))
+    assert expected in out.read_text("utf-8")
     assert "to read before relying on this" in out.read_text("utf-8")
 
 
@@ -164,7 +175,7 @@ def test_refusals(files: Files, tmp_path: Path) -> None:
         "r.txt": (files.line(tmp_path / "r.txt"), "reports are .html"),
         "threshold": (files.line(out, "--threshold", "2"), "--threshold must lie in (0, 1)"),
         "items": (["nowhere", str(out), "--items", "i.csv", "--pairs", "p.csv"], "nowhere"),
-        "bad": (files.line(out, pairs=bad), "similarity is 90"),
+        "bad": (files.line(out, pairs=bad), "similarities look like percentages"),
         "stranger": (files.line(out, pairs=stranger), "zz"),
         "few": (files.line(out, pairs=few), "1 rows have a similarity or a difference"),
         "input": (files.line(files.items, "--force"), "reports are .html"),
@@ -215,7 +226,7 @@ def test_hostile_names_are_text(files: Files, text: str) -> None:
     table = PairTable(ids[ends[:, 0]], ids[ends[:, 1]], labels.similarity, labels.difference,
                       annotator=[text] * 20)  # fmt: skip
     model = PairClassifier(model="linear", epochs=3, random_state=0)
-    model.fit(features[ends], labels)
+    model.fit(features[ends] + 0.01, labels)
     model.classes_ = np.array(["no", text])
     found = model.evaluate(features[ends], labels)
     page = build_report(
@@ -234,7 +245,7 @@ def test_scikit_learn_models_have_rounds_in_place_of_epochs() -> None:
 
     data = simulate(pairs=80)
     ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
-    model = PairClassifier(model=LogisticRegression(), random_state=0).fit(ends, labels)
+    model = PairClassifier(model=LogisticRegression(), random_state=0).fit(ends + 0.01, labels)
     found = model.evaluate(ends, labels)
     told = measure(model, data.items, data.pairs, found, names=("m", "p"))
     assert [row["epoch"] for row in told.history] == list(range(1, len(told.history) + 1))
@@ -261,7 +272,7 @@ def test_many_judgements_are_thinned() -> None:
     data = simulate(pairs=4_000)
     ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
     model = PairClassifier(model="linear", epochs=2, random_state=0).fit(ends[:200], labels[:200])
-    found = model.evaluate(ends, labels)
+    found = model.evaluate(ends[200:], labels[200:])
     page = build_report(measure(model, data.items, data.pairs, found, names=("m", "p")))
     assert "4,000 judgements in the plane" in page and len(page) < 400_000
 

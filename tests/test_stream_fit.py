@@ -333,10 +333,21 @@ def test_fit_refuses(folder: Path, tmp_path: Path) -> None:
     assert "needs-majority" in result.output
 
 
+def forget_items(model: Path) -> None:
+    """Let a model be measured on the items of its training, whose figures are compared only."""
+    loaded = PairClassifier.load(model)
+    assert len(loaded.training_items_)
+    del loaded.training_items_
+    loaded.save(model)
+
+
 def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     files = folder / "items.npy", folder / "pairs.parquet"
     model = tmp_path / "model"
     assert run("fit", *files, "--out", model, "--holdout", 0, *QUICK[:-1]).exit_code == 0
+    refused = run("evaluate", model, *files, "--stream")
+    assert refused.exit_code == 2 and "measures no accuracy" in refused.output
+    forget_items(model)
     options = ("--choose-threshold", "--calibration", "--sensitivity", "--json")
     whole = answer("evaluate", model, *files, *options)
     assert answer("evaluate", model, *files, *options, "--stream") == whole
@@ -363,6 +374,8 @@ def test_ids_of_text_in_evaluate(tmp_path: Path) -> None:
     out = tmp_path / "model"
     fitted = run("fit", *files, "--out", out, "--stream", "--holdout", 0, *QUICK[:-1])
     assert fitted.exit_code == 0, fitted.output
+    assert run("evaluate", out, *files).exit_code == 2, "the stream keeps ids as the table has them"
+    forget_items(out)
     assert answer("evaluate", out, *files, "--stream", "--json") == answer(
         "evaluate", out, *files, "--json"
     )

@@ -20,6 +20,7 @@ from pairlearn.cli.predict import predict
 from pairlearn.cli.prior import prior
 from pairlearn.cli.report import report
 from pairlearn.cli.simulate import simulate
+from pairlearn.cli.split import split
 
 __all__ = ["app", "main"]
 
@@ -49,7 +50,7 @@ def options(
 
 
 for command in (
-    *(demo, simulate, check, prior, fit, evaluate),
+    *(demo, simulate, check, prior, split, fit, evaluate),
     *(report, compare, predict, plan, export),
 ):
     app.command()(command)

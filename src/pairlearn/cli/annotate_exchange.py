@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.options import ForceOption, JsonOption, ProjectArgument, tell
+from pairlearn.cli.options import (
+    ForceOption,
+    JsonOption,
+    ProjectArgument,
+    tell,
+    with_options,
+)
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import refusing
 
 if TYPE_CHECKING:
-    from pairlearn.studio.exchange import Reading, Statement
+    from pairlearn.studio.exchange import Reading as PreferenceReading
+    from pairlearn.studio.exchange import Statement
 
 __all__ = ["backup", "export", "import_", "label_studio", "restore"]
 
@@ -79,7 +87,9 @@ def export(
     )  # fmt: skip
 
 
+@with_options(Reading)
 def import_(
+    meaning: Reading,
     project: ProjectArgument,
     file: Annotated[
         Path, typer.Argument(help="Table of pairs (.csv, .parquet), or Label Studio's .json.")
@@ -107,6 +117,7 @@ def import_(
       pairlearn annotate import pumps project-3.json
       pairlearn annotate import pumps wins.csv --annotator judge \\
         --preference-column p --preference-means ties-half
+      pairlearn annotate import pumps survey.csv --annotator ann --similarity-scale 1,5
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
@@ -120,7 +131,7 @@ def import_(
                 "“better” says about classes is never guessed"
             )
         description = Project.load(project)
-        rows, left_out = _read(file, annotator, preference_column, preference_means)
+        rows, left_out = _read(file, annotator, preference_column, preference_means, meaning)
         with Store.open(description) as store:
             count = import_judgements(store, rows)
     report = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
@@ -227,13 +238,18 @@ def restore(
 
 
 def _read(
-    file: Path, annotator: str | None, column: str | None, reading: Reading | None
+    file: Path,
+    annotator: str | None,
+    column: str | None,
+    reading: PreferenceReading | None,
+    meaning: Reading,
 ) -> tuple[list[Statement], dict[str, int]]:
     """Judgements of a file, and counts of what was left out of it."""
     from pairlearn.studio.exchange import judgements_of, read_preferences
     from pairlearn.studio.label_studio import read_label_studio
-    from pairlearn.tables import read_pairs
 
+    if (file.suffix.lower() == ".json" or column is not None) and meaning.given:
+        raise ValueError("scales and meanings are for the columns similarity and difference")
     if file.suffix.lower() == ".json":
         if annotator is not None or column is not None:
             raise ValueError("a Label Studio export names its annotators and has no such column")
@@ -242,4 +258,7 @@ def _read(
         return found.judgements, counts
     if column is not None and reading is not None:
         return judgements_of(read_preferences(file, column, reading), annotator), {}
-    return judgements_of(read_pairs(file), annotator), {}
+    table = meaning.checked(file, noisy=False)
+    for text in meaning.notes:
+        typer.echo(f"note: {text}", err=True)
+    return judgements_of(table, annotator), {}

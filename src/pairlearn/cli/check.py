@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from pairlearn.cli.options import JsonOption, MajorityOption, PairsArgument
+from pairlearn.cli.options import JsonOption, MajorityOption, PairsArgument, with_options
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import refusing
 from pairlearn.extras import missing_extra
 
@@ -29,7 +30,9 @@ FIGURES = (".png", ".svg", ".pdf")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
+@with_options(Reading)
 def check(
+    reading: Reading,
     pairs: PairsArgument,
     items: Annotated[
         Path | None, typer.Option(help="Table of items, where every id should be found.")
@@ -50,26 +53,30 @@ def check(
     Examples:
       pairlearn check pairs.csv
       pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
+      pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
 
     Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unreadable file.
     """  # noqa: D301
     from pairlearn.diagnostics import check as check_table
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.tables import read_items
 
     with refusing("check"):
         if figure is not None and figure.suffix not in FIGURES:
             raise ValueError(f"--figure {figure.name} must end in .png, .svg or .pdf")
-        table = read_pairs(pairs, noisy=True)  # all values out of range, not the first alone
+        table = reading.table(pairs)  # all values out of range, not the first alone
         known = None if items is None else read_items(items)
         side = cast("Literal['positive', 'negative'] | None", majority and majority.value)
         report = check_table(table, items=known, prior=prior, majority=side)
+        report = reading.settled(report)
         if figure is not None:
             _draw(table, figure)
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     elif not quiet:
         _show(report, pairs.name)
+        for text in reading.notes:
+            typer.echo(f"note: {text}")
         if figure is not None:
             typer.echo(f"figure: {figure}")
     if not report.ok:

@@ -21,7 +21,9 @@ from pairlearn.cli.options import (
     Model,
     PairsArgument,
     SeedOption,
+    with_options,
 )
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import refusing, require_estimators
 from pairlearn.progress import bar
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 
+@with_options(Reading)
 def compare(
+    reading: Reading,
     items: ItemsArgument,
     pairs: PairsArgument,
     methods: Annotated[
@@ -72,7 +76,7 @@ def compare(
 
     Exit codes: 0 done, 2 wrong request or unreadable file.
     """  # noqa: D301
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.tables import read_items
 
     with refusing("compare"):
         if out is not None and out.suffix != ".csv":
@@ -80,7 +84,7 @@ def compare(
         require_estimators()
         from pairlearn.comparison import compare as run
 
-        known, table = read_items(items), read_pairs(pairs, noisy=noisy)
+        known, table = read_items(items), reading.checked(pairs, noisy=noisy, prior=prior)
         ends = table.positions(known)
         with bar("training", shown=not (as_json or quiet)) as progress:
             found = run(

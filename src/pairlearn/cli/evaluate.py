@@ -25,7 +25,9 @@ from pairlearn.cli.options import (
     PriorOption,
     StreamOption,
     ThresholdOption,
+    with_options,
 )
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import load_model, refusing
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ __all__ = ["evaluate"]
 BELOW = 1
 
 
+@with_options(Reading)
 def evaluate(
+    reading: Reading,
     model: ModelArgument,
     items: ItemsArgument,
     pairs: PairsArgument,
@@ -75,6 +79,9 @@ def evaluate(
     No label is needed. Everything is as the annotators see it: with a calibrated annotator,
     accuracy, rates and the others are those of the true classes. Weights count, and
     intervals allow for items that are in several pairs.
+
+    Pairs with items that the model was trained on are left out, and said to be; without any
+    others nothing is measured. pairlearn split makes tables without such items.
 
     With --stream the pairs stay in their Parquet file. All are checked, and a random sample
     of them, 262,144 at most, is measured with.
@@ -115,6 +122,7 @@ def evaluate(
             labelled,
             positive,
             request,
+            reading=reading,
             noisy=noisy,
             stream=stream,
         )
@@ -152,6 +160,8 @@ def _show(report: Report, model: Path, pairs: Path) -> None:
 
     console = Console(highlight=False)
     told = report.evaluation
+    if report.seen:
+        console.print(f"[bold yellow]{escape(report.seen)}[/]")
     console.print(
         f"[bold]{escape(str(model))}[/] on {told.n:,} pairs{_drawn(report)} of "
         f"{escape(str(pairs))}, as the "

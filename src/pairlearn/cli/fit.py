@@ -25,7 +25,9 @@ from pairlearn.cli.options import (
     QuietOption,
     SeedOption,
     StreamOption,
+    with_options,
 )
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import check_new_model, refusing, require_estimators
 from pairlearn.progress import training_bar
 
@@ -39,7 +41,9 @@ __all__ = ["fit"]
 FAILED = 1
 
 
+@with_options(Reading)
 def fit(
+    reading: Reading,
     items: ItemsArgument,
     pairs: PairsArgument,
     out: Annotated[Path, typer.Option(help="Folder to write the model to.")],
@@ -127,6 +131,8 @@ def fit(
             raise ValueError("--positive is a class of --labelled, which is not given")
         if stream and labelled is not None:
             raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
+        if stream and reading.given:
+            raise ValueError("scales and meanings are for pairs in memory: leave out --stream")
         classifier = _classifier(
             model=model.value,
             risk=risk,
@@ -153,6 +159,7 @@ def fit(
                 inputs, warned = _inputs(
                     classifier,
                     (items, ids, pairs),
+                    reading,
                     stream=stream,
                     known=(labelled, positive),
                     prior=prior,
@@ -170,7 +177,7 @@ def fit(
             if not ranks.first:
                 return
             report = _report(classifier, inputs, measured, out, [*warned, *more])
-            _remember(classifier, items, pairs, report)
+            _remember(classifier, inputs, items, pairs, report)
             classifier.save(out)
             kept.remove()
     if as_json:
@@ -182,6 +189,7 @@ def fit(
 def _inputs(
     classifier: PairClassifier,
     files: tuple[Path, Path | None, Path],
+    reading: Reading,
     *,
     stream: bool,
     known: tuple[Path | None, str | None],
@@ -201,18 +209,18 @@ def _inputs(
     from pairlearn.cli.labelled import read_labelled
     from pairlearn.cli.training import Inputs, diagnose
     from pairlearn.diagnostics import check
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.tables import read_items
 
     items, ids, pairs = files
-    rows, table = read_items(items, ids), read_pairs(pairs, noisy=True)
+    rows, table = read_items(items, ids), reading.table(pairs)
     warned = diagnose(
-        check(table, items=rows, prior=prior, majority=majority, precision=False),
+        reading.settled(check(table, items=rows, prior=prior, majority=majority, precision=False)),
         noisy=noisy,
         labelled=known[0] is not None,
         names=(str(items), str(pairs)),
     )
     labelled = None if known[0] is None else read_labelled(known[0], rows, known[1])
-    return Inputs(rows, table, table.positions(rows), labelled), warned
+    return Inputs(rows, table, table.positions(rows), labelled), [*reading.notes, *warned]
 
 
 def _classifier(**given: Any) -> PairClassifier:
@@ -314,10 +322,20 @@ def _report(
     }
 
 
-def _remember(classifier: PairClassifier, items: Path, pairs: Path, told: dict[str, Any]) -> None:
-    """Keep in the model what it was fitted to; `evaluate` warns of the same pairs."""
-    from pairlearn.cli.training import digest
+def _remember(
+    classifier: PairClassifier,
+    inputs: Inputs | StreamInputs,
+    items: Path,
+    pairs: Path,
+    told: dict[str, Any],
+) -> None:
+    """Keep in the model what it was fitted to; `evaluate` warns of the same items."""
+    from pairlearn.cli.training import Inputs, digest
+    from pairlearn.estimators.seen import fingerprints
 
+    if isinstance(inputs, Inputs):  # it was fitted with rows as ids
+        known = inputs.items[inputs.used]
+        classifier.training_items_ = fingerprints(known.features, known.ids)
     classifier.trained_on_ = {
         "items": items.name,
         "items_sha256": digest(items),

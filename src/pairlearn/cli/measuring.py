@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.cli.labelled import read_labelled
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.training import as_options, digest
+from pairlearn.estimators.seen import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.evaluation import (
     CalibrationCurve,
     Estimate,
@@ -25,8 +27,9 @@ from pairlearn.evaluation import (
     recalibrate,
     sensitivity,
 )
+from pairlearn.evaluation.decisions import Side
 from pairlearn.labels import PairLabels
-from pairlearn.tables import ItemTable, PairTable, TableError, read_items, read_pairs
+from pairlearn.tables import ItemTable, PairTable, TableError, read_items
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
@@ -71,6 +74,10 @@ class Report:
         Reasons for doubt.
     sampled_from : int or None
         Rows of the file, if what was measured with is a random sample of them.
+    seen : str or None
+        That pairs were left out because the model was trained on their items.
+    items, table
+        What was measured with.
     """
 
     request: Request
@@ -83,6 +90,9 @@ class Report:
     ignored: int
     warnings: tuple[str, ...]
     sampled_from: int | None = None
+    seen: str | None = None
+    items: ItemTable | None = None
+    table: PairTable | None = None
 
     @property
     def chosen_probability(self) -> float | None:
@@ -98,6 +108,7 @@ class Report:
             "threshold": self.request.threshold,
             "ignored": self.ignored,
             "sampled_from": self.sampled_from,
+            "seen": self.seen,
             "chosen_threshold": None,
             "sensitivity": None,
             "calibration": None,
@@ -160,10 +171,13 @@ def measure_model(
     positive: str | None,
     request: Request,
     *,
+    reading: Reading,
     noisy: bool,
     stream: bool = False,
 ) -> Report:
     """Measure a model on the judged pairs of a file, or of a file that stays where it is."""
+    if stream and reading.given:
+        raise ValueError("scales and meanings are for pairs in memory: leave out --stream")
     sampled_from, ignored = None, 0
     if stream:
         from pairlearn.cli.streaming import sample_pairs_of
@@ -172,7 +186,10 @@ def measure_model(
         known, table, ignored = found.items, found.table, found.ignored
         sampled_from = found.rows if found.rows - ignored > len(table) else None
     else:
-        known, table = read_items(items, ids), read_pairs(pairs, noisy=noisy)
+        known = read_items(items, ids)
+        table = reading.checked(pairs, noisy=noisy, prior=request.prior)
+    new, seen = _unseen(classifier, known, items, table, pairs)
+    table = table[new]
     rows = table.judged
     if labelled is not None:  # one judgement does not determine posteriors
         rows = np.asarray(~np.isnan(table.to_array()).any(1))
@@ -181,13 +198,13 @@ def measure_model(
         both = " and a difference" if labelled is not None else " or a difference"
         raise TableError(f"{pairs}: {len(used)} rows have a similarity{both}; two are needed")
     held = _held(classifier, known, items, used, pairs)
-    told = _evaluated(held, request)
+    told = _evaluated(held, request, classifier.majority)
     mended, unmended = None, None
     if labelled is not None:
         mended = _mended(classifier, held, labelled, known, positive)
         unmended = told.accuracy
         held = _Held(held.z, mended.labels, held.weight, held.ends)
-        told = _evaluated(held, request)
+        told = _evaluated(held, request, classifier.majority)
     choice = band = curve = None
     z, z_prime = held.z.T
     options = held.options(request)
@@ -200,7 +217,11 @@ def measure_model(
     if request.calibration:
         p, p_prime = (1 + np.tanh(held.z.T / 2)) / 2
         curve = calibration_curve(p, p_prime, held.labels, prior=request.prior, **options)
-    warned = [*_doubts(classifier, pairs, told, request), *map(as_options, told.warnings)]
+    warned = [
+        *reading.notes,
+        *_doubts(classifier, pairs, told, request),
+        *map(as_options, told.warnings),
+    ]
     return Report(
         request,
         told,
@@ -212,7 +233,46 @@ def measure_model(
         ignored + int((~rows).sum()),
         tuple(warned),
         sampled_from,
+        seen,
+        known,
+        table,
     )
+
+
+def _unseen(
+    classifier: PairClassifier, known: ItemTable, items: Path, table: PairTable, pairs: Path
+) -> tuple[NDArray[np.bool_], str | None]:
+    """Pairs without an item that the model was trained on, and what to say of the others."""
+    ends = _positions(known, items, table, pairs)
+    needed, places = np.unique(ends, return_inverse=True)
+    kept = getattr(classifier, "training_items_", None)
+    seen = seen_items(kept, known.features[needed], known.ids[needed])
+    new = np.asarray(~seen[places.reshape(ends.shape)].any(1))
+    doubt = doubt_of_seen(new)
+    if len(table) < 2:  # too few in any case, which is said later
+        return np.ones(len(table), bool), None
+    if doubt is not None and doubt.startswith(NO_ACCURACY):
+        told: Any = getattr(classifier, "trained_on_", None)
+        found = told.get("accuracy") if isinstance(told, dict) else None
+        before = ""
+        if isinstance(found, dict) and {"value", "low", "high"} <= found.keys():
+            before = (
+                f"; `pairlearn fit` measured {found['value']:.3f} ({found['low']:.3f} to "
+                f"{found['high']:.3f}) on items that it held out"
+            )
+        raise ValueError(
+            f"{pairs} measures no accuracy: the model was trained on items of "
+            f"{int((~new).sum()):,} of its {len(new):,} pairs, and does better on those than on "
+            f"others. Split by items before training, with `pairlearn split`{before}"
+        )
+    return new, doubt
+
+
+def _positions(known: ItemTable, items: Path, used: PairTable, pairs: Path) -> NDArray[np.int64]:
+    try:
+        return used.positions(known)
+    except TableError as error:
+        raise TableError(f"{pairs}, {error} in {items}") from None
 
 
 def _held(
@@ -220,16 +280,13 @@ def _held(
 ) -> _Held:
     from pairlearn.estimators.streaming import log_odds
 
-    try:
-        ends = used.positions(known)
-    except TableError as error:
-        raise TableError(f"{pairs}, {error} in {items}") from None
+    ends = _positions(known, items, used, pairs)
     needed, places = np.unique(ends, return_inverse=True)
     z = log_odds(classifier, known[needed], items)[places.reshape(ends.shape)]
     return _Held(z, used.labels(), used.weight, ends)
 
 
-def _evaluated(held: _Held, request: Request) -> Evaluation:
+def _evaluated(held: _Held, request: Request, side: Side | None) -> Evaluation:
     cut = math.log(request.threshold) - math.log1p(-request.threshold)
     z, z_prime = held.z.T
     try:
@@ -240,6 +297,7 @@ def _evaluated(held: _Held, request: Request) -> Evaluation:
             threshold=cut,
             cost=request.cost,
             prior=request.prior,
+            side=side,
             **held.options(request),
         )
     except ValueError as error:

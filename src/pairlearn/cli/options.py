@@ -70,7 +70,7 @@ def tell(report: Any, as_json: bool, *lines: str) -> None:
 
 
 def with_options(block: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command have the fields of a dataclass as options, before its own.
+    """Let a command have the fields of a dataclass as options, after its own.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def with_options(block: Any) -> Callable[[Callable[..., None]], Callable[..., No
     ... def greet(where: Where, loud: bool = False) -> None:
     ...     print(where.host, loud)
     >>> inspect.signature(greet)
-    <Signature (*, host: str, loud: bool = False) -> None>
+    <Signature (*, loud: bool = False, host: str) -> None>
     >>> greet(host="b", loud=True)
     b True
     """
@@ -109,7 +109,7 @@ def with_options(block: Any) -> Callable[[Callable[..., None]], Callable[..., No
 
         parameters = [
             one.replace(kind=one.KEYWORD_ONLY, annotation=hints[one.name])
-            for one in (*shared, *own)
+            for one in (*own, *shared)
         ]
         run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}

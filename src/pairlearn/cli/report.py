@@ -20,13 +20,17 @@ from pairlearn.cli.options import (
     NoisyOption,
     PriorOption,
     ThresholdOption,
+    with_options,
 )
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import check_new_file, load_model, refusing
 
 __all__ = ["report"]
 
 
+@with_options(Reading)
 def report(
+    reading: Reading,
     model: ModelArgument,
     out: Annotated[Path, typer.Argument(help="The page to write: .html.")],
     items: Annotated[
@@ -57,7 +61,6 @@ def report(
     with refusing("report"):
         from pairlearn.cli.measuring import Request, measure_model
         from pairlearn.report import build_report, measure, write_page
-        from pairlearn.tables import read_items, read_pairs
 
         if not 0 < threshold < 1:
             raise ValueError(f"--threshold must lie in (0, 1); got {threshold:g}")
@@ -65,17 +68,20 @@ def report(
         check_new_file(out, "reports", (".html",), inputs=read, force=force)
         classifier = load_model(model)
         request = Request(threshold=threshold, prior=prior, confidence=confidence)
-        told = measure_model(classifier, items, ids, pairs, None, None, request, noisy=noisy)
+        told = measure_model(
+            classifier, items, ids, pairs, None, None, request, reading=reading, noisy=noisy
+        )
+        assert told.items is not None and told.table is not None
         measured = measure(
             classifier,
-            read_items(items, ids),
-            read_pairs(pairs, noisy=noisy),
+            told.items,
+            told.table,
             told.evaluation,
             names=(model.resolve().name, pairs.name),
             source=items,
             threshold=threshold,
             prior=prior,
-            warnings=told.warnings,
+            warnings=(*([] if told.seen is None else [told.seen]), *told.warnings),
         )
         size = write_page(out, build_report(measured))
     if as_json:
@@ -86,4 +92,5 @@ def report(
         doubts = f"{count} warning{'s' * (count != 1)}"
         typer.echo(
             f"{out}: accuracy {found} as the annotators see it, {doubts}, {size / 1e3:.0f} kB"
+            + ("" if told.seen is None else f"\n{told.seen}")
         )

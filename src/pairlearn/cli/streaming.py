@@ -165,7 +165,7 @@ def measure_streamed(
             checkpoint=checkpoint,
             scratch=inputs.scratch,
         )
-    accuracy = accuracy_on(held, z, prior)
+    accuracy = accuracy_on(held, z, prior, classifier.majority)
     if isinstance(accuracy, Unmeasured):
         return accuracy
     training = survey.counts["training"] + sum(len(part) for part in survey.validating)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.cli.labelled import Labelled
 from pairlearn.diagnostics import CheckReport, Finding
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation.decisions import Side
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.training import Checkpoint
@@ -43,10 +44,13 @@ __all__ = [
     "watching",
 ]
 
-PARAMETERS = ("annotator_prior", "target_prior", "majority", "prior", "learning_rate", "epochs")
+PARAMETERS = (
+    *("annotator_prior", "target_prior", "majority", "positive", "prior"),
+    *("learning_rate", "epochs"),
+)
 RANGES = {"similarity-range", "difference-range"}
 """Findings that ``--noisy`` admits."""
-TOLD_BY_LABELS = {"needs-majority", "needs-prior", "ranking-only"}
+TOLD_BY_LABELS = {"majority-unclear", "needs-majority", "needs-prior", "ranking-only"}
 """Findings that some known classes settle."""
 SHOWN = 3
 TOO_FEW = "there are too few pairs, or their items recur too often, to hold some out"
@@ -105,6 +109,12 @@ class Inputs:
     table: PairTable
     ends: NDArray[np.int64]
     labelled: Labelled | None
+
+    @property
+    def used(self) -> NDArray[np.int64]:
+        """Rows of the items that something was said of."""
+        known = np.empty(0, np.int64) if self.labelled is None else self.labelled.rows
+        return np.unique(np.concatenate([self.ends.ravel(), known]))
 
     @property
     def by_row(self) -> ItemTable:
@@ -282,14 +292,18 @@ def measure(
     fit_pairs(classifier, inputs, progress, training, without, checkpoint)
     z = classifier.decision_function(inputs.by_row)
     said = Judgements.from_pairs(inputs.ends[held_out], held.labels(), weight=held.weight)
-    accuracy = accuracy_on(said, z, prior)
+    side = classifier.majority or (None if inputs.labelled is None else "better")
+    accuracy = accuracy_on(said, z, prior, side)
     if isinstance(accuracy, Unmeasured):
         return accuracy
     return Measured(accuracy, int(training.sum()), len(held), dropped)
 
 
 def accuracy_on(
-    held: Judgements, z: NDArray[np.float64], prior: float | None
+    held: Judgements,
+    z: NDArray[np.float64],
+    prior: float | None,
+    side: Side | None = None,
 ) -> AccuracyEstimate | Unmeasured:
     """Accuracy on held-out pairs.
 
@@ -301,6 +315,9 @@ def accuracy_on(
         Log-odds of all items.
     prior : float, optional
         The class prior as it was stated, for pairs with one kind of judgement.
+    side : {"positive", "negative", "better"}, optional
+        As in `estimate_accuracy`, for pairs with similarities alone. A model that was told
+        some classes is "better" than chance.
     """
     both = held.has("similarity").any() and held.has("difference").any()
     try:
@@ -311,6 +328,7 @@ def accuracy_on(
             weight=None if (held.weight == 1).all() else held.weight,
             items=held.ends,
             prior=None if both else prior,
+            side=side,
         )
     except ValueError as error:
         return Unmeasured(as_options(str(error)))

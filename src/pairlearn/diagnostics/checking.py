@@ -20,6 +20,7 @@ from pairlearn.diagnostics.judgements import (
 )
 from pairlearn.diagnostics.learnable import (
     Majority,
+    check_comparisons,
     check_learnable,
     check_precision,
     check_prior,
@@ -97,6 +98,7 @@ def check(
         *(_check_values(columns, infeasible) if readable else ()),
         *check_learnable(columns, prior, majority),
         *(check_prior(columns, implied, prior, majority) if readable else ()),
+        *(check_comparisons(columns, prior) if readable else ()),
         *check_graph(columns, graph),
         *(check_precision(columns, implied) if precision and not ranges else ()),
     ]

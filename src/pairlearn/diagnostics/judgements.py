@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
 from pairlearn.diagnostics.columns import Columns, Floats, Indices
 from pairlearn.diagnostics.report import Finding, finding_at
 from pairlearn.labels import TOLERANCE, PairLabels
+from pairlearn.tables.scales import find_scale
 
 __all__ = [
     "DISAGREEMENT",
@@ -25,10 +27,8 @@ DISAGREEMENT = 0.2
 FAR, MANY = 0.1, 0.05
 """More than this share of judgements further than this from the feasible region is a warning.
 Judgements that are nearly certain lie at its edge, where the least noise takes them out."""
-BEYOND_NOISE = 5.0
-"""No noise takes a judgement so far out of its range."""
-MOST = 0.75
-"""If more than this share of judgements is out of range, they are on another scale."""
+ALONE = 0.05
+"""If no more than this share of judgements is out of range, the others are on the right scale."""
 
 
 class Infeasible:
@@ -73,6 +73,16 @@ def find_infeasible(columns: Columns) -> Infeasible:
     return Infeasible(rows, rows[over], rows[~over], distance)
 
 
+def _answers(
+    columns: Columns,
+) -> tuple[tuple[str, str, Floats, Literal[0, -1]], tuple[str, str, Floats, Literal[0, -1]]]:
+    """Name, plural, values and least value of both kinds of answers."""
+    return (
+        ("similarity", "similarities", columns.s, 0),
+        ("difference", "differences", columns.c, -1),
+    )
+
+
 def check_ranges(columns: Columns) -> Iterator[Finding]:
     """Answers that leave their range: by noise perhaps, or because they have another scale.
 
@@ -86,42 +96,40 @@ def check_ranges(columns: Columns) -> Iterator[Finding]:
     >>> for finding in check_ranges(Columns.of(percent)):
     ...     print(finding.code, "-", finding.message)
     similarity-scale - The similarities look like percentages, up to 90: divide them by 100, so \
-that they lie in [0, 1].
+that they lie in [0, 1], or say --similarity-scale=0,100.
     """
-    for name, many, values, low in (
-        ("similarity", "similarities", columns.s, 0),
-        ("difference", "differences", columns.c, -1),
-    ):
+    for name, many, values, low in _answers(columns):
         outside = np.flatnonzero((values < low) | (values > 1))
         if not len(outside):
             continue
-        row, top = int(outside[0]), float(np.nanmax(np.abs(values)))
-        most = top > 2 and len(outside) > MOST * (~np.isnan(values)).sum()
-        kind = "scale" if most or top > BEYOND_NOISE else "range"
-        if most and 10 < top <= 100:
-            text = (
-                f"The {many} look like percentages, up to {top:.3g}: divide them by 100, so that "
-                f"they lie in [{low}, 1]."
-            )
-        elif most:
-            text = (
-                f"The {many} have another scale, {np.nanmin(values):g} to {np.nanmax(values):g}: "
-                f"bring them to [{low}, 1]."
-            )
-        elif kind == "scale":
-            first = int(np.flatnonzero(np.abs(values) > BEYOND_NOISE)[0])
-            percent = f", or {values[first] / 100:g} if it is a percentage" * (top <= 100)
-            text = (
-                f"The {name} must lie in [{low}, 1], and row {first + 1} is {values[first]:g}: "
-                f"give it on the scale of the others{percent}."
-            )
-        else:
+        row, top, scale = int(outside[0]), float(np.nanmax(np.abs(values))), find_scale(values, low)
+        remedy = "" if scale is None else f"--{name}-scale={scale}"
+        alone = len(outside) <= ALONE * (~np.isnan(values)).sum()
+        if scale is None:
             text = (
                 f"The {name} must lie in [{low}, 1], and row {row + 1} is {values[row]:g}: bring "
                 "answers on another scale to this one. Noise that you know of is admitted by "
                 "noisy=True, or --noisy."
             )
-        yield finding_at("error", f"{name}-{kind}", text, outside)
+        elif alone:
+            first = int(np.nanargmax(np.abs(values)))
+            percent = f", or {values[first] / 100:g} if it is a percentage" * (top <= 100)
+            text = (
+                f"The {name} must lie in [{low}, 1], and row {first + 1} is {values[first]:g}: "
+                f"give it on the scale of the others{percent}."
+            )
+        elif 10 < top <= 100:
+            text = (
+                f"The {many} look like percentages, up to {top:.3g}: divide them by 100, so that "
+                f"they lie in [{low}, 1], or say {remedy}."
+            )
+        else:
+            text = (
+                f"The {many} have another scale, {np.nanmin(values):g} to {np.nanmax(values):g}: "
+                f"bring them to [{low}, 1], or say {remedy}, the lowest and the highest answer "
+                "that could be given."
+            )
+        yield finding_at("error", f"{name}-{'range' if scale is None else 'scale'}", text, outside)
 
 
 def check_answers(columns: Columns) -> Iterator[Finding]:

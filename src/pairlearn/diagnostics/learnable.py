@@ -8,17 +8,27 @@ from typing import Literal
 
 import numpy as np
 
+from pairlearn.dependence import Dependence
 from pairlearn.diagnostics.columns import Columns
 from pairlearn.diagnostics.report import Finding, finding_at
 from pairlearn.labels import PairLabels
 from pairlearn.planning import annotator_accuracy, annotator_strength, expected_half_width
 from pairlearn.prior import PriorEstimate, estimate_prior
 
-__all__ = ["check_learnable", "check_precision", "check_prior", "implied_prior", "learnable"]
+__all__ = [
+    "check_comparisons",
+    "check_learnable",
+    "check_precision",
+    "check_prior",
+    "implied_prior",
+    "learnable",
+]
 
 Majority = Literal["positive", "negative"]
 LEAST_SIMILARITIES = 10
 """Fewer say nothing about the prior."""
+SLACK = 1.1
+"""How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
 
 def learnable(columns: Columns) -> str:
@@ -129,6 +139,17 @@ def check_prior(
                 "of independent items cannot: either unlike pairs were chosen on purpose, and "
                 "weights should undo that, or similarity is judged too low.",
             )
+        told = majority is not None or (prior is not None and prior != 0.5)
+        unclear = implied.low <= 0.5 <= implied.high
+        if told and unclear and learnable(columns) == "classes up to a swap":
+            yield Finding(
+                "warning",
+                "majority-unclear",
+                f"The similarities allow for classes of equal size ({implied.low:.3f} to "
+                f"{implied.high:.3f}), and the larger class is all that tells which is which: it "
+                "may be a coin toss. Give more pairs, or some differences, preferences or known "
+                "classes.",
+            )
     yield from _order(columns)
     effective = effective_rows(columns)
     if effective < 0.9 * len(columns):
@@ -155,6 +176,53 @@ def _implied(implied: PriorEstimate, prior: float | None, majority: Majority | N
             "similarities cannot tell"
         )
     return f"{text}."
+
+
+def check_comparisons(columns: Columns, prior: float | None) -> Iterator[Finding]:
+    """Differences that say which one is the more positive, and not by how much.
+
+    |c| is at most P(y ≠ y'), so that over pairs of independent items the mean of |c| is at
+    most 2π(1 − π), and at most ½ whatever π is.
+
+    Examples
+    --------
+    >>> from pairlearn.tables import PairTable
+    >>> ids = np.arange(80).reshape(2, 40)
+    >>> table = PairTable(*ids, None, np.where(np.arange(40) % 2, 1, -1))
+    >>> [found.code for found in check_comparisons(Columns.of(table), None)]
+    ['comparisons']
+    """
+    rows = columns.has_c & (columns.ends[:, 0] != columns.ends[:, 1])
+    if rows.sum() < LEAST_SIMILARITIES:
+        return
+    c, weight = np.abs(columns.c[rows]), columns.weight[rows] / columns.weight[rows].sum()
+    mean = float(weight @ c)
+    dependence = Dependence.of(columns.ends[rows], len(c))
+    error = math.sqrt(float(dependence.variance((c - mean) * weight)))
+    if columns.has_s.any():
+        prior = None  # similarities are compared with it, and with the differences
+    most = 0.5 if prior is None else 2 * prior * (1 - prior)
+    if mean - 3 * error <= SLACK * most:
+        return
+    hard = bool(np.isin(c, (0, 1)).all())
+    known = "" if prior is None else f" at a share of positives of {prior:g}"
+    text = (
+        f"The differences average {mean:.2f} without their sign, and pairs of independent items "
+        f"cannot average more than {most:.2f}{known}. "
+    )
+    if hard:
+        text += (
+            "Values of -1, 0 and 1 are certainties as differences. If they say which item is the "
+            "more positive, and not by how much, read them with --difference-means preference, or "
+            "give them as the column preference"
+        )
+    else:
+        text += "If they compare items on a scale of their own, they overstate how sure they are"
+    text += (
+        "; if unlike pairs were chosen on purpose, give weights that undo it, or say "
+        "--difference-means difference."
+    )
+    yield Finding("error" if hard else "warning", "comparisons", text)
 
 
 def effective_rows(columns: Columns) -> float:

@@ -3,10 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.estimators.classifier import PairClassifier
+from pairlearn.estimators.guidance import KnownClassesWarning
 from pairlearn.estimators.population import PriorMismatchWarning
+from pairlearn.estimators.seen import SeenItemsWarning
 
 if TYPE_CHECKING:
     from pairlearn.estimators.completion import complete_and_fit
+    from pairlearn.estimators.cross_validation import ItemKFold
     from pairlearn.estimators.folder_format import ModelFolderError
     from pairlearn.estimators.onnx_export import export_onnx
     from pairlearn.estimators.pairwise import PairwiseTransformer
@@ -17,10 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Folds",
+    "ItemKFold",
+    "KnownClassesWarning",
     "ModelFolderError",
     "PairClassifier",
     "PairwiseTransformer",
     "PriorMismatchWarning",
+    "SeenItemsWarning",
     "complete_and_fit",
     "export_onnx",
     "fit_file",
@@ -31,6 +37,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ItemKFold": "cross_validation",
     "ModelFolderError": "folder_format",
     "PairwiseTransformer": "pairwise",
     "complete_and_fit": "completion",

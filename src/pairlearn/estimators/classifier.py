@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
-from pairlearn.estimators.guidance import guiding_prior
+from pairlearn.estimators.guidance import (
+    KnownClassesWarning,
+    classes_against_differences,
+    guiding_prior,
+)
 from pairlearn.estimators.models import is_scikit_learn, make_module
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
@@ -131,6 +135,9 @@ class PairClassifier(PairPredictor):
     prior_ : float
         The prior that was used; by the likelihood, mean P(y = +1 | x) over the training
         instances before the shift.
+    training_items_ : array of shape (m, 2)
+        Hashes of the training instances. Where pairs to be measured with hold some of them,
+        `score`, `estimate_accuracy` and `evaluate` say so.
     n_iter_ : int
         The epoch that the weights are of.
     history_ : list of dict
@@ -219,6 +226,7 @@ class PairClassifier(PairPredictor):
         sample_weight: Any = None,
         preference: Any = None,
         labelled: tuple[Any, Any] | None = None,
+        positive: Any = None,
         progress: Progress | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> PairClassifier:
@@ -242,6 +250,9 @@ class PairClassifier(PairPredictor):
             one, None or 0 where that was not said.
         labelled : (X, y), optional
             Instances (or ids) with ordinary labels, of two classes.
+        positive : optional
+            The positive one of the two classes of `labelled`. Needed unless they are
+            numbers, of which the larger one is positive by default.
         progress, checkpoint : optional
             Deprecated: give them as `callbacks`.
         """
@@ -256,12 +267,24 @@ class PairClassifier(PairPredictor):
         callbacks, kept = callbacks_of([*(self.callbacks or ()), progress, checkpoint])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         table = read_table(
-            pairs, labels, sample_weight, preference, labelled, self.preprocessor, annotator
+            pairs,
+            labels,
+            sample_weight,
+            preference,
+            labelled,
+            self.preprocessor,
+            annotator,
+            positive,
         )
+        self.training_items_ = table.fingerprints()
         weight = table.judged.item_weight(len(table.features))
         self._remember(table.classes, table.features, weight, table.names)
         features = self._prepared(table.features)
         rows = table.rows(self.labelled_weight).packed(seed)
+        if table.known is not None:
+            doubt = classes_against_differences(features, table.judged, table.known)
+            if doubt is not None:
+                warnings.warn(doubt, KnownClassesWarning, stacklevel=2)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, rows, seed)
         with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
@@ -312,6 +335,11 @@ class PairClassifier(PairPredictor):
         """
         stated = None if self.prior == "estimate" else float(self.prior)
         population.check_told(need, stated, self.majority)
+        side = population.majority_told(stated, self.majority)
+        if need == "majority" and side is not None:
+            doubt = population.unclear_majority(rows, side)
+            if doubt is not None:
+                warnings.warn(doubt, population.PriorMismatchWarning, stacklevel=3)
         if stated is not None or not needs_prior(self.risk) or is_scikit_learn(self.model):
             return stated
         if isinstance(self.risk, Risk):

@@ -29,7 +29,12 @@ from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
 from pairlearn.randomness import permutation, stream
 
-__all__ = ["guiding_prior", "larger_class"]
+__all__ = [
+    "KnownClassesWarning",
+    "classes_against_differences",
+    "guiding_prior",
+    "larger_class",
+]
 
 Floats = NDArray[np.float64]
 
@@ -38,8 +43,50 @@ ROWS = 4096
 FOLDS = 10
 UNEVEN = 0.6
 """Classes nearer to each other than this have no wrong side to be on."""
+EXCHANGED = 2.5
+"""Standard errors by which ranks must be the wrong way round: five items of each class do."""
 CLEAR = 1.5
 """Least distance from chance, in standard errors, that is believed."""
+
+
+class KnownClassesWarning(UserWarning):
+    """Known classes and differences contradict each other."""
+
+
+def classes_against_differences(features: Any, judged: Judgements, known: Judgements) -> str | None:
+    """Why known classes cannot be right if differences are, if so.
+
+    A linear score is fitted to the differences, and ranks the items of known class. Where
+    it ranks the negative ones above the positive ones, clearly by the rank-sum test, one
+    of the two has the classes exchanged.
+
+    Parameters
+    ----------
+    features : array of shape (N, ...)
+        Instances, about standardised.
+    judged, known : Judgements
+        Statements about pairs, and labels.
+    """
+    told = judged[judged.has("difference") | judged.has("preference")][:ROWS]
+    positive = known.u > 0.5
+    if len(told) < FOLDS or positive.all() or not positive.any():
+        return None
+    from scipy.stats import rankdata
+
+    flat = features.reshape(len(features), -1)
+    left, right = (flat[end].astype(np.float64) for end in told.ends.T)
+    values = np.where(told.has("difference"), told.v, told.u)
+    score = flat[known.ends[:, 0]].astype(np.float64) @ _ridge(right - left, values, told.weight)
+    n, m = int(positive.sum()), int((~positive).sum())
+    wins = float(rankdata(score)[positive].sum()) - n * (n + 1) / 2
+    if (wins - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12) > -EXCHANGED:
+        return None
+    return (
+        "the known classes contradict the differences: by these, an item called negative is the "
+        f"more positive one in {1 - wins / (n * m):.0%} of the couples. Either positive= is the "
+        "other class, or differences are above 0 where the left item is the more positive one: "
+        "then change their sign"
+    )
 
 
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:

@@ -42,6 +42,7 @@ __all__ = [
     "prior_from_similarities",
     "prior_of_ranking",
     "solve_shift",
+    "unclear_majority",
     "wrong_side",
 ]
 
@@ -88,6 +89,19 @@ def check_told(need: Need, prior: float | None, majority: Majority | None) -> No
             "an added constant only: pass prior=, the share of the positive class, or give some "
             "similarities or labelled instances"
         )
+
+
+def unclear_majority(rows: Judgements, side: Majority) -> str | None:
+    """Why classes cannot be told apart by their sizes, if so."""
+    found = prior_from_similarities(rows, side)
+    if not found.low <= 0.5 <= found.high:
+        return None
+    return (
+        "the similarities allow for classes of equal size (a share of positives of "
+        f"{found.value:.3f}, 95% interval {found.low:.3f} to {found.high:.3f}), and the larger "
+        "class is all that tells which is which: it may be a coin toss. Give more pairs, or some "
+        "differences, preferences or labelled instances"
+    )
 
 
 def check_majority_shows(rows: Judgements, risk: Any) -> None:

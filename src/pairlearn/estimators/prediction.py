@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from torch import nn
 
 from pairlearn.estimators.models import flattens, is_scikit_learn
 from pairlearn.estimators.scaling import standardised
+from pairlearn.estimators.seen import NO_ACCURACY, SeenItemsWarning, doubt_of_seen, seen_items
 from pairlearn.estimators.validation import (
     read_instances,
     read_labels,
@@ -36,6 +38,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prediction and evaluation; a subclass has the parameters and `fit`."""
 
     model: Any
+    majority: Literal["positive", "negative"] | None
     preprocessor: Any
     classes_: NDArray[Any]
     n_features_in_: int
@@ -75,8 +78,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Accuracy as the annotator sees it, estimated on held-out pairs; higher is better.
 
         It is the value of `estimate_accuracy`, so that cross-validation and grid search
-        choose by accuracy although there are no classes. Pairs that lack one of the two
-        judgements are left out.
+        choose by accuracy although there are no classes. Use them with `ItemKFold` where
+        items are in several pairs.
         """
         return float(self.estimate_accuracy(pairs, labels, sample_weight).value)
 
@@ -85,24 +88,31 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> AccuracyEstimate:
         """Accuracy with a confidence interval, from judged pairs that were held out.
 
-        See `pairlearn.evaluation.estimate_accuracy`.
+        Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where
+        no others remain, all are used, the warning says that this is no accuracy, and so
+        does the estimate's `method`. See `pairlearn.evaluation.estimate_accuracy`.
         """
         from pairlearn.evaluation import estimate_accuracy
 
-        logits, told, options = self._held_out(pairs, labels, sample_weight)
-        return estimate_accuracy(logits[0], logits[1], told, confidence=confidence, **options)
+        logits, told, options, doubt = self._held_out(pairs, labels, sample_weight)
+        found = estimate_accuracy(logits[0], logits[1], told, confidence=confidence, **options)
+        if doubt is not None and doubt.startswith(NO_ACCURACY):
+            return replace(found, method=f"{found.method}, on items seen in training")
+        return found
 
     def evaluate(
         self, pairs: Any, labels: Any, sample_weight: Any = None, **options: Any
     ) -> Evaluation:
         """Everything that held-out pairs tell: rates, AUC, cost, calibration.
 
-        See `pairlearn.evaluation.evaluate`, which takes the further options.
+        Pairs with items that `fit` was given are treated as in `estimate_accuracy`. See
+        `pairlearn.evaluation.evaluate`, which takes the further options.
         """
         from pairlearn.evaluation import evaluate
 
-        logits, told, found = self._held_out(pairs, labels, sample_weight)
-        return evaluate(logits[0], logits[1], told, **found, **options)
+        logits, told, found, doubt = self._held_out(pairs, labels, sample_weight)
+        result = evaluate(logits[0], logits[1], told, **found, **options)
+        return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code."""
@@ -220,8 +230,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _held_out(
         self, pairs: Any, labels: Any, sample_weight: Any
-    ) -> tuple[Floats, PairLabels, dict[str, Any]]:
-        """Log-odds (2, n) of both ends, judgements, and what else an evaluation takes."""
+    ) -> tuple[Floats, PairLabels, dict[str, Any], str | None]:
+        """Log-odds (2, n) of both ends, judgements, what else an evaluation takes, and a doubt."""
         check_is_fitted(self)
         found = read_pairs(pairs, self.preprocessor)
         if found.features.shape[1:] != self.instance_shape_:
@@ -230,10 +240,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"expecting {self.instance_shape_}"
             )
         told = PairLabels(*read_labels(labels, len(found.ends)), noisy=True)
-        options: dict[str, Any] = {}
+        kept = getattr(self, "training_items_", None)
+        new = np.asarray(~seen_items(kept, found.features, found.ids)[found.ends].any(1))
+        doubt = doubt_of_seen(new)
+        if doubt is not None:
+            warnings.warn(doubt, SeenItemsWarning, stacklevel=3)
+        rows = np.flatnonzero(new) if new.sum() >= 2 else np.arange(len(new))
+        options: dict[str, Any] = {"side": self.majority}
         if sample_weight is not None:
-            options["weight"] = read_weight(sample_weight, len(found.ends))
+            options["weight"] = read_weight(sample_weight, len(found.ends))[rows]
         if found.items is not None:
-            options["items"] = found.items
+            options["items"] = found.items[rows]
         z = self._log_odds(self._prepared(found.features))
-        return z[found.ends].T, told, options
+        return z[found.ends[rows]].T, told[rows], options, doubt

@@ -21,8 +21,10 @@ from pairlearn.estimators.parameters import (
     recipe_of,
     risk_of,
 )
+from pairlearn.estimators.scaling import CHUNK
+from pairlearn.estimators.seen import fingerprints
 from pairlearn.estimators.splits import Split
-from pairlearn.estimators.stream_items import mapped_features, open_items
+from pairlearn.estimators.stream_items import StreamItems, mapped_features, open_items
 from pairlearn.estimators.survey import Survey, survey_pairs
 from pairlearn.progress import Progress
 from pairlearn.training import Checkpoint
@@ -158,6 +160,7 @@ def fit_survey(
     seed, items, weight = survey.split.seed, survey.file.items, survey.instance_weight
     names = np.asarray(items.names, dtype=object)
     classifier._remember(np.array([-1, 1]), items.features, weight, names)
+    classifier.training_items_ = _fingerprints(items, np.flatnonzero(weight))
     rows = survey.sample_rows()
     affine = needs_prior(classifier.risk)
     need = population.need_of(rows, affine)
@@ -186,6 +189,17 @@ def fit_survey(
     sign = classifier.sign_
     classifier._settle(z, weight, rows, need, prior)
     return classifier.sign_ * sign * z + classifier.shift_
+
+
+def _fingerprints(items: StreamItems, used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of some items, whose features are read in parts."""
+    ids = items.index.ids
+    parts = [used[start : start + CHUNK] for start in range(0, len(used), CHUNK)]
+    hashes = [
+        fingerprints(items.features[part], part if isinstance(ids, int) else ids[part])
+        for part in parts
+    ]
+    return np.concatenate([np.empty((0, 2), np.int64), *hashes])
 
 
 def _check(classifier: PairClassifier) -> None:

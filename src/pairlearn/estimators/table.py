@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.seen import fingerprints
 from pairlearn.estimators.validation import (
     read_classes,
     read_instances,
@@ -19,6 +20,8 @@ from pairlearn.estimators.validation import (
 from pairlearn.judgements import Judgements
 
 __all__ = ["Table", "read_table"]
+
+CLASSES = np.array([-1, 1])
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Table:
         The negative and the positive class.
     names : array of str, optional
         Names of the features.
+    ids : array of shape (N,), optional
+        What the instances are called; "" where that is not known.
     """
 
     features: NDArray[Any]
@@ -44,6 +49,13 @@ class Table:
     known: Judgements | None
     classes: NDArray[Any]
     names: NDArray[Any] | None
+    ids: NDArray[np.str_] | None = None
+
+    def fingerprints(self) -> NDArray[np.int64]:
+        """By which the instances that something was said of are recognised later."""
+        parts = [self.judged] if self.known is None else [self.judged, self.known]
+        used = np.unique(np.concatenate([part.ends[part.ends >= 0] for part in parts]))
+        return fingerprints(self.features[used], None if self.ids is None else self.ids[used])
 
     def rows(self, labelled_weight: float | str) -> Judgements:
         """All statements, labels with the share asked for.
@@ -69,10 +81,11 @@ def read_table(
     labelled: tuple[Any, Any] | None,
     preprocessor: Any,
     annotator: Any = None,
+    positive: Any = None,
 ) -> Table:
     """Check what `fit` is given and put it together."""
     if isinstance(labels, Judgements):
-        return _of_judgements(pairs, labels, preprocessor, labelled)
+        return _of_judgements(pairs, labels, preprocessor, labelled, positive)
     found = read_pairs(pairs, preprocessor)
     n = len(found.ends)
     similarity, difference = read_labels(labels, n)
@@ -85,11 +98,16 @@ def read_table(
         )
     columns = {"similarity": similarity, "difference": difference, "preference": preferred}
     judged = Judgements.from_columns(found.ends, columns, weight, annotator)
-    return _with_labels(found.features, judged, labelled, preprocessor, found.names)
+    table = Table(found.features, judged, None, CLASSES, found.names, _text(found.ids))
+    return _with_labels(table, labelled, preprocessor, positive)
 
 
 def _of_judgements(
-    pairs: Any, said: Judgements, preprocessor: Any, labelled: tuple[Any, Any] | None
+    pairs: Any,
+    said: Judgements,
+    preprocessor: Any,
+    labelled: tuple[Any, Any] | None,
+    positive: Any,
 ) -> Table:
     """Of statements, and the items that they are about.
 
@@ -97,7 +115,7 @@ def _of_judgements(
     row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
     them the statements refer to ids.
     """
-    names = None
+    names = known = None
     if preprocessor is not None:
         ids = said.ends if pairs is None else np.asarray(pairs)
         if len(ids) != len(said):
@@ -119,18 +137,22 @@ def _of_judgements(
                 f"labels are about item {ends.max()}, and pairs has {len(features)} items"
             )
     said = Judgements(ends, said.kind, said.values, said.weight, said.annotator)
-    return _with_labels(features, said, labelled, preprocessor, names)
+    table = Table(features, said, None, CLASSES, names, _text(known))
+    return _with_labels(table, labelled, preprocessor, positive)
+
+
+def _text(ids: NDArray[Any] | None) -> NDArray[np.str_] | None:
+    return None if ids is None else ids.astype(np.str_)
 
 
 def _with_labels(
-    features: NDArray[Any],
-    said: Judgements,
-    labelled: tuple[Any, Any] | None,
-    preprocessor: Any,
-    names: NDArray[Any] | None,
+    table: Table, labelled: tuple[Any, Any] | None, preprocessor: Any, positive: Any
 ) -> Table:
-    judged = said if said.weight.all() else said[said.weight > 0]
-    classes, known = np.array([-1, 1]), None
+    """The same table without rows of weight zero, and with the instances of known class."""
+    features, judged, ids = table.features, table.judged, table.ids
+    if not judged.weight.all():
+        judged = judged[judged.weight > 0]
+    classes, known = table.classes, None
     if judged.single.any() and not judged.single.all():
         known, judged = judged[judged.single], judged[~judged.single]
     if labelled is not None:
@@ -143,9 +165,14 @@ def _with_labels(
                 f"labelled instances have shape {instances.shape[1:]} each, and those of the "
                 f"pairs {features.shape[1:]}"
             )
-        classes, positive = read_classes(y, len(instances))
+        classes, of_positive = read_classes(y, len(instances), positive)
         rows = np.arange(len(features), len(features) + len(instances))
-        told = Judgements.about_items("label", rows, positive)
+        told = Judgements.about_items("label", rows, of_positive)
         known = told if known is None else Judgements.concatenate([known, told])
         features = np.concatenate([features, instances])
-    return Table(features, judged, known, classes, names)
+        if ids is not None:
+            named = np.asarray(x).astype(np.str_) if np.ndim(x) == 1 else [""] * len(instances)
+            ids = np.concatenate([ids, named])
+    elif positive is not None:
+        raise ValueError("positive is a class of labelled, which is not given")
+    return Table(features, judged, known, classes, table.names, ids)

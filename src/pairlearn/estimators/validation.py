@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.seen import same_rows
 from pairlearn.labels import PairLabels
 from pairlearn.tables import PairTable
 from pairlearn.tables.errors import placed
@@ -37,12 +38,15 @@ class Instances:
         Whether some instance is in several pairs.
     names : array of str, optional
         Names of the features.
+    ids : array of shape (N,), optional
+        What the instances are called.
     """
 
     features: NDArray[Any]
     ends: NDArray[np.int64]
     recur: bool
     names: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
 
     @property
     def items(self) -> NDArray[np.int64] | None:
@@ -52,6 +56,8 @@ class Instances:
 
 def read_pairs(pairs: Any, preprocessor: Any = None) -> Instances:
     """Instances of pairs (n, 2, d, ...), or of (n, 2) ids that a preprocessor knows.
+
+    Equal features are the same instance, which makes pairs dependent as an id would.
 
     Examples
     --------
@@ -72,7 +78,9 @@ def read_pairs(pairs: Any, preprocessor: Any = None) -> Instances:
         array = _numbers("pairs", array)
         _refuse_missing("pairs", array)
         features = array.reshape(-1, *array.shape[2:])
-        return Instances(features, np.arange(len(features)).reshape(-1, 2), recur=False)
+        first, which = same_rows(features)
+        recur = len(first) < len(features)
+        return Instances(features[first] if recur else features, which.reshape(-1, 2), recur)
     if preprocessor is None:
         raise ValueError(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
@@ -81,7 +89,7 @@ def read_pairs(pairs: Any, preprocessor: Any = None) -> Instances:
     ids, ends = np.unique(array, return_inverse=True)
     features, names = look_up(preprocessor, ids)
     recur = len(ids) < array.size
-    return Instances(features, ends.reshape(-1, 2).astype(np.int64), recur, names)
+    return Instances(features, ends.reshape(-1, 2).astype(np.int64), recur, names, ids)
 
 
 def read_instances(
@@ -223,14 +231,17 @@ def read_weight(sample_weight: Any, n: int) -> Floats:
     return weight
 
 
-def read_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The two classes, the positive one last, and which instances are positive.
+
+    Of two numbers the larger one is positive unless `positive` says otherwise; of other
+    classes nothing but `positive` tells.
 
     Examples
     --------
-    >>> classes, positive = read_classes(["ham", "spam", "ham"], 3)
-    >>> classes.tolist(), positive.tolist()
-    (['ham', 'spam'], [False, True, False])
+    >>> classes, which = read_classes(["ham", "spam", "ham"], 3, positive="ham")
+    >>> classes.tolist(), which.tolist()
+    (['spam', 'ham'], [True, False, True])
     """
     array = np.asarray(y)
     if array.shape != (n,):
@@ -253,6 +264,19 @@ def read_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
                 f"labelled classes are all {classes[0]!r}: give instances of both classes, or "
                 "call the classes -1 and 1"
             )
+    if positive is None:
+        if array.dtype.kind not in "iufb":
+            one, other = classes.tolist()
+            raise ValueError(
+                f"labelled classes are {one!r} and {other!r}: say which one is positive, as in "
+                f"positive={other!r}"
+            )
+    elif positive not in classes.tolist():
+        raise ValueError(
+            f"positive is {positive!r}, and the labelled classes are {classes.tolist()}"
+        )
+    elif positive == classes[0]:
+        classes = classes[::-1].copy()
     return classes, array == classes[1]
 
 

@@ -1,0 +1,145 @@
+"""Answers on other scales, and comparisons given as differences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model_folders import plain, run
+from pairlearn import PairLabels
+from pairlearn.diagnostics import check
+from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
+from pairlearn.tables.scales import Scale, find_scale, on_scales
+
+SCALES = {
+    "similarity": [(1, 5), (0, 10), (1, 7), (0, 100), (-2, 2)],
+    "difference": [(-2, 2), (-3, 3), (1, 5), (-100, 100), (-10, 10)],
+}
+
+
+def made(seed: int = 0, pairs: int = 200, slope: float = 2.5) -> tuple[Any, Any, Any]:
+    """Features, posteriors, and pairs of distinct items."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * pairs, 4))
+    r = 1 / (1 + np.exp(-slope * (x[:, 0] - 0.3)))
+    return x, r, np.arange(2 * pairs).reshape(pairs, 2)
+
+
+def written(folder: Path, s: Any, c: Any, seed: int = 0) -> Path:
+    x, _, ends = made(seed, len(s if s is not None else c))
+    write_items(ItemTable(None, x), folder / "items.csv")
+    write_pairs(PairTable(*ends.T, s, c, noisy=True), folder / "pairs.csv")
+    return folder / "pairs.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"), [(name, scale) for name, scales in SCALES.items() for scale in scales]
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_scales_are_recognised_and_mapped(
+    name: str, scale: Any, whole: bool, tmp_path: Path
+) -> None:
+    _, r, ends = made()
+    told = PairLabels.from_posteriors(*r[ends].T)
+    low, high = scale
+    least = 0 if name == "similarity" else -1
+    answers = {"similarity": told.similarity, "difference": told.difference}
+    exact = low + (answers[name] - least) / (1 - least) * (high - low)
+    given = np.round(exact) if whole else exact
+    path = written(tmp_path, *(given if n == name else answers[n] for n in answers))
+    for command in (("check", path), ("fit", tmp_path / "items.csv", path, "--noisy",
+                                      "--out", tmp_path / "m")):  # fmt: skip
+        result = run(*command)
+        assert result.exit_code in (1, 2) and f"{name}-scale" in plain(result.output), command
+    mapped = run("check", path, f"--{name}-scale={low},{high}", "--json")
+    codes = {found["code"] for found in json.loads(mapped.stdout)["findings"]}
+    assert not {f"{name}-scale", f"{name}-range"} & codes
+    table = on_scales(read_pairs(path, noisy=True), **{name: Scale(low, high)})
+    assert np.abs(getattr(table, name) - answers[name]).max() <= (0.51 / (high - low)) * (1 - least)
+
+
+def test_noise_is_no_scale() -> None:
+    rng = np.random.default_rng(0)
+    _, r, ends = made(pairs=1000, slope=8)
+    told = PairLabels.from_posteriors(*r[ends].T)
+    for sigma in (0.05, 0.3, 0.5):
+        noise = rng.normal(1, sigma, (2, 1000))
+        assert find_scale(told.similarity * noise[0], 0) is None
+        assert find_scale(told.difference * noise[1], -1) is None
+
+
+def test_what_a_scale_refuses(tmp_path: Path) -> None:
+    path = written(tmp_path, np.array([1.0, 6, 3, 2]), None)
+    for text, message in (
+        ("1,5", "row 2: similarity is 6, outside the scale 1,5"),
+        ("5,1", "a scale is its lowest and highest answer, as in 1,5; got '5,1'"),
+        ("five", "got 'five'"),
+    ):
+        result = run("check", path, "--similarity-scale", text)
+        assert result.exit_code == 2 and message in plain(result.output)
+
+
+def test_import_knows_scales(tmp_path: Path) -> None:
+    path = written(tmp_path, np.array([1.0, 5, 3, 2]), None)
+    project = tmp_path / "project"
+    assert run("annotate", "init", project, tmp_path / "items.csv", "--pairs", 2).exit_code == 0
+    refused = run("annotate", "import", project, path, "--annotator", "ann")
+    assert refused.exit_code == 2 and "--similarity-scale=1,5" in plain(refused.output)
+    line = ("annotate", "import", project, path, "--annotator", "ann", "--similarity-scale", "1,5")
+    assert json.loads(run(*line, "--json").stdout)["new"] == 4
+    run("annotate", "export", project, tmp_path / "out.csv")
+    assert sorted(read_pairs(tmp_path / "out.csv").similarity) == [0, 0.25, 0.5, 1]
+
+
+# ---- comparisons ------------------------------------------------------------------------------
+
+
+def comparisons(folder: Path, n: int = 400) -> tuple[Path, float]:
+    """Which one is the more positive, as -1, 0 and 1; and the prior."""
+    _, r, ends = made(1, n)
+    c = np.diff(r[ends], axis=1)[:, 0]
+    return written(folder, None, np.sign(c) * (np.abs(c) > 0.05), seed=1), float(r.mean())
+
+
+def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
+    """As differences they gave 0.949 (0.897 to 0.977) where the truth was 0.807."""
+    path, prior = comparisons(tmp_path)
+    files = tmp_path / "items.csv", path
+    looked = run("check", path, "--prior", prior, "--json")
+    assert looked.exit_code == 1
+    (found,) = [f for f in json.loads(looked.stdout)["findings"] if f["severity"] == "error"]
+    assert found["code"] == "comparisons" and "--difference-means preference" in found["message"]
+    fit = ("fit", *files, "--prior", prior, "--model", "linear", "--epochs", 30)
+    refused = run(*fit, "--out", tmp_path / "refused")
+    assert refused.exit_code == 2 and "comparisons" in refused.output
+    # What it would have said, and what is true.
+    wrong = run(*fit, "--out", tmp_path / "wrong", "--difference-means", "difference", "--json")
+    told = json.loads(wrong.stdout)
+    from pairlearn import PairClassifier
+
+    x, r, _ = made(7, 3000)
+    positive = PairClassifier.load(tmp_path / "wrong").decision_function(ItemTable(None, x)) > 0
+    truth = np.where(positive, r, 1 - r).mean()
+    assert told["accuracy"]["low"] > truth, "confidently wrong, and asked for"
+    # Read as what they are, no accuracy is claimed, and ties are counted.
+    right = run(*fit, "--out", tmp_path / "right", "--difference-means", "preference", "--json")
+    told = json.loads(right.stdout)
+    ties = int((read_pairs(path).difference == 0).sum())
+    assert ties and f"{ties} differences of 0 prefer neither" in told["warnings"][0]
+    assert told["accuracy"] is None and told["preference_only"] == 400 - ties
+    measured = run("evaluate", tmp_path / "right", *files, "--prior", prior)
+    assert measured.exit_code == 2 and "comparisons" in measured.output
+
+
+def test_sure_differences_are_no_comparisons() -> None:
+    """Classes that are certain have differences of -1, 0 and 1 too, half of them 0."""
+    rng = np.random.default_rng(0)
+    y = rng.random((500, 2)) < 0.5
+    c = np.subtract(*y.T[::-1].astype(float))
+    table = PairTable(*np.arange(1000).reshape(2, 500), None, c)
+    assert check(table, prior=0.5).ok
+    assert not check(table, prior=0.1).ok, "no such prior has so many unlike pairs"

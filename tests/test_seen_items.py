@@ -1,0 +1,167 @@
+"""Items that recur: no figure on items of the training is called an accuracy."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, cross_val_score
+
+from model_folders import plain, run
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.estimators import ItemKFold, SeenItemsWarning
+from pairlearn.estimators.seen import fingerprints, seen_items
+from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
+
+NAN = float("nan")
+
+
+def hard_items(seed: int = 0, items: int = 80, features: int = 120) -> tuple[Any, Any]:
+    """Features and posteriors of items: more features than 80 items can teach."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(items, features))
+    w = np.random.default_rng(1).normal(size=features)
+    r = 1 / (1 + np.exp(-40 * x @ w / np.linalg.norm(w)))
+    return x, r
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """80 items in 500 judgements, and their rows split in two, 400 and 100."""
+    folder = tmp_path_factory.mktemp("recurring")
+    x, r = hard_items()
+    rng = np.random.default_rng(2)
+    ends = np.array([rng.choice(80, 2, replace=False) for _ in range(500)])
+    told = PairLabels.from_posteriors(*r[ends].T)
+    ids = np.array([f"i{k}" for k in range(80)])
+    write_items(ItemTable(ids, x), folder / "items.csv")
+    table = PairTable(*ids[ends].T, told.similarity, told.difference)
+    for name, rows in (("pairs", slice(None)), ("rows", slice(400)), ("rest", slice(400, 500))):
+        write_pairs(table[rows], folder / f"{name}.csv")
+    done = run("fit", folder / "items.csv", folder / "rows.csv", "--out", folder / "model",
+               "--model", "mlp", "--epochs", 60, "--quiet")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
+    """Split by rows, the figure was 1.000 (0.935 to 1.000); on unseen items it is far lower."""
+    model = PairClassifier.load(judged / "model")
+    x, _ = hard_items()
+    new, r_new = hard_items(seed=5, items=4000)
+    positive = model.decision_function(ItemTable(None, new)) > 0
+    truth = np.where(positive, r_new, 1 - r_new).mean()
+    table = read_pairs(judged / "rest.csv")
+    ends = table.positions([f"i{k}" for k in range(80)])
+    with pytest.warns(SeenItemsWarning, match="this is not an accuracy"):
+        told = model.estimate_accuracy(x[ends], table)
+    assert told.value > 0.9 and truth < 0.75 < told.low, "what this is about"
+    assert told.low > truth, "the interval is confidently wrong"
+    assert told.method == "likelihood, on items seen in training"
+    result = run("evaluate", judged / "model", judged / "items.csv", judged / "rest.csv")
+    assert result.exit_code == 2
+    text = plain(result.output)
+    assert "measures no accuracy: the model was trained on items of 100 of its 100 pairs" in text
+    assert "`pairlearn split`" in text
+    # Fit measures a model of fewer pairs on items that it holds out, and its figure is quoted.
+    quoted = text.split("`pairlearn fit` measured ")[1].split()
+    low, high = float(quoted[1].strip("(")), float(quoted[3].strip(")"))
+    assert low < truth < high + 0.1 and high < told.low
+
+
+def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_path: Path) -> None:
+    x, r = hard_items()
+    new, r_new = hard_items(seed=6, items=400)
+    ids = np.array([f"i{k}" for k in range(80)] + [f"n{k}" for k in range(400)])
+    write_items(ItemTable(ids, np.concatenate([x, new])), tmp_path / "items.csv")
+    ends = 80 + np.arange(400).reshape(200, 2)
+    told = PairLabels.from_posteriors(*np.concatenate([r, r_new])[ends].T)
+    fresh = PairTable(*ids[ends].T, told.similarity, told.difference)
+    both = PairTable.concatenate([read_pairs(judged / "rest.csv"), fresh])
+    write_pairs(both, tmp_path / "both.csv")
+    write_pairs(fresh, tmp_path / "fresh.csv")
+
+    def told_of(name: str) -> Any:
+        result = run(
+            "evaluate", judged / "model", tmp_path / "items.csv", tmp_path / name, "--json"
+        )
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    alone, mixed = told_of("fresh.csv"), told_of("both.csv")
+    assert mixed["accuracy"] == alone["accuracy"] and mixed["n"] == 200
+    assert alone["seen"] is None
+    head = "the model was trained on items of 100 of the 300 pairs, and does better on those"
+    assert mixed["seen"].startswith(head)
+    result = run("evaluate", judged / "model", tmp_path / "items.csv", tmp_path / "both.csv")
+    assert plain(result.stdout).startswith(head)
+
+
+def test_split_leaves_no_item_in_both(judged: Path, tmp_path: Path) -> None:
+    line = (judged / "pairs.csv", tmp_path / "a.csv", tmp_path / "b.csv", "--share", 0.2)
+    told = json.loads(run("split", *line, "--json").stdout)
+    first, second = read_pairs(tmp_path / "a.csv"), read_pairs(tmp_path / "b.csv")
+    assert not set(first.ids().ravel()) & set(second.ids().ravel())
+    assert (told["training"]["pairs"], told["held_out"]["pairs"]) == (len(first), len(second))
+    assert len(first) + len(second) + told["left_out"] == told["pairs"] == 500
+    assert len(second) >= 100
+    again = run("split", *line)
+    assert again.exit_code == 2 and "--force" in again.output
+    for more, message in (
+        (("--share", 1.5), "--share must lie in (0, 1)"),
+        ((), "is given twice"),
+    ):
+        out = tmp_path / ("a.csv" if not more else "c.csv")
+        result = run("split", judged / "pairs.csv", tmp_path / "a.csv", out, "--force", *more)
+        assert result.exit_code == 2 and message in result.output
+
+
+def test_folds_of_items() -> None:
+    rng = np.random.default_rng(0)
+    x, r = rng.normal(size=(120, 3)), rng.random(120)
+    ends = np.array([rng.choice(120, 2, replace=False) for _ in range(300)])
+    for pairs in (ends, np.array([f"i{k}" for k in range(120)])[ends], x[ends]):
+        rows = list(ItemKFold(3).split(pairs))
+        assert len(rows) == ItemKFold(3).get_n_splits() == 3
+        for train, test in rows:
+            assert not set(ends[train].ravel()) & set(ends[test].ravel())
+            assert len(train) and len(test)
+    labels = PairLabels.from_posteriors(*r[ends].T).to_array()
+    classifier = PairClassifier(model="linear", epochs=2, preprocessor=x, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeenItemsWarning)
+        assert len(cross_val_score(classifier, ends, labels, cv=ItemKFold(3))) == 3
+    with pytest.warns(SeenItemsWarning):
+        cross_val_score(classifier, ends, labels, cv=KFold(3))
+    with pytest.raises(ValueError, match="recur too often"):
+        list(ItemKFold(5).split([[0, 1], [0, 1]]))
+    with pytest.raises(ValueError, match="n_splits must be"):
+        ItemKFold(1)
+
+
+def test_equal_features_are_one_item() -> None:
+    """Pairs as features have the intervals of pairs as ids."""
+    x, r = hard_items(features=3)
+    rng = np.random.default_rng(3)
+    ends = np.array([rng.choice(80, 2, replace=False) for _ in range(400)])
+    told = PairLabels.from_posteriors(*r[ends].T)
+    other = hard_items(seed=9, features=3)[0][: 2 * 60].reshape(-1, 2, 3)
+    labels = PairLabels(np.full(len(other), 0.6), rng.uniform(-0.3, 0.3, len(other)))
+    classifier = PairClassifier(model="linear", epochs=5, random_state=0).fit(other, labels)
+    by_features = classifier.estimate_accuracy(x[ends], told)
+    by_id = classifier.set_params(preprocessor=x).estimate_accuracy(ends, told)
+    assert (by_features.low, by_features.high) == pytest.approx((by_id.low, by_id.high), abs=1e-9)
+
+
+def test_ids_tell_items_with_equal_features_apart() -> None:
+    kept = fingerprints(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([7, 8]))
+    same = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 1.0]])
+    assert seen_items(kept, same, np.array(["7", "9", "7"])).tolist() == [True, False, False]
+    assert seen_items(kept, same).tolist() == [True, True, True]
+    assert not seen_items(None, same).any()
+    with pytest.raises(ValueError, match="must be int64 of shape"):
+        seen_items(np.zeros(3), same)
