@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import threading
 from collections.abc import Iterator
@@ -318,13 +319,18 @@ def test_huge_answer_is_refused(server: ChatServer, cache: AnswerCache) -> None:
     ],
 )
 def test_refusals_end_the_run_and_hide_the_key(
-    server: ChatServer, cache: AnswerCache, trouble: Any, message: str
+    server: ChatServer,
+    cache: AnswerCache,
+    caplog: pytest.LogCaptureFixture,
+    trouble: Any,
+    message: str,
 ) -> None:
+    caplog.set_level(logging.DEBUG)  # of the HTTP client, too
     server.always = trouble
     with pytest.raises(ModelError) as refused:
         ask_item(ChatEndpoint(server.base_url, "small", cache, key=KEY))
     assert message in str(refused.value)
-    assert KEY not in str(refused.value)
+    assert caplog.records and KEY not in str(refused.value) + caplog.text
     assert len(server.bodies) == 1
 
 
