@@ -133,14 +133,3 @@ def test_an_error_in_an_import_is_told_as_it_is(
     assert result.exit_code == 2
     assert "cannot import name 'compare' from 'broken'" in result.stderr
     assert "scikit-learn" not in result.stderr
-
-
-def test_a_missing_package_is_named(
-    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pairlearn.cli.refusals.find_spec", lambda name: None)
-    result = run(*files)
-    assert result.exit_code == 2
-    assert (
-        'needs scikit-learn: in a clone of pairlearn, pip install ".[estimators]"' in result.stderr
-    )

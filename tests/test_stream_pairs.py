@@ -22,7 +22,7 @@ from pairlearn.estimators.survey import survey_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
 from pairlearn.tables import TableError, read_pairs
-from pairlearn.tables.parquet_source import ParquetSource
+from pairlearn.tables.sources import ParquetSource
 from pairlearn.training import Fleet, Group, Member
 from pairlearn.training.stream import Block, PairStream
 

@@ -189,7 +189,7 @@ def empty(folder: Path) -> Path:
         (lambda folder: table(folder, "id,x\n1,2\n1,3\n"), "id '1' is in row 1 already"),
         (lambda folder: table(folder, "id,x\n,2\n1,3\n"), "id is empty"),
         (lambda folder: table(folder, "id,x\n1,2,3\n"), "3 cells, but the header has 2"),
-        (lambda folder: table(folder, "id,x,x\n1,2,3\n"), "two columns are named 'x'"),
+        (lambda folder: table(folder, "id,x,x\n1,2,3\n"), "columns 2 and 3 are both named 'x'"),
         (lambda folder: table(folder, 'id,x\n1,"2\n'), "line 2"),
         (lambda folder: table(folder, "id,x\n"), "has no items"),
         (images_with_html, "is not a PNG image"),

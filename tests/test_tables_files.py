@@ -16,12 +16,11 @@ from pairlearn.tables import (
     ItemTable,
     PairTable,
     TableError,
-    csv_arrow,
-    csv_source,
     iter_items,
     iter_pairs,
     read_items,
     read_pairs,
+    sources,
     write_items,
     write_pairs,
 )
@@ -33,7 +32,7 @@ NAN = math.nan
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of reading CSV."""
     if request.param == "csv module":
-        monkeypatch.setattr(csv_arrow, "import_pyarrow", lambda: None)
+        monkeypatch.setattr(sources, "_plain_columns", lambda *_: None)
     return str(request.param)
 
 
@@ -140,8 +139,8 @@ def test_noise_is_admitted_on_request(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("way")
 def test_a_text_id_far_down_makes_all_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of both readers end in between, and streams know before the first batch."""
-    monkeypatch.setattr(csv_source, "BLOCK", 100)
-    monkeypatch.setattr(csv_source, "BATCH", 16)
+    monkeypatch.setattr(sources, "BLOCK", 100)
+    monkeypatch.setattr(sources, "BATCH", 16)
     rows = [f"{row},{row + 1},0.5" for row in range(100)] + ["x,1,0.5"]
     table = pairs_of(tmp_path, "\n".join(["left,right,similarity", *rows]).encode())
     assert table.left.tolist() == [*map(str, range(100)), "x"]
@@ -151,7 +150,7 @@ def test_a_text_id_far_down_makes_all_text(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.usefixtures("way")
 def test_a_quote_far_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyarrow begins, the csv module goes on."""
-    monkeypatch.setattr(csv_source, "BLOCK", 100)
+    monkeypatch.setattr(sources, "BLOCK", 100)
     rows = [f"{row},{row + 1},0.{row}" for row in range(100)]
     plain = pairs_of(tmp_path, "\n".join(["left,right,similarity", *rows]).encode())
     rows[50] = '"50",51,"0.50"'
@@ -161,19 +160,10 @@ def test_a_quote_far_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_pyarrow_does_read_plain_csv() -> None:
     """Otherwise the comparison of both ways would compare one with itself."""
-    pytest.importorskip("pyarrow")
-    columns = csv_arrow.fast_columns(
-        b"1,a,0.5,\r\n2,b,,x\r\n",
-        ["left", "right", "similarity", "annotator"],
-        {"left": "id", "right": "id", "similarity": "number", "annotator": "text"},
-    )
+    columns = sources._plain_columns(b"1,a,\r\n2,b,x\r\n", 3, {"right": 1, "annotator": 2})
     assert columns is not None
-    assert {name: column.tolist() for name, column in columns.items() if name != "similarity"} == {
-        "left": [1, 2],
-        "right": ["a", "b"],
-        "annotator": ["", "x"],
-    }
-    np.testing.assert_array_equal(columns["similarity"], [0.5, NAN])
+    found = {name: column.to_pylist() for name, column in columns.items()}
+    assert found == {"right": ["a", "b"], "annotator": ["", "x"]}
 
 
 def test_typed_parquet(tmp_path: Path) -> None:

@@ -1,9 +1,16 @@
-"""Columns of numbers about pairs, checked."""
+"""Columns of ids, of text and of numbers, checked; what is wrong with them, and where.
+
+Ids are 64-bit integers or numpy strings, compared exactly, spaces included. An integer is
+one in its plain form: ``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two
+ids fall together.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +18,324 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["columns_of", "is_tensor", "numbers", "weights_of"]
+__all__ = [
+    "Ids",
+    "RowError",
+    "TableError",
+    "as_ids",
+    "as_text",
+    "check_text",
+    "check_unique",
+    "columns_of",
+    "find_rows",
+    "first_rows",
+    "is_tensor",
+    "numbers",
+    "placed",
+    "same_kind",
+    "shown",
+    "weights_of",
+]
 
 Floats = NDArray[np.float64]
+Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
+
+MAX_LENGTH = 256
+"""Characters of an id: numpy gives every row the room of the longest."""
+
+_CHUNK = 65536
+
+
+class TableError(ValueError):
+    """A table, or the file it comes from, cannot be used as it is.
+
+    The message names the file, the row, the column and the value, and says what to do.
+    Rows count from 1 and leave out the header; a CSV file has the number of its line
+    instead, as an editor shows it.
+
+    Examples
+    --------
+    >>> issubclass(TableError, ValueError)
+    True
+    """
+
+    __module__ = "pairlearn.tables"  # where it is documented, and shown to come from
+
+
+class RowError(Exception):
+    """A bad row, or column, found where nobody knows yet which file it is in.
+
+    Parameters
+    ----------
+    row : int or None
+        Counted from 0, in the columns that were looked at; None for a column as a whole.
+    text : str
+        What is wrong with it.
+
+    Examples
+    --------
+    >>> RowError(2, "weight is 0").row
+    2
+    """
+
+    def __init__(self, row: int | None, text: str) -> None:
+        super().__init__(text)
+        self.row, self.text = row, text
+
+
+class DuplicateError(RowError):
+    """An id that two rows share; both rows count from 0.
+
+    Examples
+    --------
+    >>> DuplicateError("id", 7, 0, 2).text
+    'id 7 is in row 1 already; ids are unique'
+    """
+
+    def __init__(self, name: str, value: object, first: int, second: int) -> None:
+        self.name, self.value, self.first, self.second = name, value, first, second
+        super().__init__(second, self.at(f"row {first + 1}"))
+
+    def at(self, first: str) -> str:
+        """The message, with words for the place of the first of the two rows."""
+        return f"{self.name} {shown(self.value)} is in {first} already; ids are unique"
+
+
+def row_number(row: int | None) -> str:
+    """The place of a row in arrays.
+
+    Examples
+    --------
+    >>> row_number(0)
+    'row 1'
+    """
+    return "the column" if row is None else f"row {row + 1}"
+
+
+@contextmanager
+def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator[None]:
+    """Turn the `RowError` of a block into a `TableError` that says where it is.
+
+    Parameters
+    ----------
+    place : callable
+        From the row, counted from 0, to words such as ``"pairs.csv, line 3"``.
+    start : int, default 0
+        Rows that come before those of the block.
+
+    Examples
+    --------
+    >>> with placed(lambda row: f"pairs.csv, line {row + 2}"):
+    ...     raise RowError(1, "weight is 0; weights are positive")
+    Traceback (most recent call last):
+    pairlearn.tables.TableError: pairs.csv, line 3: weight is 0; weights are positive
+    """
+    try:
+        yield
+    except RowError as error:
+        where = place(None if error.row is None else start + error.row)
+        raise TableError(f"{where}: {error.text}") from None
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: quoted if it is text, and cut if it is long.
+
+    Examples
+    --------
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
+    >>> shown(1.5)
+    '1.5'
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= 40 else value[:30] + "…")
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def first_rows(bad: Any) -> list[int]:
+    """The first bad row, or none.
+
+    Examples
+    --------
+    >>> first_rows(np.array([False, True, True])), first_rows(np.array([False]))
+    ([1], [])
+    """
+    return [int(bad.argmax())] if bad.any() else []
+
+
+def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
+    """Values as a column of ids.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, for messages.
+    values : array-like of shape (n,)
+        Integers or text; if any is text, all are.
+    empty : bool
+        Whether "" is admitted.
+
+    Raises
+    ------
+    TableError
+        If they are something else, such as floats.
+    RowError
+        If one is empty or cannot be kept in a file.
+
+    Examples
+    --------
+    >>> as_ids("left", [3, 1])
+    array([3, 1])
+    >>> as_ids("left", [3, "a"])
+    array(['3', 'a'], dtype='<U1')
+    """
+    array = _plain(name, values)
+    if array.dtype.kind in "iu":
+        if array.dtype.kind == "u":
+            for row in first_rows(array > np.iinfo(np.int64).max):
+                what = f"{array[row]}, too large for int64"
+                raise RowError(row, f"{name} is {what}; give ids as text")
+        return array.astype(np.int64, copy=False)
+    # No wider than the longest: numpy makes text of integers 21 characters wide.
+    width = int(np.char.str_len(array).max(initial=1))
+    text = array.astype(f"=U{width}", copy=False)
+    check_text(name, text, empty=empty)
+    return text
+
+
+def as_text(name: str, values: Any) -> NDArray[np.str_]:
+    """Values as a column of text, where "" means "not given".
+
+    Examples
+    --------
+    >>> as_text("annotator", ["ann", ""])
+    array(['ann', ''], dtype='<U3')
+    """
+    text: NDArray[np.str_] = _plain(name, values).astype(np.str_, copy=False)
+    check_text(name, text, empty=True)
+    return text
+
+
+def _plain(name: str, values: Any) -> NDArray[Any]:
+    """A column of integers or of text, as numpy has it."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise TableError(f"{name} must have shape (n,); got {array.shape}")
+    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(values, np.ndarray)):
+        # Only here: a numpy string has already lost the NUL at its end.
+        for row, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
+                what = f"{shown(value)}, of {type(value).__name__}"
+                raise RowError(row, f"{name} is {what}; give integers or text")
+            if isinstance(value, str) and "\0" in value:
+                raise RowError(row, f"{name} is {shown(value)}, with a NUL; remove it")
+            if isinstance(value, str) and len(value) > MAX_LENGTH:
+                raise too_long(name, row, len(value))
+        array = np.asarray([str(value) for value in values], dtype=np.str_)
+    if len(array) == 0 and array.dtype.kind == "f":
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iuU":
+        raise TableError(f"{name} must be integers or text; got {array.dtype}")
+    return array
+
+
+def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
+    """Refuse text that is empty, too long, or not to be kept in every kind of file.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    text : array of str
+        The column.
+    empty : bool
+        Whether "" is admitted.
+
+    Raises
+    ------
+    RowError
+        For a bad row.
+
+    Examples
+    --------
+    >>> check_text("left", np.array(["a", ""]), empty=True)
+    """
+    for row in [] if empty else first_rows(text == ""):
+        raise RowError(row, f"{name} is empty; every row needs it")
+    if text.dtype.itemsize // 4 > MAX_LENGTH:
+        lengths = np.char.str_len(text)
+        for row in first_rows(lengths > MAX_LENGTH):
+            raise too_long(name, row, int(lengths[row]))
+    for start in range(0, len(text), _CHUNK):
+        part = np.ascontiguousarray(text[start : start + _CHUNK])
+        codes = part.view(np.uint32).reshape(len(part), -1)
+        # Only a damaged file has them, and Python cannot even show such a text.
+        for row in first_rows((codes > sys.maxunicode).any(1)):
+            raise RowError(start + row, f"{name} is not Unicode text; write the ids anew")
+        bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
+        bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
+        for row in first_rows(bad.any(1)):
+            what = f"{shown(str(part[row]))}, with a control character"
+            raise RowError(start + row, f"{name} is {what}; remove it")
+
+
+def too_long(name: str, row: int, length: int) -> RowError:
+    """What is said of text with too many characters.
+
+    Examples
+    --------
+    >>> too_long("left", 0, 300).text
+    'left has 300 characters; at most 256 are allowed'
+    """
+    return RowError(row, f"{name} has {length} characters; at most {MAX_LENGTH} are allowed")
+
+
+def same_kind(columns: Sequence[Ids]) -> list[Ids]:
+    """The columns, all as integers if all are, else all as text.
+
+    Examples
+    --------
+    >>> same_kind([np.array([7]), np.array(["a"])])
+    [array(['7'], dtype='<U21'), array(['a'], dtype='<U1')]
+    """
+    kinds = {column.dtype.kind for column in columns}
+    return list(columns) if len(kinds) < 2 else [column.astype(np.str_) for column in columns]
+
+
+def check_unique(name: str, ids: Ids) -> None:
+    """Refuse ids that occur twice.
+
+    Raises
+    ------
+    RowError
+        At the second of the first two equal ids, naming the row of the first, from 1.
+
+    Examples
+    --------
+    >>> check_unique("id", np.array([1, 2]))
+    """
+    order = np.argsort(ids, kind="stable")
+    equal = ids[order[1:]] == ids[order[:-1]]
+    if equal.any():
+        second, first = min(zip(order[1:][equal].tolist(), order[:-1][equal].tolist(), strict=True))
+        raise DuplicateError(name, ids[second].item(), first, second)
+
+
+def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
+    """Where each wanted id stands among unique ids, and −1 where it is not.
+
+    Examples
+    --------
+    >>> find_rows(np.array([5, 3, 9]), np.array([3, 5]))
+    array([ 1,  0, -1])
+    """
+    wanted, ids = same_kind([wanted, ids])
+    if len(ids) == 0:
+        return np.full(len(wanted), -1, dtype=np.int64)
+    order = np.argsort(ids, kind="stable")
+    ordered: Any = ids[order]
+    places = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)
+    return np.where(ordered[places] == wanted, order[places], -1).astype(np.int64)
 
 
 def columns_of(name: str, values: Any, n: int) -> Floats:

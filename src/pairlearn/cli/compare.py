@@ -24,7 +24,7 @@ from pairlearn.cli.options import (
     with_options,
 )
 from pairlearn.cli.reading import Reading
-from pairlearn.cli.refusals import refusing, require_estimators
+from pairlearn.cli.refusals import refusing
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ def compare(
     with refusing("compare"):
         if out is not None and out.suffix != ".csv":
             raise ValueError(f"--out {out.name} must end in .csv")
-        require_estimators()
         from pairlearn.comparison import compare as run
 
         known, table = read_items(items), reading.checked(pairs, noisy=noisy, prior=prior)

@@ -28,7 +28,7 @@ from pairlearn.cli.options import (
     with_options,
 )
 from pairlearn.cli.reading import Reading
-from pairlearn.cli.refusals import check_new_model, refusing, require_estimators
+from pairlearn.cli.refusals import check_new_model, refusing
 from pairlearn.progress import training_bar
 
 if TYPE_CHECKING:
@@ -124,7 +124,6 @@ def fit(
         from pairlearn.cli.ranks import first_goes_first, joined_ranks, local_device
         from pairlearn.cli.training import DivergedError, FitCheckpoints
 
-        require_estimators()
         if not 0 <= holdout < 1:
             raise ValueError(f"--holdout must lie in [0, 1); got {holdout:g}")
         if positive is not None and labelled is None:

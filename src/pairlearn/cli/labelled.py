@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Ids, check_unique, find_rows, placed, shown
 from pairlearn.tables import ItemTable, TableError
-from pairlearn.tables.errors import placed, shown
-from pairlearn.tables.ids import Ids, check_unique, find_rows, same_kind
-from pairlearn.tables.layout import Source, open_source, suffix_of
+from pairlearn.tables.sources import open_source
 
 __all__ = ["Labelled", "read_labelled"]
 
@@ -60,12 +59,13 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
     ...     read_labelled(path, ItemTable([8, 7], [[0.5], [1.5]]), positive="spam").rows
     array([1, 0])
     """
-    source = open_source(path, suffix_of(path, "labelled items", (".csv", ".parquet")))
+    source = open_source(path, "labelled items")
     for name in ("id", "class"):
         if name not in source.names:
             found = ", ".join(map(shown, source.names[:8]))
             raise TableError(f"{source.header_place}: no column {name!r}; the columns are {found}")
-    ids, said = _columns(source)
+    columns = source.whole({"id": "id", "class": "id"})
+    ids, said = columns["id"], columns["class"]
     with placed(source.place):
         check_unique("id", ids)
     rows = find_rows(ids, items.ids)
@@ -74,15 +74,6 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
         raise TableError(f"{source.place(row)}: id {shown(ids[row].item())} is not among the items")
     classes = _classes(path, said, positive)
     return Labelled(rows, np.asarray(said == classes[1]), classes)
-
-
-def _columns(source: Source) -> tuple[Ids, Ids]:
-    parts = list(source.exact_batches({"id": "id", "class": "id"}))
-    if not parts:
-        raise TableError(f"{source.path} has a header but no rows")
-    ids: Any = np.concatenate(same_kind([part["id"] for part in parts]))
-    said: Any = np.concatenate(same_kind([part["class"] for part in parts]))
-    return ids, said
 
 
 def _classes(path: Path, said: Ids, positive: str | None) -> NDArray[Any]:

@@ -87,9 +87,9 @@ def rows_in(path: Path) -> int | None:
         with path.open("rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK), b"")) - 1
     if suffix == ".parquet" and path.is_file():
-        from pairlearn.tables.parquet_source import import_parquet
+        import pyarrow
+        from pyarrow import parquet
 
-        pyarrow, parquet = import_parquet()
         try:
             return int(parquet.read_metadata(path).num_rows)
         except (pyarrow.ArrowException, OSError):  # reading will say what is wrong with it

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-
-from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
@@ -22,7 +19,6 @@ __all__ = [
     "check_new_model",
     "load_model",
     "refusing",
-    "require_estimators",
 ]
 
 REFUSED = 2
@@ -55,18 +51,6 @@ def refusing(command: str, *kinds: type[Exception]) -> Iterator[None]:
         raise typer.Exit(REFUSED) from None
 
 
-def require_estimators() -> None:
-    """Refuse to begin where a package is missing that fitted models need.
-
-    Examples
-    --------
-    >>> require_estimators()
-    """
-    for package, name in (("sklearn", "scikit-learn"), ("safetensors", "safetensors")):
-        if find_spec(package) is None:
-            raise missing_extra("estimators", name, "PairClassifier")
-
-
 def load_model(path: Path) -> PairClassifier:
     """Read a model folder.
 
@@ -76,7 +60,6 @@ def load_model(path: Path) -> PairClassifier:
     Traceback (most recent call last):
     pairlearn.estimators.folder_format.ModelFolderError: no/such/model: there is no such folder
     """
-    require_estimators()
     from pairlearn.estimators import PairClassifier
 
     return PairClassifier.load(path)
@@ -104,9 +87,9 @@ def check_new_file(
     --------
     >>> check_new_file(Path("p.txt"), "predictions", (".csv",), inputs=[], force=False)
     Traceback (most recent call last):
-    pairlearn.tables.errors.TableError: p.txt has the suffix '.txt'; predictions are .csv
+    pairlearn.tables.TableError: p.txt has the suffix '.txt'; predictions are .csv
     """
-    from pairlearn.tables.layout import suffix_of
+    from pairlearn.tables.sources import suffix_of
 
     suffix_of(path, what, suffixes)
     for file in inputs:

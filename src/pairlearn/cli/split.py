@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from pairlearn.cli.options import ForceOption, JsonOption, PairsArgument, QuietOption, SeedOption
-from pairlearn.cli.refusals import check_new_file, refusing, require_estimators
+from pairlearn.cli.refusals import check_new_file, refusing
 
 __all__ = ["split"]
 
@@ -44,7 +44,6 @@ def split(
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
     with refusing("split"):
-        require_estimators()
         import numpy as np
 
         from pairlearn.estimators.splits import hold_out_items

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from pairlearn.columns import RowError, placed, shown
 from pairlearn.estimators.stream_items import StreamItems
 from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
 from pairlearn.tables import PairTable, TableError
-from pairlearn.tables.errors import RowError, placed, shown
-from pairlearn.tables.layout import open_source, pair_kinds
-from pairlearn.tables.pairs import as_preference, check_pairs
-from pairlearn.tables.parquet_source import ParquetSource
+from pairlearn.tables.pairs import check_pairs, columns_about
+from pairlearn.tables.read import named_pairs, statements
+from pairlearn.tables.sources import ParquetSource, open_source
 from pairlearn.training.stream import Block
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ class PairFile:
                 f"{path}: pairs are streamed from Parquet files; "
                 f"pairlearn.estimators.rewrite_pairs({str(path)!r}, 'pairs.parquet') makes one"
             )
-        source = open_source(self.path, ".parquet")
+        source = open_source(self.path, "streamed pairs")
         assert isinstance(source, ParquetSource)
         self._source = source
-        kinds = pair_kinds(source)
-        self._kinds = {name: kind for name, kind in kinds.items() if name != "annotator"}
-        self.group_rows = source.group_rows()
+        unused = {"annotator", *columns_about(single=True)}
+        self._names = [name for name in named_pairs(source) if name not in unused]
+        self.group_rows = source.group_rows
         self.rows = sum(self.group_rows)
         if not self.rows:
             raise TableError(f"{path} has a header but no rows")
@@ -104,7 +104,7 @@ class PairFile:
         if self._stat() != self._state:
             raise TableError(f"{self.path} was changed while it was being read: start anew")
         group, done = -1, 0
-        for number, columns in self._source.group_batches(self._kinds, groups, BATCH):
+        for number, columns in self._source.group_batches(self._names, groups, BATCH):
             done = done if number == group else 0
             group = number
             with placed(self._source.place, int(self._starts[group]) + done):
@@ -122,35 +122,12 @@ class PairFile:
 
     def _said(self, columns: dict[str, Any]) -> Judgements:
         """A batch of rows, checked as `read_pairs` does."""
-        n = len(columns["left"])
-        given = {
-            name: self._source.column(name, kind, columns[name])
-            for name, kind in self._kinds.items()
-            if kind != "id"
-        }
-        nothing = np.full(n, np.nan)
-        preference, weight = np.zeros(n, np.int8), np.ones(n)
-        if "preference" in given:
-            preference = as_preference(given["preference"])
-        if "weight" in given:
-            weight = np.where(np.isnan(given["weight"]), 1.0, given["weight"])
+        ends = [self._rows_of(side, columns[side]) for side in ("left", "right")]
         table = PairTable.trusted(
-            similarity=given.get("similarity", nothing),
-            difference=given.get("difference", nothing),
-            preference=preference,
-            weight=weight,
+            left=ends[0], right=ends[1], **statements(self._source, columns, np.zeros(0, bool))
         )
         check_pairs(table, noisy=self.noisy)
-        ends = np.stack([self._rows_of(side, columns[side]) for side in ("left", "right")]).T
-        return Judgements.from_columns(
-            ends,
-            {
-                "similarity": table.similarity,
-                "difference": table.difference,
-                "preference": np.where(preference == 0, np.nan, preference),
-            },
-            weight,
-        )
+        return Judgements.from_columns(np.stack(ends).T, table.said(), table.weight)
 
     def _rows_of(self, side: str, column: Any) -> NDArray[np.int64]:
         if column.null_count:

@@ -6,14 +6,11 @@ import os
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from pairlearn.tables import TableError, iter_pairs, open_rows
-from pairlearn.tables.layout import suffix_of
+from pairlearn.tables.sources import suffix_of
+from pairlearn.tables.write import in_words
 
 __all__ = ["rewrite_pairs"]
-
-_WORDS = np.array(["left", "", "right"])
 
 
 def rewrite_pairs(
@@ -52,8 +49,5 @@ def rewrite_pairs(
     first = next(tables)
     with open_rows(out, list(first.columns())) as written:
         for table in chain([first], tables):
-            columns = table.columns()
-            if "preference" in columns:
-                columns["preference"] = _WORDS[columns["preference"] + 1]
-            written.write(columns)
+            written.write(in_words(table))
         return written.count

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Ids, check_unique, placed, same_kind
 from pairlearn.estimators.scaling import CHUNK, standardised
 from pairlearn.tables import read_items
-from pairlearn.tables.errors import placed
-from pairlearn.tables.ids import Ids, check_unique, same_kind
-from pairlearn.tables.npy_source import npy_items
-from pairlearn.tables.parquet_source import import_parquet
+from pairlearn.tables.items import npy_items
 
 __all__ = ["ItemIndex", "StreamItems", "mapped_features", "open_items"]
 
@@ -55,7 +53,9 @@ class ItemIndex:
         if isinstance(ids, int):
             return
         if ids.dtype.kind != "i":
-            self._names = import_parquet()[0].array(ids)
+            import pyarrow
+
+            self._names = pyarrow.array(ids)
             return
         whole = ids.astype(np.int64)
         least, most = int(whole.min()), int(whole.max())
@@ -70,7 +70,9 @@ class ItemIndex:
 
     def rows(self, column: Any) -> NDArray[np.int64]:
         """Rows of the items in an Arrow array of ids without nulls, −1 for unknown ones."""
-        pyarrow = import_parquet()[0]
+        import pyarrow
+        from pyarrow import compute
+
         if pyarrow.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         whole = pyarrow.types.is_integer(column.type)
@@ -80,8 +82,6 @@ class ItemIndex:
         if names is None:  # integers in the items, text in the pairs
             known = np.arange(self.ids) if isinstance(self.ids, int) else self.ids
             names = pyarrow.array(known.astype(np.str_))
-        from pyarrow import compute
-
         found = compute.index_in(column.cast(names.type), value_set=names)
         return np.asarray(compute.fill_null(found, -1), dtype=np.int64)
 

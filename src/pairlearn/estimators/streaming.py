@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import shown
 from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
-from pairlearn.tables.errors import shown
 
 if TYPE_CHECKING:
     from pairlearn.estimators.prediction import PairPredictor

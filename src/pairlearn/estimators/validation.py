@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn import kinds
+from pairlearn.columns import placed
 from pairlearn.estimators.seen import same_rows
 from pairlearn.labels import PairLabels
 from pairlearn.tables import PairTable
-from pairlearn.tables.errors import placed
-from pairlearn.tables.pairs import as_preference
 
 __all__ = [
     "Instances",
@@ -206,10 +206,10 @@ def read_preference(preference: Any, n: int) -> Floats:
     """
     if preference is None:
         return np.full(n, np.nan)
+    array = np.asarray(preference)
+    _same_length("preference", len(array) if array.ndim else 0, n)
     with placed(lambda row: f"row {row}"):
-        sides = as_preference(preference)
-    _same_length("preference", len(sides), n)
-    return np.where(sides == 0, np.nan, sides)
+        return kinds.columns()["preference"].read(array)
 
 
 def read_weight(sample_weight: Any, n: int) -> Floats:

@@ -7,15 +7,19 @@ of `Kind` and one line in the registry.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from pairlearn.risks.base import Risk
+from pairlearn.columns import RowError, TableError, first_rows, shown
+
+if TYPE_CHECKING:  # files are read without torch
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
 
 __all__ = ["Column", "Kind", "divergence", "logarithm_guard"]
 
@@ -28,13 +32,17 @@ TINY = 1e-7
 class Column:
     """One number that a statement has: its name in files, its range, and words for values.
 
-    `place` is 0 for the statement's value u and 1 for v.
+    A column with words has no other values than theirs. `place` is 0 for the statement's
+    value u and 1 for v.
 
     Examples
     --------
     >>> preference = Column("preference", -1, 1, {"left": -1, "right": 1})
-    >>> preference.name, preference.words["left"]
-    ('preference', -1)
+    >>> preference.read(["left", "", "right"])
+    array([-1., nan,  1.])
+    >>> list(Column("similarity", 0, 1).mistakes(np.array([0.5, 1.5, -3])))
+    [(1, 'similarity is 1.5, outside [0, 1]; looks like percent: divide by 100 (noisy=True ...)'),
+     (2, 'similarity is -3, outside [0, 1] (noisy=True admits labels with noise)')]
     """
 
     name: str
@@ -42,6 +50,74 @@ class Column:
     high: float
     words: Mapping[str, float] = field(default_factory=dict)
     place: int = 0
+
+    @property
+    def signed(self) -> bool:
+        """Whether there are words, and 0 is none of their values: 0 then says nothing."""
+        return bool(self.words) and 0 not in self.words.values()
+
+    @property
+    def named(self) -> dict[float, str]:
+        """The values that have words, each with the first of them."""
+        first: dict[float, str] = {}
+        for word, value in self.words.items():
+            first.setdefault(value, word)
+        return first
+
+    def read(self, values: Any) -> Floats:
+        """Numbers (n,) from numbers or words, NaN where nothing is said."""
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise TableError(f"{self.name} must have shape (n,); got {array.shape}")
+        if not self.words:
+            try:
+                return np.asarray(values, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise TableError(f"{self.name} must be numbers: {error}") from None
+        if array.dtype.kind in "UO":
+            given = array if array.dtype.kind == "U" else np.array([*map(self._word, array)], "U")
+            meant: dict[Any, float] = {"": np.nan, **self.words}
+            given, expected = np.char.strip(given), f"{', '.join(self.words)} or nothing"
+        elif array.dtype.kind in "iuf":
+            meant = {value: value for value in self.named}
+            listed = ", ".join(f"{value:g} ({word})" for value, word in self.named.items())
+            given, expected = array, f"{listed} or {0 if self.signed else 'NaN'}"
+            meant |= {0: np.nan} if self.signed else {}
+        else:
+            raise TableError(f"{self.name} must be numbers or text; got {array.dtype}")
+        numbers = np.full(len(array), np.inf)
+        for value, number in meant.items():
+            numbers[given == value] = number
+        if array.dtype.kind == "f":
+            numbers[np.isnan(array)] = np.nan
+        for row in first_rows(np.isinf(numbers)):
+            value = array[row] if array.dtype.kind == "O" else array[row].item()
+            raise RowError(row, f"{self.name} is {shown(value)}; give {expected}")
+        return numbers
+
+    def _word(self, value: Any) -> str:
+        """A value among values of all sorts as the word that it stands for."""
+        if value is None or value != value or (self.signed and value == 0):
+            return ""
+        if isinstance(value, (str, bool)):
+            return str(value)
+        return next((word for word, number in self.words.items() if number == value), str(value))
+
+    def mistakes(self, numbers: Floats, *, noisy: bool = False) -> Iterator[tuple[int, str]]:
+        """Rows whose number cannot be, the first of each sort, and what is wrong with them."""
+        for row in first_rows(np.isinf(numbers)):
+            yield row, f"{self.name} is {shown(numbers[row].item())}, not a finite number"
+        if noisy or self.words:
+            return
+        outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
+        percent = (numbers >= 100 * self.low) & (numbers <= 100 * self.high)
+        for rows, hint in ((percent, "; looks like percent: divide by 100"), (~percent, "")):
+            for row in first_rows(outside & rows):
+                yield (
+                    row,
+                    f"{self.name} is {shown(numbers[row].item())}, outside "
+                    f"[{self.low:g}, {self.high:g}]{hint} (noisy=True admits labels with noise)",
+                )
 
 
 class Kind:

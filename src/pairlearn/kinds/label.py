@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from torch import Tensor
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence
-from pairlearn.risks.base import Risk
-from pairlearn.risks.supervised import Supervised
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
 
 __all__ = ["Label"]
 
@@ -20,11 +24,13 @@ class Label(Kind):
     """
 
     name = "label"
-    columns = (Column("label", 0, 1, {"positive": 1, "negative": 0}),)
+    columns = (Column("label", 0, 1, {"positive": 1, "negative": 0, "1": 1, "0": 0}),)
     single = True
 
     def table(self, risk: Risk) -> Tensor:
         """Cross-entropy of two items."""
+        from pairlearn.risks.supervised import Supervised
+
         return Supervised().table
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:

@@ -8,11 +8,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from torch import Tensor
 
 from pairlearn.kinds.base import Column, Floats, Kind, logarithm_guard
-from pairlearn.risks.base import Risk, make_table
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
 
 __all__ = ["Preference"]
 
@@ -29,6 +34,8 @@ class Preference(Kind):
 
     def table(self, risk: Risk) -> Tensor:
         """The likelihood, under every risk."""
+        from pairlearn.risks.base import make_table
+
         return make_table(
             {"log_not_left": (-0.25, -0.25, 0.0), "log_not_right": (-0.25, 0.25, 0.0)}
         )

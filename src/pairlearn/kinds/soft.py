@@ -14,14 +14,16 @@ judgement at a time: Chen et al., ICML 2024).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
-from torch import Tensor
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence
-from pairlearn.risks.affine import ConfDiff, Sconf
-from pairlearn.risks.base import Risk, make_table
-from pairlearn.risks.supervised import Supervised
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
 
 __all__ = ["Both", "Difference", "Similarity"]
 
@@ -71,6 +73,9 @@ class Similarity(Kind):
 
     def table(self, risk: Risk) -> Tensor:
         """Two outcomes, or `Sconf`."""
+        from pairlearn.risks.affine import Sconf
+        from pairlearn.risks.base import make_table
+
         if not risk.needs_prior:
             return make_table({"log_same": (0.0, -0.5, 0.0)}, {"log_different": (-0.5, 0.5, 0.0)})
         try:
@@ -110,6 +115,9 @@ class Difference(Kind):
 
     def table(self, risk: Risk) -> Tensor:
         """Cross-entropies to the completed posteriors, or `ConfDiff`."""
+        from pairlearn.risks.affine import ConfDiff
+        from pairlearn.risks.supervised import Supervised
+
         return ConfDiff(risk.prior).table if risk.needs_prior else Supervised().table  # type: ignore[arg-type]
 
     def completes(self, risk: Risk) -> bool:
@@ -118,6 +126,8 @@ class Difference(Kind):
 
     def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Posteriors with the stated difference and the model's sum."""
+        import torch
+
         c = v.clamp(-1, 1)
         total = (torch.sigmoid(left) + torch.sigmoid(right)).detach()
         total = torch.minimum(torch.maximum(total, c.abs()), 2 - c.abs())

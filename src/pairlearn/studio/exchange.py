@@ -30,16 +30,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import placed, same_kind
 from pairlearn.studio import changes
 from pairlearn.studio.records import Answer
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
 from pairlearn.tables import PairTable, TableError
-from pairlearn.tables.cells import Kind
-from pairlearn.tables.errors import placed
-from pairlearn.tables.ids import same_kind
-from pairlearn.tables.layout import open_source, suffix_of
 from pairlearn.tables.pairs import check_pairs
+from pairlearn.tables.sources import Kind, open_source
 
 Floats: TypeAlias = NDArray[np.float64]
 Reading: TypeAlias = Literal["ties-half", "given-different", "side-only"]
@@ -224,7 +222,7 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     ...     read_preferences(path, "p", "ties-half").difference
     array([0.5])
     """
-    source = open_source(path, suffix_of(path, "pairs", (".csv", ".parquet")))
+    source = open_source(path, "pairs")
     kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
     kinds |= {"similarity": "number"} if "similarity" in source.names else {}
     kinds |= {"annotator": "text"} if "annotator" in source.names else {}
@@ -233,14 +231,7 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
             raise TableError(f"{path}: no column {name!r}; there are {', '.join(source.names)}")
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
-    batches = list(source.exact_batches(kinds))
-    if not batches:
-        raise TableError(f"{path} has a header but no rows")
-    columns: dict[str, Any] = {
-        name: np.concatenate(same_kind(parts) if kind == "id" else parts)
-        for name, kind in kinds.items()
-        if (parts := [batch[name] for batch in batches])
-    }
+    columns = source.whole(kinds)
     try:
         difference, preference = from_probability(
             columns[column], reading, columns.get("similarity")

@@ -13,7 +13,7 @@ from pairlearn.studio.agreement import reliabilities
 from pairlearn.studio.choosing import inclusion_weights
 from pairlearn.studio.records import AnswerColumns, Floats, Pair, StoredAnswer
 from pairlearn.tables import PairTable
-from pairlearn.tables.cells import convert
+from pairlearn.tables.sources import convert
 
 Rule: TypeAlias = Literal["mean", "median", "reliability"]
 

@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import RowError, as_ids, check_unique, placed
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import ItemTable, TableError
-from pairlearn.tables.cells import convert
-from pairlearn.tables.csv_source import CsvSource
-from pairlearn.tables.errors import RowError, placed
-from pairlearn.tables.ids import as_ids, check_unique
 from pairlearn.tables.items import check_names
-from pairlearn.tables.layout import existing_file, suffix_of
-from pairlearn.tables.parquet_source import import_parquet
+from pairlearn.tables.sources import convert, open_source
 
 IMAGES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
@@ -189,38 +185,24 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     ...     read_rows(Path(folder, "i.csv"))
     (['id', 'name'], [['1', 'Ann']])
     """
-    suffix = suffix_of(path, "items", (".csv", ".parquet"))
-    existing_file(path)
-    if suffix == ".csv":
-        source = CsvSource(path)
-        names, rows = source.names, source.rows()
-    else:
-        names, rows = _parquet_rows(path)
-    for name in names:
-        if names.count(name) > 1:
-            raise TableError(f"{path}: two columns are named {name!r}")
-    if "id" not in names:
+    source = open_source(path, "items")
+    if "id" not in source.names:
         raise TableError(
-            f"{path}: no column 'id'; the columns are {', '.join(map(repr, names[:8]))}: "
+            f"{path}: no column 'id'; the columns are {', '.join(map(repr, source.names[:8]))}: "
             "rename the one that names the items"
         )
-    return names, rows
+    rows: list[list[str]] = []
+    for batch in source.batches(source.names):
+        try:
+            columns = [map(_cell, batch[name].to_pylist()) for name in source.names]
+        except (ValueError, OverflowError) as error:  # dates that Python has not
+            raise TableError(f"{path}, after row {len(rows)}: {error}") from None
+        rows += map(list, zip(*columns, strict=True))
+    return source.names, rows
 
 
-def _parquet_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    pyarrow, parquet = import_parquet()
-    try:
-        table = parquet.read_table(path, use_threads=False, page_checksum_verification=True)
-        table.validate(full=True)
-        columns = [
-            ["" if value is None else str(value) for value in column.to_pylist()]
-            for column in table.columns
-        ]
-    # The last one is of dates that Python has not.
-    except (pyarrow.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
-        reason = (str(error).splitlines() or ["?"])[0][:300]
-        raise TableError(f"{path} is not a Parquet file, or is damaged ({reason})") from None
-    return list(table.column_names), [list(row) for row in zip(*columns, strict=True)]
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def media_type(data: bytes) -> str | None:

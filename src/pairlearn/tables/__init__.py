@@ -1,17 +1,18 @@
 """Files of pairs and of items: read, checked, written.
 
 A table of pairs has one row for each judgement: ``left``, ``right``, ``similarity``,
-``difference``, and optionally ``preference``, ``weight`` and ``annotator``. A table of items
-has an ``id`` and numeric features. Both are CSV or Parquet files; features can also be NPY.
-Whatever is wrong with a file is a `TableError` that says where.
+``difference``, and optionally ``preference``, ``weight`` and ``annotator``; a row with an empty
+``right`` is about one item, and gives a ``label``. Other kinds of statement have columns of
+their own (`pairlearn.kinds`). A table of items has an ``id`` and numeric features. Both are
+CSV or Parquet files; features can also be NPY. Whatever is wrong with a file is a `TableError`
+that says where.
 """
 
-from pairlearn.tables.errors import TableError
+from pairlearn.columns import TableError
 from pairlearn.tables.items import ItemTable
 from pairlearn.tables.pairs import PairTable
 from pairlearn.tables.read import iter_items, iter_pairs, read_items, read_pairs
-from pairlearn.tables.rows import RowWriter, open_rows
-from pairlearn.tables.write import write_items, write_pairs
+from pairlearn.tables.write import RowWriter, open_rows, write_items, write_pairs
 
 __all__ = [
     "ItemTable",

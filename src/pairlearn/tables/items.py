@@ -1,17 +1,29 @@
-"""Items as a table: an id and numeric features for each."""
+"""Items as a table: an id and numeric features for each; NPY files of features."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.tables.errors import RowError, TableError, placed, shown
-from pairlearn.tables.ids import Ids, as_ids, check_unique, same_kind
+from pairlearn.columns import (
+    Ids,
+    RowError,
+    TableError,
+    as_ids,
+    check_unique,
+    first_rows,
+    placed,
+    same_kind,
+    shown,
+)
 
-__all__ = ["ItemTable", "as_features", "check_names", "row_index"]
+__all__ = ["ItemTable", "as_features", "check_names", "default_names", "npy_items", "row_index"]
 
 
 class ItemTable:
@@ -61,7 +73,7 @@ class ItemTable:
         if len(self.names) != array.shape[1]:
             raise TableError(f"names has {len(self.names)} names for {array.shape[1]} features")
         check_names(self.names)
-        with placed(lambda row: f"row {row + 1}"):
+        with placed():
             self.features = as_features(self.names, array)
             self.ids = np.arange(len(array)) if ids is None else as_ids("ids", ids)
             if len(self.ids) != len(array):
@@ -70,21 +82,21 @@ class ItemTable:
 
     @classmethod
     def trusted(cls, ids: Ids, features: NDArray[np.float32], names: Sequence[str]) -> ItemTable:
-        """A table of parts that were checked before, of the types of the attributes.
-
-        Examples
-        --------
-        >>> one = ItemTable([7], [[0.5]])
-        >>> ItemTable.trusted(one.ids, one.features, one.names) == one
-        True
-        """
+        """A table of parts that were checked before, of the types of the attributes."""
         table = cls.__new__(cls)
         table.ids, table.features, table.names = ids, features, tuple(names)
         return table
 
     @classmethod
-    def concatenate(cls, parts: Sequence[ItemTable]) -> ItemTable:
+    def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
         """Join several tables with the same features, in order.
+
+        Parameters
+        ----------
+        parts : sequence of ItemTable
+            At least one.
+        unique : bool, default True
+            Refuse ids that occur twice.
 
         Examples
         --------
@@ -99,8 +111,9 @@ class ItemTable:
                     f"parts have different features: {list(parts[0].names)} and {list(part.names)}"
                 )
         ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
-        with placed(lambda row: f"row {row + 1}"):
-            check_unique("id", ids)
+        with placed():
+            if unique:
+                check_unique("id", ids)
         return cls.trusted(ids, np.concatenate([part.features for part in parts]), parts[0].names)
 
     def __len__(self) -> int:
@@ -166,7 +179,7 @@ def check_names(names: Sequence[Any]) -> None:
     --------
     >>> check_names(["height", "id"])
     Traceback (most recent call last):
-    pairlearn.tables.errors.TableError: feature 2 is named 'id', which is the column of ids
+    pairlearn.tables.TableError: feature 2 is named 'id', which is the column of ids
     """
     if not names:
         raise TableError("no features; an item has at least one")
@@ -200,13 +213,76 @@ def as_features(names: Sequence[str], array: NDArray[Any]) -> NDArray[np.float32
     with np.errstate(over="ignore"):
         features = array.astype(np.float32, copy=False)
     bad = ~np.isfinite(features)
-    if bad.any():
-        row = int(bad.any(1).argmax())
+    for row in first_rows(bad.any(1)):
         column = int(bad[row].argmax())
-        value, name = float(array[row, column]), names[column]
+        value, what = float(array[row, column]), f"feature {shown(names[column])} is"
         if np.isnan(value):
-            raise RowError(row, f"feature {shown(name)} is missing; fill it in or drop the row")
+            raise RowError(row, f"{what} missing; fill it in or drop the row")
         if np.isinf(value):
-            raise RowError(row, f"feature {shown(name)} is {value:g}, not a finite number")
-        raise RowError(row, f"feature {shown(name)} is {value:g}, too large for float32; rescale")
+            raise RowError(row, f"{what} {value:g}, not a finite number")
+        raise RowError(row, f"{what} {value:g}, too large for float32; rescale")
     return features
+
+
+NPY_ROWS = 65536
+"""Rows of a file that are checked at once."""
+_NPY_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, OSError)
+"""What numpy raises on damaged files; it parses their header as Python."""
+
+
+def npy_items(path: Path, ids: Path | None) -> Iterator[ItemTable]:
+    """The rows of a feature matrix, some at a time.
+
+    Parameters
+    ----------
+    path : Path
+        NPY file of shape (m, d).
+    ids : Path, optional
+        NPY file of m ids; 0, 1, …, m − 1 if not given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(2))
+    ...     [items.ids for items in npy_items(Path(folder, "x.npy"), None)]
+    [array([0, 1])]
+    """
+    features = _mapped(path, "features have shape (m, d)", 2, "features are numbers", "fiub")
+    m, d = features.shape
+    if m == 0 or d == 0:
+        raise TableError(f"{path} has no {'features' if m else 'rows'}")
+    known: Any = None
+    if ids is not None:
+        array = _mapped(ids, "ids have shape (m,)", 1, "ids are integers or text", "iuU")
+        if len(array) != m:
+            raise TableError(f"{ids} has {len(array)} ids, but {path} has {m} rows")
+        with placed(lambda row: f"{ids}, row {row + 1}"):
+            known = as_ids("id", np.array(array))
+    names = default_names(d)
+    for start in range(0, m, NPY_ROWS):
+        rows = slice(start, min(start + NPY_ROWS, m))
+        with placed(lambda row: f"{path}, row {row + 1}", start):
+            part = np.array(as_features(names, features[rows]))
+        some = np.arange(rows.start, rows.stop) if known is None else known[rows]
+        yield ItemTable.trusted(some, part, names)
+
+
+def _mapped(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDArray[Any]:
+    """The array of a file, without reading it."""
+    try:
+        # numpy warns of headers that Python 2 wrote, and reads them all the same.
+        with warnings.catch_warnings(action="ignore"):
+            array = np.lib.format.open_memmap(path, mode="r")
+    except (*_NPY_ERRORS, RecursionError, tokenize.TokenError) as error:
+        if "Python objects" in str(error):
+            raise TableError(
+                f"{path} holds Python objects, which could run code when read; save plain numbers"
+            ) from None
+        reason = (str(error).splitlines() or ["no reason given"])[0].rstrip(".")
+        raise TableError(f"{path} is not an NPY file, or is damaged ({reason})") from None
+    if array.ndim != axes:
+        raise TableError(f"{path} has shape {array.shape}; {shapes}")
+    if array.dtype.kind not in kinds:
+        raise TableError(f"{path} has the type {array.dtype}; {types}")
+    return array

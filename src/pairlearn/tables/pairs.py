@@ -8,12 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn import kinds
+from pairlearn.columns import (
+    Ids,
+    RowError,
+    TableError,
+    as_ids,
+    as_text,
+    check_unique,
+    find_rows,
+    first_rows,
+    placed,
+    same_kind,
+    shown,
+)
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables.errors import RowError, TableError, placed, shown
-from pairlearn.tables.ids import Ids, as_ids, as_text, check_unique, find_rows, same_kind
 from pairlearn.tables.items import ItemTable, row_index
 
-__all__ = ["PairTable", "check_pairs"]
+__all__ = ["PairTable", "check_pairs", "columns_about", "pair_columns"]
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +35,7 @@ class PairTable:
     """One row for each judgement of an ordered pair (x, x'), x on the left.
 
     Several rows for one pair are several judgements, and all count; a pair of an item
-    with itself is admitted.
+    with itself is admitted. A row with an empty ``right`` is about x alone.
 
     Parameters
     ----------
@@ -41,6 +54,9 @@ class PairTable:
         Who judged, as text; "" where not known.
     noisy : bool, default False
         Admit finite similarities and differences outside their ranges.
+    **others : array of shape (n,)
+        Columns of other kinds of statement (`pairlearn.kinds.columns`), such as ``label``.
+        Those about one item count in rows with the right "", which need one.
 
     Attributes
     ----------
@@ -62,7 +78,7 @@ class PairTable:
     (2, array(['b'], dtype='<U1'), array([0.9, nan]))
     >>> PairTable([1], [2], [1.5], [0.0])
     Traceback (most recent call last):
-    pairlearn.tables.errors.TableError: row 1: similarity is 1.5, outside [0, 1]; looks like
+    pairlearn.tables.TableError: row 1: similarity is 1.5, outside [0, 1]; looks like
     percent: divide by 100 (noisy=True admits labels with noise)
     """
 
@@ -85,23 +101,32 @@ class PairTable:
         annotator: Any = None,
         *,
         noisy: bool = False,
+        **others: Any,
     ) -> None:
-        with placed(lambda row: f"row {row + 1}"):
-            self.left, self.right = same_kind([as_ids("left", left), as_ids("right", right)])
-            n = len(self.left)
-            self.similarity = _numbers("similarity", similarity, n)
-            self.difference = _numbers("difference", difference, n)
-            self.preference = None if preference is None else as_preference(preference)
-            self.weight = None if weight is None else _numbers("weight", weight, n)
-            self.annotator = None if annotator is None else as_text("annotator", annotator)
-            for name, column in self.columns().items():
-                if len(column) != n:
-                    raise TableError(f"{name} has {len(column)} rows and left has {n}")
+        given = {"similarity": similarity, "difference": difference, "preference": preference}
+        given = {name: said for name, said in (given | others).items() if said is not None}
+        columns = {**kinds.columns(), "weight": kinds.Column("weight", 0, np.inf)}
+        if unknown := given.keys() - columns.keys():
+            raise TypeError(f"PairTable has no column {sorted(unknown)[0]!r}")
+        with placed():
+            ends = as_ids("left", left), as_ids("right", right, empty=bool(others))
+            said: dict[str, Any] = {name: columns[name].read(given[name]) for name in given}
+            said["weight"] = None if weight is None else columns["weight"].read(weight)
+            said["annotator"] = None if annotator is None else as_text("annotator", annotator)
+            said["left"], said["right"] = same_kind(ends)
+            alone = said["right"] == ""
+            for name in columns_about(single=True):
+                if name in said:
+                    said[name] = np.where(alone, said[name], np.nan) if np.any(alone) else None
+            for name, column in said.items():
+                if column is not None and len(column) != len(ends[0]):
+                    raise TableError(f"{name} has {len(column)} rows and left has {len(ends[0])}")
+            vars(self).update(vars(self.trusted(**said)))
             check_pairs(self, noisy=noisy)
 
     @classmethod
     def trusted(cls, **columns: Any) -> PairTable:
-        """A table of columns that were checked before, of the types of the attributes.
+        """A table of columns that were checked before.
 
         Examples
         --------
@@ -110,8 +135,15 @@ class PairTable:
         True
         """
         table = cls.__new__(cls)
-        for name in ("left", "right", "similarity", "difference", *_OPTIONAL):
+        for name in pair_columns():
             setattr(table, name, columns.get(name))
+        for name in ("similarity", "difference"):
+            if columns.get(name) is None:
+                setattr(table, name, np.full(len(table), np.nan))
+        for name, column in kinds.columns().items():
+            said = getattr(table, name)
+            if column.signed and said is not None and said.dtype != np.int8:
+                setattr(table, name, np.nan_to_num(said).astype(np.int8))
         return table
 
     @classmethod
@@ -132,34 +164,49 @@ class PairTable:
         if len(parts) == 1:
             return parts[0]
         ids = same_kind([ids for part in parts for ids in (part.left, part.right)])
-        columns: dict[str, Any] = {
+        joined: dict[str, Any] = {
             "left": np.concatenate(ids[::2]),
             "right": np.concatenate(ids[1::2]),
-            "similarity": np.concatenate([part.similarity for part in parts]),
-            "difference": np.concatenate([part.difference for part in parts]),
         }
-        for name, fill in _OPTIONAL.items():
+        for name in pair_columns()[2:]:
             found = [getattr(part, name) for part in parts]
-            if any(column is not None for column in found):
-                columns[name] = np.concatenate(
+            kept = [column for column in found if column is not None]
+            if kept:
+                empty = {"i": 0, "f": np.nan, "U": ""}[kept[0].dtype.kind]
+                fill = np.array(1.0 if name == "weight" else empty, kept[0].dtype)
+                joined[name] = np.concatenate(
                     [
                         np.full(len(part), fill) if column is None else column
                         for part, column in zip(parts, found, strict=True)
                     ]
                 )
-        return cls.trusted(**columns)
+        return cls.trusted(**joined)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that there are, by name, in the order of the parameters.
+        """The columns that there are, by name, in the order of files.
 
         Examples
         --------
         >>> list(PairTable([1], [2], [0.5], None, weight=[2.0]).columns())
         ['left', 'right', 'similarity', 'difference', 'weight']
         """
-        names = ("left", "right", "similarity", "difference", *_OPTIONAL)
-        found = {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in pair_columns()}
         return {name: column for name, column in found.items() if column is not None}
+
+    def said(self) -> dict[str, Floats]:
+        """The columns of statements as numbers, NaN where nothing is said.
+
+        Examples
+        --------
+        >>> PairTable([1, 2], [5, 6], [0.5, 1], None, ["", "left"]).said()["preference"]
+        array([nan, -1.])
+        """
+        found = {name: getattr(self, name) for name in kinds.columns()}
+        return {
+            name: np.where(column == 0, np.nan, column) if column.dtype.kind == "i" else column
+            for name, column in found.items()
+            if column is not None
+        }
 
     def ids(self) -> NDArray[Any]:
         """The ids as one (n, 2) array, left and right.
@@ -171,6 +218,19 @@ class PairTable:
                [2, 6]])
         """
         return np.stack([self.left, self.right], 1)
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Mask of the rows about one item, whose ``right`` is empty.
+
+        Examples
+        --------
+        >>> PairTable(["a", "a"], ["b", ""], [0.5, np.nan], None, label=["", "positive"]).single
+        array([False,  True])
+        """
+        if self.right.dtype.kind != "U":
+            return np.zeros(len(self), bool)
+        return np.asarray(self.right == "")
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -212,6 +272,23 @@ class PairTable:
         """
         return np.stack([self.similarity, self.difference], 1)
 
+    def judgements(self, items: ItemTable | Any) -> Judgements:
+        """What was said about which of the items: one row for each statement.
+
+        Parameters
+        ----------
+        items : ItemTable or array of shape (m,)
+            As in `positions`.
+
+        Examples
+        --------
+        >>> table = PairTable(["a", "a"], ["b", ""], [0.5, np.nan], None, label=["", "positive"])
+        >>> said = table.judgements(["a", "b"])
+        >>> said.kinds(), said.ends.tolist()
+        (('similarity', 'label'), [[0, 1], [0, -1]])
+        """
+        return Judgements.from_columns(self._ends(items), self.said(), self.weight, self.annotator)
+
     def positions(self, items: ItemTable | Any) -> NDArray[np.int64]:
         """Rows of both ends of each pair among the items, shape (n, 2).
 
@@ -224,7 +301,7 @@ class PairTable:
         Raises
         ------
         TableError
-            If an id is not among the items.
+            If an id is not among the items, or a row is about one item.
 
         Examples
         --------
@@ -232,24 +309,35 @@ class PairTable:
         array([[0, 2],
                [1, 0]])
         """
+        for row in first_rows(self.single):
+            raise TableError(
+                f"row {row + 1}: right is empty, and only pairs can be used here: "
+                "leave out rows about one item"
+            )
+        return self._ends(items)
+
+    def _ends(self, items: ItemTable | Any) -> NDArray[np.int64]:
+        """Positions of the items, −1 for the right of a row about one item."""
         if isinstance(items, ItemTable):
             known = items.ids
         else:
-            with placed(lambda row: f"row {row + 1}"):
+            with placed():
                 known = as_ids("items", items)
                 check_unique("items", known)
-        wanted = np.concatenate([self.left, self.right])
-        rows = find_rows(wanted, known).reshape(2, -1).T
-        unknown = (rows < 0).any(1)
-        if unknown.any():
-            row = int(unknown.argmax())
-            side = "left" if rows[row, 0] < 0 else "right"
+        rows = find_rows(np.concatenate([self.left, self.right]), known).reshape(2, -1).T
+        unknown = rows < 0
+        unknown[:, 1] &= ~self.single
+        for row in first_rows(unknown.any(1)):
+            side = "left" if unknown[row, 0] else "right"
             value = getattr(self, side)[row].item()
             hint = ""
             if isinstance(value, str) and find_rows(np.array([value.strip()]), known)[0] >= 0:
                 hint = f"; {value.strip()!r} is: remove the spaces around it"
             raise TableError(f"row {row + 1}: {side} {shown(value)} is not among the items{hint}")
         return rows
+
+    def _without(self, names: Sequence[str]) -> PairTable:
+        return self.trusted(**{n: column for n, column in self.columns().items() if n not in names})
 
     def __len__(self) -> int:
         return len(self.left)
@@ -274,47 +362,27 @@ class PairTable:
         return f"PairTable(n={len(self)}, columns={list(self.columns())})"
 
 
-_OPTIONAL = {"preference": np.int8(0), "weight": np.float64(1), "annotator": ""}
-"""Columns that a table may lack, with what stands for them."""
-
-
-def as_preference(values: Any) -> NDArray[np.int8]:
-    """−1, 0 and +1 from numbers, or from the words "left", "" and "right"; None and NaN are 0.
+def pair_columns() -> list[str]:
+    """Columns that a table of pairs can have, in the order in which they are written.
 
     Examples
     --------
-    >>> as_preference(["left", "", "right"]), as_preference([np.nan, 1.0])
-    (array([-1,  0,  1], dtype=int8), array([0, 1], dtype=int8))
+    >>> pair_columns()
+    ['left', 'right', 'similarity', 'difference', 'preference', 'label', 'weight', 'annotator']
     """
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise TableError(f"preference must have shape (n,); got {array.shape}")
-    if array.dtype.kind == "O":
-        array = np.array([_as_word(value) for value in array.tolist()], dtype=np.str_)
-    if array.dtype.kind == "U":
-        words = np.char.strip(array.astype(np.str_))
-        right, left, none = words == "right", words == "left", words == ""
-        expected = "left, right or nothing"
-    elif array.dtype.kind in "iuf":
-        right, left, none = array == 1, array == -1, (array == 0) | np.isnan(array)
-        expected = "-1 (left), 1 (right) or 0"
-    else:
-        raise TableError(f"preference must be numbers or text; got {array.dtype}")
-    bad = ~(right | left | none)
-    if bad.any():
-        row = int(bad.argmax())
-        raise RowError(row, f"preference is {shown(array[row].item())}; give {expected}")
-    preference: NDArray[np.int8] = right.astype(np.int8) - left.astype(np.int8)
-    return preference
+    return ["left", "right", *kinds.columns(), "weight", "annotator"]
 
 
-def _as_word(value: Any) -> str:
-    """A missing value of any kind as "", a number as the word that it stands for."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return {-1.0: "left", 0.0: "", 1.0: "right"}.get(value, str(value))
-    return str(value)
+def columns_about(*, single: bool) -> list[str]:
+    """Columns of statements about one item, or about pairs.
+
+    Examples
+    --------
+    >>> columns_about(single=True)
+    ['label']
+    """
+    found = [one.columns for one in kinds.KINDS if one.single == single]
+    return list(dict.fromkeys(column.name for columns in found for column in columns))
 
 
 def check_pairs(table: PairTable, *, noisy: bool) -> None:
@@ -329,48 +397,32 @@ def check_pairs(table: PairTable, *, noisy: bool) -> None:
     --------
     >>> check_pairs(PairTable([1], [2], [0.5], None), noisy=False)
     """
+    said = table.said()
     problems: list[tuple[int, str]] = []
-
-    def look(bad: NDArray[np.bool_], column: Floats | None, text: str) -> None:
-        if bad.any():
-            row = int(bad.argmax())
-            value = "" if column is None else shown(column[row].item())
-            problems.append((row, text.format(value)))
-
-    for name, values, low in (
-        ("similarity", table.similarity, 0),
-        ("difference", table.difference, -1),
+    for name, column in kinds.columns().items():
+        if name in said:
+            problems += column.mistakes(said[name], noisy=noisy)
+    given = {
+        single: np.logical_or.reduce(
+            [~np.isnan(said[name]) for name in columns_about(single=single) if name in said]
+            or [np.zeros(len(table), bool)]
+        )
+        for single in (False, True)
+    }
+    pairs = columns_about(single=False)
+    listed = f"{', '.join(pairs[:-1])} or {pairs[-1]}"
+    for bad, text in (
+        (~table.single & ~given[False], f"no judgement; give {listed}, or drop the row"),
+        (table.single & (given[False] | ~given[True]), "right is empty; every row needs it"),
     ):
-        look(np.isinf(values), values, f"{name} is {{}}, not a finite number")
-        if not noisy:
-            hint = "(noisy=True admits labels with noise)"
-            outside = ((values < low) | (values > 1)) & ~np.isinf(values)
-            percent = (values > 1 if low == 0 else np.abs(values) > 1) & (np.abs(values) <= 100)
-            look(
-                outside & percent,
-                values,
-                f"{name} is {{}}, outside [{low}, 1]; looks like percent: divide by 100 {hint}",
-            )
-            look(outside & ~percent, values, f"{name} is {{}}, outside [{low}, 1] {hint}")
-    bare = ~table.judged
-    if table.preference is not None:
-        bare &= table.preference == 0
-    look(bare, None, "no judgement; give similarity, difference or preference, or drop the row")
-    if table.weight is not None:
-        weight = table.weight
-        look(~np.isfinite(weight), weight, "weight is {}, not a finite number")
-        look(weight <= 0, weight, "weight is {}; weights are positive")
+        problems += [(row, text) for row in first_rows(bad)]
+    if (weight := table.weight) is not None:
+        for bad, text in (
+            (~np.isfinite(weight), ", not a finite number"),
+            (weight <= 0, "; weights are positive"),
+        ):
+            problems += [
+                (row, f"weight is {shown(weight[row].item())}{text}") for row in first_rows(bad)
+            ]
     if problems:
         raise RowError(*min(problems, key=lambda problem: problem[0]))
-
-
-def _numbers(name: str, values: Any, n: int) -> Floats:
-    if values is None:
-        return np.full(n, np.nan)
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TableError(f"{name} must be numbers: {error}") from None
-    if array.ndim != 1:
-        raise TableError(f"{name} must have shape (n,); got {array.shape}")
-    return array

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.tables.cells import Kind
-from pairlearn.tables.errors import TableError, placed
-from pairlearn.tables.ids import DuplicateError, check_unique, same_kind
-from pairlearn.tables.items import ItemTable, as_features
-from pairlearn.tables.layout import (
-    Source,
-    existing_file,
-    item_kinds,
-    open_source,
-    pair_kinds,
-    suffix_of,
+from pairlearn import kinds
+from pairlearn.columns import (
+    DuplicateError,
+    RowError,
+    TableError,
+    check_unique,
+    placed,
+    same_kind,
+    shown,
 )
-from pairlearn.tables.npy_source import npy_items
-from pairlearn.tables.pairs import PairTable, as_preference, check_pairs
+from pairlearn.tables.items import ItemTable, as_features, check_names, npy_items
+from pairlearn.tables.pairs import PairTable, check_pairs, columns_about, pair_columns
+from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of
 
-__all__ = ["iter_items", "iter_pairs", "read_items", "read_pairs"]
+__all__ = ["iter_items", "iter_pairs", "named_pairs", "read_items", "read_pairs", "statements"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
-Columns: TypeAlias = dict[str, NDArray[Any]]
+Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table", PairTable, ItemTable)
-
-PAIR_SUFFIXES = (".csv", ".parquet")
-ITEM_SUFFIXES = (".csv", ".parquet", ".npy")
 
 
 def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
@@ -61,8 +58,6 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     ------
     TableError
         If the file is not such a table, naming the line or row, the column and the value.
-    ImportError
-        If it is Parquet and pyarrow is not installed.
 
     Examples
     --------
@@ -74,10 +69,12 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     >>> table.left, table.difference
     (array([7, 9]), array([ nan, -0.5]))
     """
-    path = Path(path)
-    source = open_source(path, suffix_of(path, "pairs", PAIR_SUFFIXES))
-    build = _pair_builder(noisy=noisy, text_ids=False)
-    return PairTable.concatenate(list(_tables(source, pair_kinds(source), build)))
+    source = open_source(Path(path), "pairs")
+    names = named_pairs(source)
+    table = PairTable.concatenate(list(_tables(source, names, pair_builder(source, noisy))))
+    if not table.single.any():
+        table = table._without(columns_about(single=True))
+    return table
 
 
 def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Iterator[PairTable]:
@@ -111,11 +108,13 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     [2, 1]
     """
     _check_rows(rows)
-    path = Path(path)
-    source = open_source(path, suffix_of(path, "pairs", PAIR_SUFFIXES))
-    kinds = pair_kinds(source)
-    build = _pair_builder(noisy=noisy, text_ids=not source.all_integers(["left", "right"]))
-    return _rechunk(_tables(source, kinds, build), rows, PairTable.concatenate)
+    source = open_source(Path(path), "pairs")
+    names = named_pairs(source)
+    text, alone = _scan(source, ["left", "right"], set(names) & {*columns_about(single=True)})
+    if not alone:
+        names = [name for name in names if name not in columns_about(single=True)]
+    tables = _tables(source, names, pair_builder(source, noisy, text_ids=text))
+    return _rechunk(tables, rows, PairTable.concatenate)
 
 
 def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
@@ -138,8 +137,6 @@ def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
     ------
     TableError
         If the file is not such a table, naming the line or row, the column and the value.
-    ImportError
-        If it is Parquet and pyarrow is not installed.
 
     Examples
     --------
@@ -150,19 +147,15 @@ def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
     ...     read_items(path)
     ItemTable(m=2, features=1)
     """
-    path, ids_path = Path(path), None if ids is None else Path(ids)
-    source = _item_source(path, ids_path)
-    if source is None:
-        items = _join_items(list(npy_items(path, ids_path)))
-    else:
-        build = _item_builder(text_ids=False)
-        items = _join_items(list(_tables(source, item_kinds(source), build)))
+    path, ids = Path(path), None if ids is None else Path(ids)
+    source = _item_source(path, ids)
+    items = _join_items(list(_item_batches(path, ids, source)))
     try:
         check_unique("id", items.ids)
     except DuplicateError as error:
-        place = source.place if source else lambda row: f"{ids_path}, row {row + 1}"
-        first = place(error.first).removeprefix(f"{ids_path or path}, ")
-        raise TableError(f"{place(error.row)}: {error.at(first)}") from None
+        place = source.place if source else lambda row: f"{ids}, row {row + 1}"
+        first = place(error.first).removeprefix(f"{ids or path}, ")
+        raise TableError(f"{place(error.second)}: {error.at(first)}") from None
     return items
 
 
@@ -199,27 +192,64 @@ def iter_items(
     [array([0, 1]), array([2])]
     """
     _check_rows(rows)
-    path, ids_path = Path(path), None if ids is None else Path(ids)
-    source = _item_source(path, ids_path)
-    if source is None:
-        return _rechunk(npy_items(path, ids_path), rows, _join_items)
-    kinds = item_kinds(source)
-    build = _item_builder(text_ids=not source.all_integers(["id"]))
-    return _rechunk(_tables(source, kinds, build), rows, _join_items)
+    path, ids = Path(path), None if ids is None else Path(ids)
+    source = _item_source(path, ids)
+    text = source is not None and _scan(source, ["id"], set())[0]
+    return _rechunk(_item_batches(path, ids, source, text_ids=text), rows, _join_items)
+
+
+def named_pairs(source: Source) -> list[str]:
+    """The columns of a table of pairs that a file has.
+
+    Raises
+    ------
+    TableError
+        If one is missing or seems to be misspelt.
+    """
+    single, judged = columns_about(single=True), columns_about(single=False)
+    known = [name for name in pair_columns() if name not in single]
+    for name in source.names:
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
+        if near and near[0] not in source.names:
+            raise TableError(
+                f"{source.header_place}: column {shown(name)} looks like {near[0]!r}; "
+                "rename it so, or otherwise"
+            )
+    for name in ("left", "right"):
+        if name not in source.names:
+            raise _missing(source, f"no column {name!r}")
+    if not {*single, *judged} & {*source.names}:
+        raise _missing(source, f"no column of judgements ({', '.join(map(repr, judged))})")
+    return [name for name in pair_columns() if name in source.names]
 
 
 def _item_source(path: Path, ids: Path | None) -> Source | None:
     """The file of items, or None if it is NPY, with everything in place to read it."""
-    suffix = suffix_of(path, "items", ITEM_SUFFIXES)
-    if suffix != ".npy":
+    if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
+        existing_file(path)
         if ids is not None:
-            raise TableError(f"ids is for .npy features; {path} has its ids in the column 'id'")
-        return open_source(path, suffix)
-    existing_file(path)
+            suffix_of(ids, "ids of .npy features", (".npy",))
+            existing_file(ids)
+        return None
     if ids is not None:
-        suffix_of(ids, "ids of .npy features", (".npy",))
-        existing_file(ids)
-    return None
+        raise TableError(f"ids is for .npy features; {path} has its ids in the column 'id'")
+    source = open_source(path, "items")
+    if "id" not in source.names:
+        near = [name for name in source.names if name.lower().rstrip("s") == "id"]
+        raise _missing(source, "no column 'id'" + (f"; rename {near[0]!r}" if near else ""))
+    try:
+        check_names([name for name in source.names if name != "id"])
+    except TableError as error:
+        raise TableError(f"{source.header_place}: {error}") from None
+    return source
+
+
+def _missing(source: Source, what: str) -> TableError:
+    found = ", ".join(map(shown, source.names[:8])) + (", …" if len(source.names) > 8 else "")
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(source.names) == 1 and mark in source.names[0]:
+            return TableError(f"{source.header_place}: separate the columns by commas, not {word}")
+    return TableError(f"{source.header_place}: {what}; the columns are {found}")
 
 
 def _check_rows(rows: int) -> None:
@@ -227,70 +257,117 @@ def _check_rows(rows: int) -> None:
         raise ValueError(f"rows must be at least 1; got {rows}")
 
 
-def _tables(
-    source: Source, kinds: Mapping[str, Kind], build: Callable[[Columns], Table]
-) -> Iterator[Table]:
-    """Tables from batches of columns; errors are those of the exact reading."""
+def _scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, bool]:
+    """Whether ids of a file are text, and whether some are empty; a look at the whole file.
+
+    A file with an error counts as one with text: reading it will come to the error.
+    """
+    text = alone = False
     try:
-        yield from _built(source, source.batches(kinds), build)
-    except TableError:
-        for _ in _built(source, source.exact_batches(kinds), build):
-            pass
-        raise
+        for columns in source.batches(names):
+            for name in names:
+                ids = source.column(name, "id", columns[name], empty=bool(single))
+                text |= ids.dtype.kind == "U"
+                alone |= bool(single) and bool(np.any(ids == ""))
+            if text and (alone or not single):
+                break
+    except (TableError, RowError):
+        return True, bool(single)
+    return text, alone
 
 
-def _built(
-    source: Source, batches: Iterator[Columns], build: Callable[[Columns], Table]
+def _tables(
+    source: Source, names: Sequence[str], build: Callable[[Columns], Table]
 ) -> Iterator[Table]:
     row = 0
-    for columns in batches:
+    for columns in source.batches(names):
         with placed(source.place, row):
-            table = build(columns)
+            table = _built(build, columns)
         yield table
         row += len(table)
     if row == 0:
         raise TableError(f"{source.path} has a header but no rows")
 
 
-def _pair_builder(*, noisy: bool, text_ids: bool) -> Callable[[Columns], PairTable]:
-    """How a batch becomes a table; its ids as text, or as they come."""
+def _built(build: Callable[[Columns], Table], columns: Columns) -> Table:
+    """A table, or the error of the earliest bad row, however rows are cut into batches."""
+    try:
+        return build(columns)
+    except RowError as error:
+        if error.row:
+            _built(build, {name: column[: error.row] for name, column in columns.items()})
+        raise
+
+
+def pair_builder(
+    source: Source, noisy: bool, *, text_ids: bool = False
+) -> Callable[[Columns], PairTable]:
+    """How a batch of a file becomes a table; its ids as text, or as they come."""
 
     def build(columns: Columns) -> PairTable:
-        ids = same_kind([columns["left"], columns["right"]])
-        n = len(ids[0])
-        table = PairTable.trusted(
-            left=ids[0].astype(np.str_) if text_ids else ids[0],
-            right=ids[1].astype(np.str_) if text_ids else ids[1],
-            similarity=columns.get("similarity", np.full(n, np.nan)),
-            difference=columns.get("difference", np.full(n, np.nan)),
-            annotator=columns.get("annotator"),
-        )
-        if "preference" in columns:
-            table.preference = as_preference(columns["preference"])
-        if "weight" in columns:
-            table.weight = np.where(np.isnan(columns["weight"]), 1.0, columns["weight"])
+        empty = any(name in columns for name in columns_about(single=True))
+        left = source.column("left", "id", columns["left"])
+        right = source.column("right", "id", columns["right"], empty=empty)
+        left, right = same_kind([left, right])
+        if text_ids:
+            left, right = left.astype(np.str_), right.astype(np.str_)
+        said = statements(source, columns, right == "" if right.dtype.kind == "U" else NONE)
+        table = PairTable.trusted(left=left, right=right, **said)
         check_pairs(table, noisy=noisy)
         return table
 
     return build
 
 
-def _item_builder(*, text_ids: bool) -> Callable[[Columns], ItemTable]:
-    """How a batch becomes a table; ids as in `_pair_builder`."""
+NONE = np.zeros(0, bool)
+"""No row is about one item."""
+
+
+def statements(source: Source, columns: Columns, alone: NDArray[np.bool_]) -> Columns:
+    """What a batch of a file says of its pairs, and of the items that stand alone in a row."""
+    import pyarrow
+    from pyarrow import compute
+
+    found: Columns = {}
+    for name, column in kinds.columns().items():
+        if name in columns:
+            cells = columns[name]
+            if name in columns_about(single=True):
+                if not alone.any():
+                    found[name] = np.full(len(cells), np.nan)
+                    continue
+                # Beside a pair it says nothing, whatever it holds.
+                none = pyarrow.scalar(None, cells.type)
+                cells = compute.if_else(pyarrow.array(alone), cells, none)
+            found[name] = column.read(
+                source.column(name, "text" if column.words else "number", cells)
+            )
+    if "weight" in columns:
+        weight = source.column("weight", "number", columns["weight"])
+        found["weight"] = np.where(np.isnan(weight), 1.0, weight)
+    if "annotator" in columns:
+        found["annotator"] = source.column("annotator", "text", columns["annotator"])
+    return found
+
+
+def _item_batches(
+    path: Path, ids: Path | None, source: Source | None, *, text_ids: bool = False
+) -> Iterator[ItemTable]:
+    if source is None:
+        return npy_items(path, ids)
+    names = [name for name in source.names if name != "id"]
 
     def build(columns: Columns) -> ItemTable:
-        names = [name for name in columns if name != "id"]
-        features = as_features(names, np.stack([columns[name] for name in names], 1))
-        ids: Any = columns["id"]
+        ids = source.column("id", "id", columns["id"])
+        numbers = [source.column(name, "number", columns[name]) for name in names]
+        features = as_features(names, np.stack(numbers, 1))
         return ItemTable.trusted(ids.astype(np.str_) if text_ids else ids, features, names)
 
-    return build
+    return _tables(source, source.names, build)
 
 
 def _join_items(parts: Sequence[ItemTable]) -> ItemTable:
-    """Like `ItemTable.concatenate`, without a look at the ids."""
-    ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
-    return ItemTable.trusted(ids, np.concatenate([part.features for part in parts]), parts[0].names)
+    return ItemTable.concatenate(parts, unique=False)
 
 
 def _rechunk(

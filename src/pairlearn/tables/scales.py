@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.tables.errors import TableError
+from pairlearn.columns import TableError
 from pairlearn.tables.pairs import PairTable
 
 __all__ = ["Scale", "as_comparisons", "find_scale", "on_scales"]

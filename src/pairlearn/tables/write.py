@@ -1,24 +1,31 @@
-"""Write tables of pairs and of items, so that reading gives the same table back."""
+"""Write tables of pairs and of items, so that reading gives the same table back.
+
+Files appear whole, or not at all. Python's csv module writes CSV: pyarrow would put all text
+into quotes.
+"""
 
 from __future__ import annotations
 
+import csv
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pairlearn import kinds
 from pairlearn.atomic import replacing
-from pairlearn.tables.errors import TableError
+from pairlearn.columns import TableError, check_text, placed
 from pairlearn.tables.items import ItemTable, default_names
-from pairlearn.tables.layout import suffix_of
 from pairlearn.tables.pairs import PairTable
-from pairlearn.tables.rows import open_rows
+from pairlearn.tables.sources import suffix_of
 
-__all__ = ["write_items", "write_pairs"]
+__all__ = ["RowWriter", "in_words", "open_rows", "write_items", "write_pairs"]
 
 BATCH = 65536
-
-_WORDS = np.array(["left", "", "right"])
 
 
 def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
@@ -43,8 +50,6 @@ def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
     ------
     TableError
         If the suffix is another.
-    ImportError
-        If it is Parquet and pyarrow is not installed.
 
     Examples
     --------
@@ -58,11 +63,26 @@ def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
     suffix_of(path, "pairs", (".csv", ".parquet"))
     with open_rows(path, list(table.columns())) as rows:
         for start in range(0, len(table), BATCH):
-            columns = table[start : start + BATCH].columns()
-            if "preference" in columns:
-                columns["preference"] = _WORDS[columns["preference"] + 1]
-            rows.write(columns)
+            rows.write(in_words(table[start : start + BATCH]))
     return path
+
+
+def in_words(table: PairTable) -> dict[str, NDArray[Any]]:
+    """The columns of a table as files have them: words for values that have some.
+
+    Examples
+    --------
+    >>> in_words(PairTable([1, 2], [5, 6], [0.5, 1], None, preference=[0, 1]))["preference"]
+    array(['', 'right'], dtype='<U5')
+    """
+    columns, said = table.columns(), table.said()
+    for name, column in kinds.columns().items():
+        if name in said and column.words:
+            words = np.full(len(table), "", f"U{max(map(len, column.words))}")
+            for value, word in column.named.items():
+                words[said[name] == value] = word
+            columns[name] = words
+    return columns
 
 
 def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
@@ -88,8 +108,6 @@ def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
     ------
     TableError
         If the suffix is another, or NPY would lose ids or names.
-    ImportError
-        If it is Parquet and pyarrow is not installed.
 
     Examples
     --------
@@ -113,3 +131,142 @@ def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
             features = dict(zip(batch.names, batch.features.T, strict=True))
             rows.write({"id": batch.ids} | features)
     return path
+
+
+class RowWriter:
+    """Appends batches of rows to a file that `open_rows` opened.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The header.
+    count : int
+        Rows written so far.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_rows(f"{folder}/p.csv", ["id", "probability"]) as rows:
+    ...         rows.write({"id": ["a", "b"], "probability": [0.5, 1.0]})
+    ...         rows.count
+    2
+    """
+
+    columns: tuple[str, ...]
+    count: int
+
+    def __init__(self, path: Path, columns: Sequence[str], suffix: str) -> None:
+        self.columns, self.count = tuple(columns), 0
+        self._path, self._suffix = path, suffix
+        self._schema: Any = None
+        self._sink: Any = None
+
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Append rows.
+
+        Parameters
+        ----------
+        columns : mapping of str to array of shape (k,)
+            All columns, each of integers, floats (NaN is written as an empty cell or
+            null), booleans or text; a column keeps the kind of its first batch.
+
+        Raises
+        ------
+        TableError
+            If a column is missing, unknown, of another length, or of another kind.
+        """
+        import pyarrow
+
+        if set(columns) != set(self.columns):
+            raise TableError(f"columns must be {list(self.columns)}; got {list(columns)}")
+        arrays = [np.asarray(columns[name]) for name in self.columns]
+        n = len(arrays[0]) if arrays[0].ndim else 0
+        for name, array in zip(self.columns, arrays, strict=True):
+            if array.ndim != 1 or len(array) != n:
+                raise TableError(f"column {name!r} must have shape ({n},); got {array.shape}")
+            if array.dtype.kind not in "iufbU":
+                raise TableError(
+                    f"column {name!r} must be numbers, booleans or text; got {array.dtype}"
+                )
+            if array.dtype.kind == "U":
+                with placed(start=self.count):
+                    check_text(name, array, empty=True)
+        table = pyarrow.table(
+            [pyarrow.array(array, from_pandas=True) for array in arrays], [*self.columns]
+        )
+        for field, first in zip(table.schema, self._schema or table.schema, strict=True):
+            if field.type != first.type:
+                raise TableError(f"column {field.name!r} was of another kind in an earlier batch")
+        self._put(table)
+        self.count += n
+
+    def _put(self, table: Any) -> None:
+        """Write a table, and the header before the first one."""
+        from pyarrow import parquet
+
+        if self._schema is None:
+            self._schema = table.schema
+            if self._suffix == ".csv":
+                self._sink = self._path.open("w", encoding="utf-8", newline="")
+                self._csv = csv.writer(self._sink, lineterminator="\n")
+                self._csv.writerow(self.columns)
+            else:
+                options = {"write_page_checksum": True}
+                self._sink = parquet.ParquetWriter(self._path, table.schema, **options)
+        if self._suffix == ".csv":
+            # Python writes the shortest text that reads back as the same float64.
+            cells = [column.to_pylist() for column in table.columns]
+            self._csv.writerows(zip(*cells, strict=True))
+        elif len(table):
+            self._sink.write_table(table)
+
+    def close(self) -> None:
+        """Finish the file, of a header alone if nothing was written."""
+        if self._schema is None:
+            import pyarrow
+
+            self._put(pyarrow.table({name: pyarrow.nulls(0) for name in self.columns}))
+        self._sink.close()
+
+
+@contextmanager
+def open_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[RowWriter]:
+    """Open a CSV or Parquet file for writing, batch by batch, in constant memory.
+
+    The rows go to a temporary neighbour, which takes the place of ``path`` when the block
+    ends well and is removed when it raises.
+
+    Parameters
+    ----------
+    path : path-like
+        The ``.csv`` or ``.parquet`` file to create or replace; its folder is created.
+    columns : sequence of str
+        The header.
+
+    Yields
+    ------
+    RowWriter
+        With a method ``write``.
+
+    Raises
+    ------
+    TableError
+        If the suffix is another, or the header is empty or has a name twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_rows(f"{folder}/p.csv", ["id", "probability"]) as rows:
+    ...         for start in (0, 2):
+    ...             rows.write({"id": [start, start + 1], "probability": [0.5, np.nan]})
+    ...     Path(folder, "p.csv").read_text().split()
+    ['id,probability', '0,0.5', '1,', '2,0.5', '3,']
+    """
+    path = Path(path)
+    suffix = suffix_of(path, "rows", (".csv", ".parquet"))
+    if not columns or len(set(columns)) != len(columns):
+        raise TableError(f"columns must be different names, at least one; got {list(columns)}")
+    with replacing(path) as part, closing(RowWriter(part, columns, suffix)) as writer:
+        yield writer

@@ -1,0 +1,446 @@
+"""CSV and Parquet files as batches of columns, and what their cells mean.
+
+pyarrow reads lines of CSV that leave no room for doubt: without quotes, NUL or carriage
+returns but at their ends, in UTF-8, each as long as the header. It takes a cell that is never
+closed, text after a closing quote and lone carriage returns for granted, so Python's csv module
+decides on all other lines, and finds the line of what is wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.columns import (
+    RowError,
+    TableError,
+    as_ids,
+    as_text,
+    check_text,
+    first_rows,
+    placed,
+    same_kind,
+    shown,
+)
+
+__all__ = [
+    "Kind",
+    "ParquetSource",
+    "Source",
+    "convert",
+    "existing_file",
+    "open_source",
+    "suffix_of",
+]
+
+Kind: TypeAlias = Literal["id", "number", "text"]
+"""What a column holds: ids, numbers (NaN = not given) or text ("" = not given)."""
+
+BATCH = 8192
+"""Rows that the csv module reads at once."""
+BLOCK = 1 << 23
+"""Bytes that pyarrow is given at once."""
+MAX_LINE = 1 << 24
+"""Bytes of a line: what is longer is no table, and must not fill the memory."""
+MAX_CELL = 131072
+"""Characters of a cell, as the csv module has it."""
+ROWS = 65536
+"""Rows of Parquet that are read at once."""
+
+_BOM = b"\xef\xbb\xbf"
+_WANTED = {"id": "integers or text", "number": "numbers", "text": "text"}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
+_CSV_ERRORS = {
+    "unexpected end": "a quoted cell is never closed",
+    "field larger": f"a cell has more than {MAX_CELL} characters; is a quoted cell never closed?",
+    "expected after": "text after the closing quote of a cell; double the quotes inside it",
+    "new-line": "a carriage return inside a line; end lines with LF or CRLF",
+}
+
+
+class Source:
+    """A file as batches of columns, which are Arrow arrays.
+
+    Attributes
+    ----------
+    path : Path
+    names : list of str
+        The header, without spaces around the names.
+    header_place : str
+        Where it is, for messages.
+    typed : bool
+        Whether the file says what its columns hold; else all cells are text.
+    """
+
+    path: Path
+    names: list[str]
+    header_place: str
+    typed: ClassVar[bool]
+
+    def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The columns asked for, some rows at a time."""
+        raise NotImplementedError
+
+    def place(self, row: int | None) -> str:
+        """Where a data row is, counted from 0; None is the file."""
+        return str(self.path) if row is None else f"{self.path}, row {row + 1}"
+
+    def column(self, name: str, kind: Kind, cells: Any, *, empty: bool = False) -> NDArray[Any]:
+        """A column of a batch as an array of its kind; see `convert`."""
+        return convert(name, kind, cells, typed=self.typed, empty=empty)
+
+    def whole(self, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+        """All rows of some columns, each of its kind."""
+        parts: list[dict[str, Any]] = []
+        row = 0
+        for batch in self.batches([*kinds]):
+            with placed(self.place, row):
+                parts.append({name: self.column(name, kinds[name], batch[name]) for name in kinds})
+            row += len(next(iter(batch.values())))
+        if not parts:
+            raise TableError(f"{self.path} has a header but no rows")
+        return {name: np.concatenate(same_kind([part[name] for part in parts])) for name in kinds}
+
+
+class CsvSource(Source):
+    """A CSV file: UTF-8, commas, one header, no ragged rows."""
+
+    typed = False
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.names = path, []
+        with path.open("rb") as file:
+            file.seek(len(_BOM) if file.read(len(_BOM)) == _BOM else 0)
+            line, header = next(self._records(file, 1), (0, []))
+            self._data = file.tell()
+            self._line = line + sum(cell.count("\n") for cell in header) + 1
+        if not header:
+            raise TableError(f"{path} is empty")
+        self.names = [name.strip() for name in header]
+        self.header_place = f"{path}, line {line}"
+
+    def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The columns asked for, some rows at a time; those before a bad row come first."""
+        import pyarrow
+
+        at = {name: self.names.index(name) for name in names}
+        line = self._line
+        with self.path.open("rb") as file:
+            file.seek(self._data)
+            while block := file.read(BLOCK):
+                block += file.readline(MAX_LINE)
+                columns = _plain_columns(block, len(self.names), at)
+                if columns is None:
+                    file.seek(-len(block), 1)
+                    break
+                line += block.count(b"\n")
+                yield columns
+            records, failure = self._records(file, line), None
+            while failure is None:
+                rows = []
+                try:
+                    for _, record in islice(records, BATCH):
+                        rows.append(record)
+                except TableError as error:
+                    failure = error
+                if not rows:
+                    break
+                cells = list(zip(*rows, strict=True))
+                yield {name: pyarrow.array(cells[column]) for name, column in at.items()}
+            if failure:
+                raise failure
+
+    def place(self, row: int | None) -> str:
+        """The file and the line."""
+        if row is None:
+            return str(self.path)
+        with self.path.open("rb") as file:
+            file.seek(self._data)
+            line, _ = next(islice(self._records(file, self._line), row, None))
+        return f"{self.path}, line {line}"
+
+    def _records(self, file: BinaryIO, line: int) -> Iterator[tuple[int, list[str]]]:
+        """Records from here on, each with the line it starts in; blank lines are none."""
+        reader = csv.reader(self._lines(file, line), strict=True)
+        while True:
+            start = line + reader.line_num
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                known = (text for part, text in _CSV_ERRORS.items() if part in str(error))
+                raise TableError(f"{self.path}, line {start}: {next(known, str(error))}") from None
+            if cells is None:
+                return
+            if cells and self.names and len(cells) != len(self.names):
+                raise TableError(
+                    f"{self.path}, line {start}: {len(cells)} cells, "
+                    f"but the header has {len(self.names)}"
+                )
+            if cells:
+                yield start, cells
+
+    def _lines(self, file: BinaryIO, line: int) -> Iterator[str]:
+        while raw := file.readline(MAX_LINE):
+            try:
+                text, bad = raw.decode(), raw.find(b"\0")
+            except UnicodeDecodeError as error:
+                text, bad = "", error.start
+            if bad >= 0:
+                byte = f"0x{raw[bad]:02x}, not UTF-8; save the file as UTF-8"
+                what = byte if raw[bad] else "NUL; this is not a text file"
+                at = file.tell() - len(raw) + bad
+                raise TableError(f"{self.path}, line {line}: byte {at} is {what}")
+            if len(raw) == MAX_LINE:
+                raise TableError(f"{self.path}, line {line}: longer than {MAX_LINE} bytes")
+            yield text
+            line += 1
+
+
+def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, Any] | None:
+    """Columns of whole lines as text, or None where pyarrow should not decide."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    if (
+        b'"' in block
+        or b"\0" in block
+        or block.count(b"\r") != block.count(b"\r\n")
+        or block.startswith(_BOM)  # which pyarrow would drop
+        or max(map(len, block.split(b"\n"))) > MAX_CELL
+    ):
+        return None
+    names = [str(column) for column in range(width)]
+    try:
+        if not block.isascii():
+            block.decode()
+        table = arrow_csv.read_csv(
+            pyarrow.BufferReader(block),
+            # Its threads and torch's end in an abort, now and then, when the process does.
+            arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
+            arrow_csv.ParseOptions(quote_char=False, double_quote=False),
+            arrow_csv.ConvertOptions(
+                include_columns=[names[column] for column in at.values()],
+                column_types=dict.fromkeys(names, pyarrow.string()),
+            ),
+        )
+    except (UnicodeDecodeError, pyarrow.ArrowInvalid):
+        return None
+    return {name: table.column(names[at[name]]).combine_chunks() for name in at}
+
+
+class ParquetSource(Source):
+    """A Parquet file: typed columns, checked against their check sums where they have them."""
+
+    typed = True
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.header_place = path, str(path)
+        with self._open() as file:
+            self._stored = self._tried(lambda: file.schema_arrow.names)
+            self.names = [name.strip() for name in self._stored]
+            groups = range(file.num_row_groups)
+            self.group_rows = [file.metadata.row_group(group).num_rows for group in groups]
+
+    def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The columns asked for, some rows at a time."""
+        for _, columns in self.group_batches(names, range(len(self.group_rows)), ROWS):
+            yield columns
+
+    def group_batches(
+        self, names: Sequence[str], groups: Iterable[int], rows: int
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Row groups in the order asked for, each with its number, so many rows at a time."""
+        stored = {name: self._stored[self.names.index(name)] for name in names}
+        with self._open() as file:
+            for group in groups:
+                found = file.iter_batches(
+                    rows, row_groups=[group], columns=[*stored.values()], use_threads=False
+                )
+                while (batch := self._tried(next, found, None)) is not None:
+                    self._tried(batch.validate, full=True)
+                    if batch.num_rows:
+                        yield group, {name: batch.column(there) for name, there in stored.items()}
+
+    def _open(self) -> Any:
+        from pyarrow import parquet
+
+        # By default pyarrow keeps all that it has read until the file is closed.
+        options = {"pre_buffer": False, "buffer_size": 1 << 16, "page_checksum_verification": True}
+        return self._tried(parquet.ParquetFile, self.path, **options)
+
+    def _tried(self, read: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What pyarrow reads; these are the errors that it was seen to raise on damaged files."""
+        import pyarrow
+
+        try:
+            return read(*args, **options)
+        except (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise TableError(
+                f"{self.path} is not a Parquet file, or is damaged ({reason})"
+            ) from None
+
+
+def convert(
+    name: str, kind: Kind, cells: Any, *, typed: bool = False, empty: bool = False
+) -> NDArray[Any]:
+    """A column of cells as an array of its kind.
+
+    Numbers may have spaces around them, and an empty one is NaN; ids and text are taken
+    as they are.
+
+    Parameters
+    ----------
+    name, kind : str
+        Of the column, for messages, and what it holds.
+    cells : sequence of str, or Arrow array
+        Its cells.
+    typed, empty : bool, default False
+        Take text for text, never for a number; admit ids that are "".
+
+    Raises
+    ------
+    RowError
+        For a cell that is not of the kind, or a type that never is.
+
+    Examples
+    --------
+    >>> convert("similarity", "number", ["0.5", "", " 5e-1"])
+    array([0.5, nan, 0.5])
+    >>> convert("left", "id", ["1", "20"]), convert("left", "id", ["1", "020"])
+    (array([ 1, 20]), array(['1', '020'], dtype='<U3'))
+    """
+    import pyarrow
+    from pyarrow import types
+
+    column = cells if isinstance(cells, pyarrow.Array) else pyarrow.array(cells, pyarrow.string())
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    text = column.type in (pyarrow.string(), pyarrow.large_string())
+    whole = types.is_integer(column.type)
+    number = whole or types.is_floating(column.type) or types.is_boolean(column.type)
+    fits = (number or (not typed and text)) if kind == "number" else text or whole
+    if not fits and not types.is_null(column.type):
+        wanted = f"has the type {column.type}; it must hold {_WANTED[kind]}"
+        raise RowError(None, f"column {name!r} {wanted}")
+    if kind == "number":
+        if text:
+            return _parsed(name, column)
+        if types.is_boolean(column.type):
+            column = column.cast(pyarrow.int8())
+        return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if kind == "id" and column.null_count and not empty:
+        row = int(np.asarray(column.is_null()).argmax())
+        raise RowError(row, f"{name} is empty; every row needs it")
+    if kind == "id" and whole and not column.null_count:
+        return as_ids(name, column.to_numpy(zero_copy_only=False))
+    if kind == "id" and text and not typed:
+        try:
+            integers = column.cast(pyarrow.int64())
+            if integers.cast(pyarrow.string()).equals(column):
+                return np.array(integers.to_numpy())
+        except pyarrow.ArrowInvalid:
+            pass
+    encoded = column.cast(pyarrow.string()).fill_null("").dictionary_encode()
+    rows = np.asarray(encoded.indices)
+    try:  # every word once, as most ids and annotators are in many rows
+        words = as_text(name, encoded.dictionary.to_pylist())
+        check_text(name, words, empty=empty or kind == "text")
+    except RowError as error:
+        raise RowError(first_rows(rows == error.row)[0], error.text) from None
+    return np.asarray(words[rows])
+
+
+def _parsed(name: str, column: Any) -> NDArray[np.float64]:
+    import pyarrow
+    from pyarrow import compute
+
+    given = compute.if_else(compute.equal(column, ""), pyarrow.scalar(None, column.type), column)
+    try:
+        numbers = given.cast(pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        pass
+    else:
+        values: NDArray[np.float64] = np.array(numbers.to_numpy(zero_copy_only=False))
+        if np.isfinite(values).sum() + numbers.null_count == len(values):
+            return values
+    return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
+
+
+def _number(name: str, row: int, cell: str) -> float:
+    text = cell.strip(" \t")
+    if not text:
+        return math.nan
+    bare, numeral = text.lstrip("+-").lower(), _NUMBER.fullmatch(text)
+    if numeral and math.isfinite(value := float(text)):
+        return value
+    if numeral or bare in ("inf", "infinity"):
+        raise RowError(row, f"{name} is {shown(text)}, not a finite number")
+    if bare in _MISSING_WORDS:
+        raise RowError(row, f"{name} is {shown(text)}; leave the cell empty where it is not given")
+    raise RowError(row, f"{name} is {shown(text)}, not a number")
+
+
+def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
+    """The suffix of a file, in lower case, if it is one of those given.
+
+    Examples
+    --------
+    >>> suffix_of(Path("pairs.CSV"), "pairs", (".csv", ".parquet"))
+    '.csv'
+    >>> suffix_of(Path("pairs.txt"), "pairs", (".csv", ".parquet"))
+    Traceback (most recent call last):
+    pairlearn.tables.TableError: pairs.txt has the suffix '.txt'; pairs are .csv or .parquet
+    """
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        allowed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise TableError(f"{path} has the suffix {shown(suffix)}; {what} are {allowed}")
+    return suffix
+
+
+def existing_file(path: Path) -> Path:
+    """The path, if a file is there that can be read."""
+    for wrong, what in (
+        (path.is_dir(), "is a folder; give a file"),
+        (not path.exists(), "does not exist"),
+        (
+            path.exists() and not path.is_file(),
+            "is not a regular file; save the table to one first",
+        ),
+        (not os.access(path, os.R_OK), "cannot be read: permission denied"),
+    ):
+        if wrong:
+            raise TableError(f"{path} {what}")
+    return path
+
+
+def open_source(path: Path, what: str) -> CsvSource | ParquetSource:
+    """A CSV or Parquet file, with its header read and found in order.
+
+    `what` says what it has, in the plural, for messages.
+
+    Examples
+    --------
+    >>> open_source(Path("no-such-file.csv"), "pairs")
+    Traceback (most recent call last):
+    pairlearn.tables.TableError: no-such-file.csv does not exist
+    """
+    csv_file = suffix_of(path, what, (".csv", ".parquet")) == ".csv"
+    existing_file(path)
+    source = CsvSource(path) if csv_file else ParquetSource(path)
+    for number, name in enumerate(source.names, 1):
+        if (first := source.names.index(name) + 1) < number:
+            two = f"columns {first} and {number} are both named {shown(name)}"
+            raise TableError(f"{source.header_place}: {two}")
+    return source
