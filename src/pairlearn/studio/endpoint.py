@@ -115,7 +115,7 @@ def read_reply(data: bytes) -> Reply:
     """
     try:
         completion = msgspec.json.decode(data, type=_Completion)
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedReply(f"the reply is no chat completion ({error!s:.200})") from None
     choice = completion.choices[0]
     listed = (choice.logprobs and choice.logprobs.content) or []

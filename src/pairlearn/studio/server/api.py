@@ -98,7 +98,7 @@ def read_form(body: bytes, form: type[Form]) -> Form:
         return msgspec.convert(values, form)
     except FormError:
         raise
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, OverflowError) as error:
         raise FormError(str(error).encode("ascii", "replace").decode()) from None
     except (ValueError, RecursionError):
         raise FormError("the body is not JSON in UTF-8") from None
