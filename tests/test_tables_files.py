@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairlearn import judgements, kinds
 from pairlearn.tables import (
     ItemTable,
     PairTable,
@@ -163,7 +164,7 @@ def test_pyarrow_does_read_plain_csv() -> None:
     columns = sources._plain_columns(b"1,a,\r\n2,b,x\r\n", 3, {"right": 1, "annotator": 2})
     assert columns is not None
     found = {name: column.to_pylist() for name, column in columns.items()}
-    assert found == {"right": ["a", "b"], "annotator": ["", "x"]}
+    assert found == {"right": ["a", "b"], "annotator": [None, "x"]}
 
 
 def test_typed_parquet(tmp_path: Path) -> None:
@@ -204,6 +205,42 @@ def test_npy(tmp_path: Path) -> None:
         assert items == ItemTable(None, features % 2)
         items.features[:] = 9  # a copy: the file stays as it is
         assert read_items(tmp_path / "x.npy") == ItemTable(None, features % 2)
+
+
+class Share(kinds.Kind):
+    """How sure somebody is that an item is positive."""
+
+    name = "share"
+    columns = (kinds.Column("share", 0, 1),)
+    single = True
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    """Also of a kind that only this test knows."""
+    monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, Share()])
+    monkeypatch.setattr(judgements, "KINDS", kinds.KINDS)
+    table = PairTable(
+        [7, 7, 9, 8], ["8", "", "", "7"], [0.5, NAN, NAN, 1], None,
+        weight=[1, 2, 1, 1], label=["", "positive", "", ""], share=[NAN, NAN, 0.25, NAN],
+    )  # fmt: skip
+    path = write_pairs(table, tmp_path / f"pairs{suffix}")
+    assert read_pairs(path) == table
+    assert PairTable.concatenate(list(iter_pairs(path, 1))) == table
+    said = table.judgements(ItemTable([9, 8, 7], np.zeros((3, 1))))
+    assert said.kinds() == ("similarity", "label", "share")
+    assert said.ends.tolist() == [[2, 1], [1, 2], [2, -1], [0, -1]]
+    assert said.u.tolist() == [0.5, 1, 1, 0.25]
+    assert said.weight.tolist() == [1, 1, 2, 1]
+
+
+def test_labels_beside_pairs_are_ignored(tmp_path: Path) -> None:
+    """Whatever they hold, as other columns are; numbers do for labels too."""
+    data = b"left,right,similarity,difference,label\n1,2,0.5,,spam\n2,3,,-0.25,\n"
+    assert pairs_of(tmp_path, data) == PLAIN
+    table = pairs_of(tmp_path, data.replace(b"2,3,,-0.25,", b"2,,,,0"))
+    assert table.columns()["label"].tolist()[1] == 0 and table.left.tolist() == ["1", "2"]
+    assert table.judgements([1, 2]).counts()["label"] == 1
 
 
 # ---- writing and reading ----------------------------------------------------------------------

@@ -46,6 +46,8 @@ def check(
 ) -> CheckReport:
     """Look a table of judgements over before anything is learnt from it.
 
+    Rows about a single item are left out: there is nothing to compare them with.
+
     Parameters
     ----------
     table : PairTable
@@ -82,8 +84,9 @@ def check(
         side = "positive" if prior > 0.5 else "negative"
         if side != majority:
             raise ValueError(f"prior {prior:g} makes the {side} class the majority, not {majority}")
+    table = table[~table.single]
     if not len(table):
-        raise ValueError("table has no rows: there is nothing to check")
+        raise ValueError("table has no pairs: there is nothing to check")
     columns = Columns.of(table)
     ranges = list(check_ranges(columns))
     # Of answers on another scale nothing more can be said than that.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlearn.extras import missing_extra
 from pairlearn.paper.grids import GRIDS, Selection
 from pairlearn.paper.runs import NOTES, Record, Run, StoreError, checked_results
 from pairlearn.paper.store import RunStore
@@ -143,11 +142,9 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _read_parquet(path: Path) -> list[Record]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise missing_extra("files", "pyarrow", "Parquet") from None
+    import pyarrow
+    from pyarrow import parquet
+
     try:
         rows = parquet.read_table(path).to_pylist()
     except pyarrow.ArrowException as error:

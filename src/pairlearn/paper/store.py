@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.atomic import replacing, sync
-from pairlearn.extras import missing_extra
 from pairlearn.paper.render import to_csv
 from pairlearn.paper.runs import Record, Run, StoreError, checked_notes, checked_results
 
@@ -298,11 +297,9 @@ def write_parquet(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
     ...     write_parquet([], f"{folder}/runs.parquet").name
     'runs.parquet'
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise missing_extra("files", "pyarrow", "Parquet") from None
+    import pyarrow
+    from pyarrow import parquet
+
     table = pyarrow.Table.from_pylist(flat_rows(records))
     with replacing(Path(path)) as part:
         parquet.write_table(table, part)

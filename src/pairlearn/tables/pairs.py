@@ -217,6 +217,7 @@ class PairTable:
         array([[1, 5],
                [2, 6]])
         """
+        self._refuse_single()
         return np.stack([self.left, self.right], 1)
 
     @property
@@ -309,12 +310,15 @@ class PairTable:
         array([[0, 2],
                [1, 0]])
         """
+        self._refuse_single()
+        return self._ends(items)
+
+    def _refuse_single(self) -> None:
         for row in first_rows(self.single):
             raise TableError(
                 f"row {row + 1}: right is empty, and only pairs can be used here: "
                 "leave out rows about one item"
             )
-        return self._ends(items)
 
     def _ends(self, items: ItemTable | Any) -> NDArray[np.int64]:
         """Positions of the items, −1 for the right of a row about one item."""
@@ -335,9 +339,6 @@ class PairTable:
                 hint = f"; {value.strip()!r} is: remove the spaces around it"
             raise TableError(f"row {row + 1}: {side} {shown(value)} is not among the items{hint}")
         return rows
-
-    def _without(self, names: Sequence[str]) -> PairTable:
-        return self.trusted(**{n: column for n, column in self.columns().items() if n not in names})
 
     def __len__(self) -> int:
         return len(self.left)

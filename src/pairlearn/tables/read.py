@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -72,9 +73,9 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     source = open_source(Path(path), "pairs")
     names = named_pairs(source)
     table = PairTable.concatenate(list(_tables(source, names, pair_builder(source, noisy))))
-    if not table.single.any():
-        table = table._without(columns_about(single=True))
-    return table
+    unused = [] if table.single.any() else columns_about(single=True)
+    said = {name: column for name, column in table.columns().items() if name not in unused}
+    return PairTable.trusted(**said)
 
 
 def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Iterator[PairTable]:
@@ -366,8 +367,7 @@ def _item_batches(
     return _tables(source, source.names, build)
 
 
-def _join_items(parts: Sequence[ItemTable]) -> ItemTable:
-    return ItemTable.concatenate(parts, unique=False)
+_join_items = partial(ItemTable.concatenate, unique=False)
 
 
 def _rechunk(

@@ -21,15 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
+    MAX_LENGTH,
     RowError,
     TableError,
     as_ids,
-    as_text,
     check_text,
     first_rows,
     placed,
     same_kind,
     shown,
+    too_long,
 )
 
 __all__ = [
@@ -131,8 +132,6 @@ class CsvSource(Source):
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The columns asked for, some rows at a time; those before a bad row come first."""
-        import pyarrow
-
         at = {name: self.names.index(name) for name in names}
         line = self._line
         with self.path.open("rb") as file:
@@ -156,7 +155,7 @@ class CsvSource(Source):
                 if not rows:
                     break
                 cells = list(zip(*rows, strict=True))
-                yield {name: pyarrow.array(cells[column]) for name, column in at.items()}
+                yield {name: _text(cells[column]) for name, column in at.items()}
             if failure:
                 raise failure
 
@@ -206,6 +205,13 @@ class CsvSource(Source):
             line += 1
 
 
+def _text(cells: Iterable[str]) -> Any:
+    """Cells as an Arrow array, null where they are empty."""
+    import pyarrow
+
+    return pyarrow.array([cell or None for cell in cells], pyarrow.string())
+
+
 def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, Any] | None:
     """Columns of whole lines as text, or None where pyarrow should not decide."""
     import pyarrow
@@ -231,6 +237,8 @@ def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, An
             arrow_csv.ConvertOptions(
                 include_columns=[names[column] for column in at.values()],
                 column_types=dict.fromkeys(names, pyarrow.string()),
+                null_values=[""],
+                strings_can_be_null=True,
             ),
         )
     except (UnicodeDecodeError, pyarrow.ArrowInvalid):
@@ -299,19 +307,8 @@ def convert(
     Numbers may have spaces around them, and an empty one is NaN; ids and text are taken
     as they are.
 
-    Parameters
-    ----------
-    name, kind : str
-        Of the column, for messages, and what it holds.
-    cells : sequence of str, or Arrow array
-        Its cells.
-    typed, empty : bool, default False
-        Take text for text, never for a number; admit ids that are "".
-
-    Raises
-    ------
-    RowError
-        For a cell that is not of the kind, or a type that never is.
+    Cells are text or an Arrow array; `typed` takes text for text, never for a number, and
+    `empty` admits ids that are "". A cell that is not of the kind is a `RowError`.
 
     Examples
     --------
@@ -321,9 +318,9 @@ def convert(
     (array([ 1, 20]), array(['1', '020'], dtype='<U3'))
     """
     import pyarrow
-    from pyarrow import types
+    from pyarrow import compute, types
 
-    column = cells if isinstance(cells, pyarrow.Array) else pyarrow.array(cells, pyarrow.string())
+    column = cells if isinstance(cells, pyarrow.Array) else _text(cells)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     text = column.type in (pyarrow.string(), pyarrow.large_string())
@@ -344,30 +341,34 @@ def convert(
         raise RowError(row, f"{name} is empty; every row needs it")
     if kind == "id" and whole and not column.null_count:
         return as_ids(name, column.to_numpy(zero_copy_only=False))
-    if kind == "id" and text and not typed:
+    if kind == "id" and text and not typed and not column.null_count:
         try:
             integers = column.cast(pyarrow.int64())
             if integers.cast(pyarrow.string()).equals(column):
                 return np.array(integers.to_numpy())
         except pyarrow.ArrowInvalid:
             pass
+    # Every word once: most ids and annotators are in many rows.
     encoded = column.cast(pyarrow.string()).fill_null("").dictionary_encode()
-    rows = np.asarray(encoded.indices)
-    try:  # every word once, as most ids and annotators are in many rows
-        words = as_text(name, encoded.dictionary.to_pylist())
-        check_text(name, words, empty=empty or kind == "text")
+    rows, words = np.asarray(encoded.indices), encoded.dictionary
+    lengths = np.asarray(compute.utf8_length(words))
+    try:
+        for word in first_rows(lengths > MAX_LENGTH):
+            raise too_long(name, word, int(lengths[word]))
+        for word in first_rows(np.asarray(compute.match_substring(words, "\0"))):
+            raise RowError(word, f"{name} is {shown(words[word].as_py())}, with a NUL; remove it")
+        found = words.to_numpy(zero_copy_only=False).astype(f"U{lengths.max(initial=1)}")
+        check_text(name, found, empty=empty or kind == "text")
     except RowError as error:
         raise RowError(first_rows(rows == error.row)[0], error.text) from None
-    return np.asarray(words[rows])
+    return np.asarray(found[rows])
 
 
 def _parsed(name: str, column: Any) -> NDArray[np.float64]:
     import pyarrow
-    from pyarrow import compute
 
-    given = compute.if_else(compute.equal(column, ""), pyarrow.scalar(None, column.type), column)
     try:
-        numbers = given.cast(pyarrow.float64())
+        numbers = column.cast(pyarrow.float64())
     except pyarrow.ArrowInvalid:
         pass
     else:
@@ -377,8 +378,8 @@ def _parsed(name: str, column: Any) -> NDArray[np.float64]:
     return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
 
 
-def _number(name: str, row: int, cell: str) -> float:
-    text = cell.strip(" \t")
+def _number(name: str, row: int, cell: str | None) -> float:
+    text = (cell or "").strip(" \t")
     if not text:
         return math.nan
     bare, numeral = text.lstrip("+-").lower(), _NUMBER.fullmatch(text)
@@ -429,12 +430,6 @@ def open_source(path: Path, what: str) -> CsvSource | ParquetSource:
     """A CSV or Parquet file, with its header read and found in order.
 
     `what` says what it has, in the plural, for messages.
-
-    Examples
-    --------
-    >>> open_source(Path("no-such-file.csv"), "pairs")
-    Traceback (most recent call last):
-    pairlearn.tables.TableError: no-such-file.csv does not exist
     """
     csv_file = suffix_of(path, what, (".csv", ".parquet")) == ".csv"
     existing_file(path)

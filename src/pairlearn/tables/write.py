@@ -198,10 +198,10 @@ class RowWriter:
         for field, first in zip(table.schema, self._schema or table.schema, strict=True):
             if field.type != first.type:
                 raise TableError(f"column {field.name!r} was of another kind in an earlier batch")
-        self._put(table)
+        self._put(table, arrays)
         self.count += n
 
-    def _put(self, table: Any) -> None:
+    def _put(self, table: Any, arrays: Sequence[NDArray[Any]] = ()) -> None:
         """Write a table, and the header before the first one."""
         from pyarrow import parquet
 
@@ -215,9 +215,7 @@ class RowWriter:
                 options = {"write_page_checksum": True}
                 self._sink = parquet.ParquetWriter(self._path, table.schema, **options)
         if self._suffix == ".csv":
-            # Python writes the shortest text that reads back as the same float64.
-            cells = [column.to_pylist() for column in table.columns]
-            self._csv.writerows(zip(*cells, strict=True))
+            self._csv.writerows(zip(*map(_cells, arrays), strict=True))
         elif len(table):
             self._sink.write_table(table)
 
@@ -228,6 +226,12 @@ class RowWriter:
 
             self._put(pyarrow.table({name: pyarrow.nulls(0) for name in self.columns}))
         self._sink.close()
+
+
+def _cells(array: NDArray[Any]) -> list[Any]:
+    # Python writes the shortest text that reads back as the same float64.
+    cells: list[Any] = array.tolist()
+    return ["" if cell != cell else cell for cell in cells] if array.dtype.kind == "f" else cells
 
 
 @contextmanager
