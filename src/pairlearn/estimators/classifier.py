@@ -75,10 +75,10 @@ class PairClassifier(PairPredictor):
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
-        Of Adam. "auto" is 0.002, and 0.02 for the linear model.
+        Of Adam. "auto" is 0.002, and 0.01 for the linear model.
     schedule : {"auto", "cosine", "constant"}
-        Whether the rate falls to zero along half a cosine. "auto" is "constant" where a
-        `learning_rate` is given, and "cosine" otherwise.
+        Whether the rate falls to zero along half a cosine in the second half of the epochs.
+        "auto" is "constant" where a `learning_rate` is given, and "cosine" otherwise.
     weight_decay : float
         Of Adam, in the gradient.
     batch_size, epochs : int or "auto"

@@ -152,7 +152,7 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
     epochs = min(200, max(10, -(-STEPS // -(-rows // batch_size))))
     if estimator.epochs != "auto":
         epochs = int(estimator.epochs)
-    learning_rate, schedule = 2e-2 if estimator.model == "linear" else 2e-3, "cosine"
+    learning_rate, schedule = 1e-2 if estimator.model == "linear" else 2e-3, "cosine"
     if estimator.learning_rate != "auto":
         learning_rate, schedule = float(estimator.learning_rate), "constant"
     if estimator.schedule != "auto":
