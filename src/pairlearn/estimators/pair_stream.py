@@ -123,9 +123,8 @@ class PairFile:
     def _said(self, columns: dict[str, Any]) -> Judgements:
         """A batch of rows, checked as `read_pairs` does."""
         ends = [self._rows_of(side, columns[side]) for side in ("left", "right")]
-        table = PairTable.trusted(
-            left=ends[0], right=ends[1], **statements(self._source, columns, np.zeros(0, bool))
-        )
+        said = statements(self._source, columns)
+        table = PairTable.trusted(left=ends[0], right=ends[1], **said)
         check_pairs(table, noisy=self.noisy)
         return Judgements.from_columns(np.stack(ends).T, table.said(), table.weight)
 

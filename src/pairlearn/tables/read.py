@@ -39,7 +39,9 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     The file has the columns ``left`` and ``right`` and at least one of ``similarity``,
     ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have
     ``weight`` (empty is 1) and ``annotator``, in any order. Empty cells are judgements
-    not given. Other columns are ignored, unless they look like a misspelt one.
+    not given. Other columns are ignored, unless they look like a misspelt one. A row with an
+    empty ``right`` is about one item, and gives its ``label`` (``positive``, ``negative``);
+    beside pairs, that column is ignored. Other kinds of statement have columns of their own.
 
     Ids are taken as they are, spaces included. In CSV they are integers if all are, in
     their plain form (``7``, not ``007``) and within 64 bits; otherwise all are text.
@@ -312,19 +314,15 @@ def pair_builder(
         left, right = same_kind([left, right])
         if text_ids:
             left, right = left.astype(np.str_), right.astype(np.str_)
-        said = statements(source, columns, right == "" if right.dtype.kind == "U" else NONE)
-        table = PairTable.trusted(left=left, right=right, **said)
+        alone = right == "" if empty and right.dtype.kind == "U" else None
+        table = PairTable.trusted(left=left, right=right, **statements(source, columns, alone))
         check_pairs(table, noisy=noisy)
         return table
 
     return build
 
 
-NONE = np.zeros(0, bool)
-"""No row is about one item."""
-
-
-def statements(source: Source, columns: Columns, alone: NDArray[np.bool_]) -> Columns:
+def statements(source: Source, columns: Columns, alone: NDArray[np.bool_] | None = None) -> Columns:
     """What a batch of a file says of its pairs, and of the items that stand alone in a row."""
     import pyarrow
     from pyarrow import compute
@@ -333,13 +331,10 @@ def statements(source: Source, columns: Columns, alone: NDArray[np.bool_]) -> Co
     for name, column in kinds.columns().items():
         if name in columns:
             cells = columns[name]
-            if name in columns_about(single=True):
-                if not alone.any():
-                    found[name] = np.full(len(cells), np.nan)
-                    continue
-                # Beside a pair it says nothing, whatever it holds.
-                none = pyarrow.scalar(None, cells.type)
-                cells = compute.if_else(pyarrow.array(alone), cells, none)
+            if name in columns_about(single=True):  # beside a pair it is no statement
+                none = pyarrow.nulls(len(cells), cells.type)
+                some = alone is not None and alone.any()
+                cells = compute.if_else(alone, cells, none) if some else pyarrow.nulls(len(cells))
             found[name] = column.read(
                 source.column(name, "text" if column.words else "number", cells)
             )
