@@ -209,6 +209,7 @@ class Fleet:
             Gives the members' mean risk, once the device has come to it.
         """
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = self.precision == "tf32"  # on by default
         self.network.train()  # `module` may have handed out a lone one for use
         step = self._graphed or self._train_step
         for chosen, weight in self.batches.epoch(self.epoch, self.steps_done):
