@@ -219,7 +219,8 @@ def _inputs(
         names=(str(items), str(pairs)),
     )
     labelled = None if known[0] is None else read_labelled(known[0], rows, known[1])
-    return Inputs(rows, table, table.positions(rows), labelled), [*reading.notes, *warned]
+    said = table.judgements(rows)
+    return Inputs(rows, said, len(table), labelled), [*reading.notes, *warned]
 
 
 def _classifier(**given: Any) -> PairClassifier:

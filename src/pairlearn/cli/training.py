@@ -20,7 +20,7 @@ from pairlearn.diagnostics import CheckReport, Finding
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.evaluation.decisions import Side
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, PairTable
+from pairlearn.tables import ItemTable
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
@@ -97,24 +97,25 @@ class Inputs:
     ----------
     items : ItemTable
         The items, as they are in their file.
-    table : PairTable
-        The judgements.
-    ends : array of shape (n, 2)
-        Rows of the items that were judged.
+    said : Judgements
+        What was said of which rows of the items.
+    rows : int
+        Rows of the file of judgements, each of which may say several things.
     labelled : Labelled or None
         Items of known class.
     """
 
     items: ItemTable
-    table: PairTable
-    ends: NDArray[np.int64]
+    said: Judgements
+    rows: int
     labelled: Labelled | None
 
     @property
     def used(self) -> NDArray[np.int64]:
         """Rows of the items that something was said of."""
         known = np.empty(0, np.int64) if self.labelled is None else self.labelled.rows
-        return np.unique(np.concatenate([self.ends.ravel(), known]))
+        ends = self.said.ends.ravel()
+        return np.unique(np.concatenate([ends[ends >= 0], known]))
 
     @property
     def by_row(self) -> ItemTable:
@@ -198,14 +199,13 @@ def fit_pairs(
     progress : callable or None
         Called after each epoch.
     rows : slice or mask
-        Of the table.
+        Of what was said.
     without : array of int, optional
         Items whose class must not be told.
     checkpoint : Checkpoint, optional
         As `PairClassifier.fit` takes it.
     """
-    table, told = inputs.table[rows], inputs.labelled
-    known = None
+    told, known = inputs.labelled, None
     if told is not None:
         kept = np.ones(len(told.rows), bool) if without is None else ~np.isin(told.rows, without)
         if kept.any():
@@ -213,16 +213,8 @@ def fit_pairs(
     callbacks = [watching(progress), *([] if checkpoint is None else [checkpoint])]
     classifier.set_params(preprocessor=inputs.by_row, callbacks=callbacks)
     with told_as_options() as warned:
-        classifier.fit(
-            inputs.ends[rows],
-            table,
-            sample_weight=table.weight,
-            preference=table.preference,
-            labelled=known,
-        )
-    classifier.set_params(
-        preprocessor=None, callbacks=None
-    )  # a model has no use for its training items
+        classifier.fit(None, inputs.said[rows], labelled=known)
+    classifier.set_params(preprocessor=None, callbacks=None)  # of no use to a model
     if told is not None:
         classifier.classes_ = told.classes
     return warned
@@ -281,19 +273,24 @@ def measure(
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
     from pairlearn.estimators.splits import hold_out_items
 
-    table = inputs.table
-    training, held_out = hold_out_items(inputs.ends, fraction, seed)
-    dropped = int((~training & ~held_out).sum())
-    held_out &= table.judged
-    if _kinds(table[training]) != _kinds(table) or held_out.sum() < 2:
+    said = inputs.said
+    if said.single.all():
         return Unmeasured(TOO_FEW)
-    held = table[held_out]
-    without = inputs.ends[held_out].ravel()
+    training, held_out = np.zeros((2, len(said)), bool)
+    training[~said.single], held_out[~said.single] = hold_out_items(
+        said.ends[~said.single], fraction, seed
+    )
+    without = said.ends[held_out].ravel()
+    training |= said.single & ~np.isin(said.ends[:, 0], without)
+    dropped = int((~training & ~held_out & ~said.single).sum())
+    held_out &= said.has("similarity") | said.has("difference")
+    if said[training].kinds() != said.kinds() or held_out.sum() < 2:
+        return Unmeasured(TOO_FEW)
+    held = said[held_out]
     fit_pairs(classifier, inputs, progress, training, without, checkpoint)
     z = classifier.decision_function(inputs.by_row)
-    said = Judgements.from_pairs(inputs.ends[held_out], held.labels(), weight=held.weight)
-    side = classifier.majority or (None if inputs.labelled is None else "better")
-    accuracy = accuracy_on(said, z, prior, side)
+    knows = inputs.labelled is not None or bool(said.single.any())
+    accuracy = accuracy_on(held, z, prior, classifier.majority or ("better" if knows else None))
     if isinstance(accuracy, Unmeasured):
         return accuracy
     return Measured(accuracy, int(training.sum()), len(held), dropped)
@@ -335,7 +332,7 @@ def accuracy_on(
 
 
 def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
-    """Rows of a table by what they say, from how many statements there are of each kind.
+    """Rows about pairs by what they say, from how many statements there are of each kind.
 
     A row has at most one statement with a similarity or a difference.
 
@@ -355,17 +352,14 @@ def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
 
 def count_kinds(inputs: Inputs) -> dict[str, int]:
     """Rows by what they say, items that were judged, and items of known class."""
-    table = inputs.table
-    s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
+    said = inputs.said
+    ends, single = said.ends.ravel(), int(said.single.sum())
     return {
-        "judgements": len(table),
+        "judgements": inputs.rows,
         "features": len(inputs.items.names),
-        "items": len(np.unique(inputs.ends)),
-        "both": int((s & c).sum()),
-        "similarity_only": int((s & ~c).sum()),
-        "difference_only": int((c & ~s).sum()),
-        "preference_only": int((~s & ~c).sum()),
-        "labelled": 0 if inputs.labelled is None else len(inputs.labelled.rows),
+        "items": len(np.unique(ends[ends >= 0])),
+        **by_kind(said.counts(), inputs.rows - single),
+        "labelled": single + (0 if inputs.labelled is None else len(inputs.labelled.rows)),
     }
 
 
@@ -382,6 +376,10 @@ def as_options(text: str) -> str:
         space = " " if found[2] else ""
         return f"--{found[1].replace('_', '-')}{space}{found[2]}"
 
+    def parameter(found: re.Match[str]) -> str:
+        return f"--{found[1].replace('_', '-')}"
+
+    text = re.sub(r"The '(\w+)' parameter of PairClassifier", parameter, text)
     return re.sub(rf"\b({'|'.join(PARAMETERS)})=([^\s,;:]?)", option, text)
 
 
@@ -398,15 +396,6 @@ def digest(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _kinds(table: PairTable) -> set[str]:
-    found = {
-        "similarity": ~np.isnan(table.similarity),
-        "difference": ~np.isnan(table.difference),
-        "preference": np.zeros(1) if table.preference is None else table.preference,
-    }
-    return {name for name, given in found.items() if given.any()}
 
 
 def _in_short(found: Finding) -> str:
