@@ -150,7 +150,6 @@ def test_no_accuracy_where_none_was_asked_for_or_can_be_told(made: Any, tmp_path
     write_pairs(PairTable(kept.left, kept.right, kept.similarity, None), alike)
     found = told(folder, tmp_path / "three", "--majority", "negative", pairs=alike)
     assert found["not_measured"] is None  # the majority tells the side
-    assert found["not_measured"].endswith("give some differences, or --prior")
     found = told(folder, tmp_path / "four", "--prior", 0.3, pairs=alike)
     assert found["accuracy"]["value"] > 0.8
     text = plain(fit(folder, tmp_path / "two", *QUICK, "--force", pairs=star).stdout)
@@ -342,11 +341,11 @@ def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, me
         (("--positive", "a"), "--positive is a class of --labelled, which is not given"),
         (
             ("--prior", 7),
-            "--prior must be a str among {'estimate'} or a float in the range (0.0, 1.0)",
+            "--prior must be a str among {'estimate'}",
         ),
         (
             ("--target-prior", 0),
-            "--target-prior must be a float in the range (0.0, 1.0) or None. Got 0.0",
+            "--target-prior must be a float in the range",
         ),
         (
             ("--annotator-prior", 0.5),
@@ -354,7 +353,7 @@ def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, me
         ),
         (
             ("--learning-rate", -1),
-            "--learning-rate must be a str among {'auto'} or a float in the range [0.0",
+            "--learning-rate must be a str among {'auto'}",
         ),
         (("--risk", "guess"), "guess"),
         (("--risk", "supervised"), "risk 'supervised' reads classes, not judgements"),
@@ -366,7 +365,7 @@ def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, me
         ),
         (
             ("--labelled-weight", 1),
-            "--labelled-weight must be a str among {'auto'} or a float in the range (0.0",
+            "--labelled-weight must be a str among {'auto'}",
         ),
         (("--model", "forest"), "forest"),
         (("--epochs", 0), "--epochs"),
