@@ -58,6 +58,10 @@ def simulate(
     missing: Annotated[float, typer.Option(help="Share with one of the two answers.")] = 0.0,
     preference: Annotated[float, typer.Option(help="Share with a preference alone.")] = 0.0,
     repeated: Annotated[float, typer.Option(help="Share judged by a second annotator.")] = 0.0,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(help="KIND=SHARE: further statements, such as label=0.1; may be repeated."),
+    ] = None,
     format: Annotated[FileFormat, typer.Option(help="Of the tables.")] = FileFormat.csv,
     seed: SeedOption = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
@@ -97,6 +101,7 @@ def simulate(
             repeated=repeated,
             annotator_prior=annotator_prior,
             overlap=overlap,
+            also=_shares(also or []),
             seed=seed,
         )
         files = made.write(folder, format.value)
@@ -117,3 +122,15 @@ def simulate(
         )
         for path in files:
             typer.echo(f"  {path}")
+
+
+def _shares(given: list[str]) -> dict[str, float]:
+    """Shares by kind, from KIND=SHARE."""
+    shares = {}
+    for text in given:
+        name, _, share = text.partition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            raise ValueError(f"--also takes KIND=SHARE, such as label=0.1; got {text!r}") from None
+    return shares

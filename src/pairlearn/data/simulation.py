@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from pairlearn.atomic import replacing
 from pairlearn.data.sampling import draw_at_prior
 from pairlearn.data.sources import optional
+from pairlearn.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
@@ -102,6 +104,7 @@ def simulate(
     repeated: float = 0.0,
     annotator_prior: float | None = None,
     overlap: float | None = None,
+    also: Mapping[str, float] | None = None,
     seed: int = 0,
 ) -> Simulation:
     """Simulate items and judged pairs.
@@ -132,6 +135,9 @@ def simulate(
     overlap : float, optional
         Error of the best classifier at a balanced prior (gaussians and moons), 0.05 if
         not given.
+    also : mapping of str to float, optional
+        Further statements by kind (`pairlearn.kinds`), as shares of `pairs`: {"label": 0.1}
+        gives a label for a tenth as many items.
     seed : int
         Everything random follows from it.
 
@@ -157,6 +163,11 @@ def simulate(
     for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
         if not 0 <= share <= 1:
             raise ValueError(f"{name} must lie in [0, 1]; got {share:g}")
+    more = dict(also or {})
+    for name, share in more.items():
+        kind(name)  # which says which kinds there are
+        if not 0 < share <= 1:
+            raise ValueError(f"also gives {name} a share of {share:g}: it must lie in (0, 1]")
     if missing + preference > 1:
         raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
     if not 0 <= noise < math.inf:
@@ -175,6 +186,9 @@ def simulate(
         _sigmoid(drawn.evidence + _logit(judged)), pairs, seed, annotators=annotators,
         noise=noise, missing=missing, preference=preference, repeated=repeated,
     )  # fmt: skip
+    posterior = _sigmoid(drawn.evidence + _logit(judged))
+    parts = [_stated(name, round(share * pairs), posterior, seed) for name, share in more.items()]
+    table = PairTable.concatenate([table, *parts])
     ids = np.arange(len(drawn.positive))
     found = ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names))
     return Simulation(found, table, drawn.positive, _sigmoid(drawn.evidence + _logit(prior)))
@@ -322,6 +336,20 @@ def _judge(
         preference=choice if preference else None,
         annotator=np.array([f"annotator-{k + 1}" for k in who]) if annotators > 1 else None,
     )
+
+
+def _stated(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
+    """Statements of one kind about random items or pairs, as an honest annotator makes them."""
+    of, rng = kind(name), stream(seed, "also", name)
+    size = 1 if of.single else 2
+    if not 0 < count * size <= len(posterior):
+        raise ValueError(f"also asks for {count} of {name}, and there are {len(posterior)} items")
+    ends = permutation(rng, len(posterior))[: count * size].reshape(count, size)
+    left, right = ends[:, 0], ends[:, -1]
+    values = of.simulate(posterior[left], posterior[right], rng)
+    said: dict[str, Any] = {"similarity": None, "difference": None}
+    said |= {column.name: values[:, column.place] for column in of.columns}
+    return PairTable(left, np.full(count, "") if of.single else right, **said)
 
 
 def _pair_up(items: int, pairs: int, seed: int) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,4 +44,4 @@ class Label(Kind):
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """A class drawn from the posterior."""
-        return np.stack([(rng.random(len(r)) < r).astype(np.float64), np.zeros_like(r)], 1)
+        return np.stack([(uniform(rng, len(r)) < r).astype(np.float64), np.zeros_like(r)], 1)

@@ -1,0 +1,84 @@
+"""The kind that docs/extend/add_a_kind.md adds, through every step that a user takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from model_folders import run
+from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn.data.simulation import simulate
+from pairlearn.tables import read_items, read_pairs
+
+PAGE = Path(__file__).parents[1] / "docs" / "extend" / "add_a_kind.md"
+
+
+@pytest.fixture(autouse=True)
+def added() -> Iterator[None]:
+    """The registry with the kind of the page."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    module: dict[str, Any] = {"__name__": "confidence"}
+    exec(compile(code, str(PAGE), "exec"), module)
+    before = list(kinds.KINDS)
+    kinds.register(module["Confidence"]())
+    yield
+    kinds.KINDS[:] = before
+
+
+def test_the_page_is_short() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    assert len(code.splitlines()) < 60
+
+
+def test_from_simulation_through_files_to_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    assert run("simulate", folder, "--pairs", 60, "--also", "confidence=0.5").exit_code == 0
+    assert "confidence" in (folder / "pairs.csv").read_text().splitlines()[0]
+    assert run("check", folder / "pairs.csv", "--items", folder / "items.csv").exit_code == 0
+    model, options = tmp_path / "model", ("--model", "linear", "--epochs", 40, "--json")
+    result = run("fit", folder / "items.csv", folder / "pairs.csv", "--out", model, *options)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["judgements"] == 90
+    fresh = tmp_path / "fresh"
+    assert run("simulate", fresh, "--pairs", 80, "--seed", 5).exit_code == 0
+    result = run("evaluate", model, fresh / "items.csv", fresh / "pairs.csv", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["accuracy"]["value"] > 0.85
+
+
+def test_a_value_out_of_range_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("left,right,similarity,confidence\n1,2,0.5,\n1,,,1.7\n")
+    with pytest.raises(ValueError, match=r"line 3.*confidence is 1\.7, outside \[0, 1\]"):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
+def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
+    made = simulate(pairs=150, seed=2, also={"confidence": 0.9})
+    said = made.pairs.judgements(made.items)
+    alone = said[said.of("confidence")]
+    mixed = Judgements.concatenate([said[said.of("both")][:20], alone])
+    for table in (mixed, alone) if isinstance(model, str) else (mixed,):
+        classifier = PairClassifier(model=model, random_state=0, epochs=60)
+        classifier.fit(made.items.features, table)
+        right = (classifier.predict(made.items.features) > 0) == made.positive
+        assert right.mean() > 0.9
+
+
+def test_it_survives_a_round_trip(tmp_path: Path) -> None:
+    made = simulate(pairs=30, also={"confidence": 0.5, "label": 0.2})
+    made.write(tmp_path, "parquet")
+    again = read_pairs(tmp_path / "pairs.parquet")
+    assert again == made.pairs
+    assert again.judgements(read_items(tmp_path / "items.parquet")).counts() == {
+        "both": 30, "label": 6, "confidence": 15,
+    }  # fmt: skip
+    assert np.nanmax(again.confidence) <= 1  # type: ignore[attr-defined]
