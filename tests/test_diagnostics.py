@@ -489,7 +489,7 @@ def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
 
 
 def test_an_empty_table() -> None:
-    with pytest.raises(ValueError, match="table has no rows"):
+    with pytest.raises(ValueError, match="table has no pairs"):
         check(PairTable([], [], [], []))
 
 

@@ -293,10 +293,10 @@ def measure(
     --------
     >>> from pairlearn.estimators import PairClassifier
     >>> from pairlearn.data.simulation import simulate
-    >>> told = simulate(pairs=120)
-    >>> ends = told.items.features[told.pairs.ids()]
+    >>> told, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
     >>> model = PairClassifier(model="linear", epochs=5, random_state=0)
-    >>> found = model.fit(ends, told.pairs.labels()).evaluate(ends, told.pairs.labels())
+    >>> model = model.fit(other.items.features[other.pairs.ids()], other.pairs.labels())
+    >>> found = model.evaluate(told.items.features[told.pairs.ids()], told.pairs.labels())
     >>> measure(model, told.items, told.pairs, found, names=("model", "pairs")).reasons
     {}
     """

@@ -39,10 +39,10 @@ def build_report(measured: Measured) -> str:
     >>> from pairlearn.estimators import PairClassifier
     >>> from pairlearn.report import measure
     >>> from pairlearn.data.simulation import simulate
-    >>> data = simulate(pairs=120)
-    >>> ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
-    >>> model = PairClassifier(model="linear", epochs=5, random_state=0).fit(ends, labels)
-    >>> found = model.evaluate(ends, labels)
+    >>> data, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
+    >>> pairs, labels = other.items.features[other.pairs.ids()], other.pairs.labels()
+    >>> model = PairClassifier(model="linear", epochs=5, random_state=0).fit(pairs, labels)
+    >>> found = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
     >>> page = build_report(measure(model, data.items, data.pairs, found, names=("m", "p")))
     >>> page.startswith("<!doctype html>"), "as the annotators see it" in page
     (True, True)
