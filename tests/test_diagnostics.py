@@ -535,3 +535,13 @@ def test_plot_plane() -> None:
     noisy = plot_plane(PairLabels([3.0], [-2.0], noisy=True), pyplot.Figure().subplots())
     assert noisy.get_xlim()[0] < -2
     assert noisy.get_ylim()[1] > 3
+
+
+def test_rows_about_one_item_are_counted_and_other_rows_keep_their_numbers():
+    table = PairTable(
+        ["a", "b", "c"], ["", "c", "a"], [np.nan, 0.9, 0.9], [np.nan, 0.8, 0.0],
+        label=["positive", "", ""],
+    )  # fmt: skip
+    found = {finding.code: finding for finding in check(table).findings}
+    assert found["single-items"].count == 1
+    assert found["infeasible"].rows == (2,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def check(
 ) -> CheckReport:
     """Look a table of judgements over before anything is learnt from it.
 
-    Rows about a single item are left out: there is nothing to compare them with.
+    Rows about a single item are counted only: there is nothing to compare them with.
 
     Parameters
     ----------
@@ -84,7 +85,9 @@ def check(
         side = "positive" if prior > 0.5 else "negative"
         if side != majority:
             raise ValueError(f"prior {prior:g} makes the {side} class the majority, not {majority}")
-    table = table[~table.single]
+    about_pairs = np.flatnonzero(~table.single)
+    alone = len(table) - len(about_pairs)
+    table = table[about_pairs]
     if not len(table):
         raise ValueError("table has no pairs: there is nothing to check")
     columns = Columns.of(table)
@@ -127,6 +130,11 @@ def check(
         seen_once=int((graph.degree == 1).sum()),
         learnable=learnable(columns),
     )
+    if alone:
+        about = f"{alone:,} rows are about one item each: fit learns from them beside the pairs."
+        findings.append(Finding("note", "single-items", about, alone))
+        rows = about_pairs + 1
+        findings = [replace(f, rows=tuple(int(rows[r - 1]) for r in f.rows)) for f in findings]
     # A stable sort: within one severity the order above stays.
     return CheckReport(tuple(sorted(findings, key=lambda f: _ORDER[f.severity])), summary)
 
