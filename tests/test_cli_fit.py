@@ -518,3 +518,17 @@ def test_no_simulation_for_a_note_that_fit_does_not_show(
 ) -> None:
     monkeypatch.setattr("pairlearn.diagnostics.learnable.expected_half_width", None)
     assert fit(made[0], tmp_path / "model", *QUICK).exit_code == 0
+
+
+def test_preferences_tell_the_side_of_an_accuracy_from_similarities(tmp_path: Path) -> None:
+    """A prior on the wrong side of ½ must not mirror the accuracy of a model that knows better."""
+    folder = tmp_path / "made"
+    made = simulated(folder, seed=3, pairs=300, prior=0.5)
+    table = made.pairs
+    preference = np.where(np.abs(table.difference) > 0.3, np.sign(table.difference), 0)
+    write_pairs(
+        PairTable(table.left, table.right, table.similarity, None, preference=preference),
+        tmp_path / "pairs.csv",
+    )
+    found = told(folder, tmp_path / "model", "--prior", 0.48, pairs=tmp_path / "pairs.csv")
+    assert found["accuracy"]["value"] > 0.8

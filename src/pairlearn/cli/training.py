@@ -20,6 +20,7 @@ from pairlearn.diagnostics import CheckReport, Finding
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.evaluation.decisions import Side
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
 from pairlearn.tables import ItemTable
 from pairlearn.training import Checkpoint
 
@@ -274,8 +275,9 @@ def measure(
     from pairlearn.estimators.splits import hold_out_items
 
     said = inputs.said
-    if said.single.all():
-        return Unmeasured(TOO_FEW)
+    soft = said.has("similarity") | said.has("difference")
+    if not soft.any():
+        return Unmeasured("an accuracy takes pairs with a similarity or a difference, and none has")
     training, held_out = np.zeros((2, len(said)), bool)
     training[~said.single], held_out[~said.single] = hold_out_items(
         said.ends[~said.single], fraction, seed
@@ -283,13 +285,15 @@ def measure(
     without = said.ends[held_out].ravel()
     training |= said.single & ~np.isin(said.ends[:, 0], without)
     dropped = int((~training & ~held_out & ~said.single).sum())
-    held_out &= said.has("similarity") | said.has("difference")
+    held_out &= soft
     if said[training].kinds() != said.kinds() or held_out.sum() < 2:
         return Unmeasured(TOO_FEW)
     held = said[held_out]
     fit_pairs(classifier, inputs, progress, training, without, checkpoint)
     z = classifier.decision_function(inputs.by_row)
-    knows = inputs.labelled is not None or bool(said.single.any())
+    # What the model learnt the side from may be no part of the pairs that are held out.
+    told = any("side" in kind(name).fixes(prior_known=False) for name in said.kinds())
+    knows = inputs.labelled is not None or told
     accuracy = accuracy_on(held, z, prior, classifier.majority or ("better" if knows else None))
     if isinstance(accuracy, Unmeasured):
         return accuracy
@@ -316,7 +320,9 @@ def accuracy_on(
         As in `estimate_accuracy`, for pairs with similarities alone. A model that was told
         some classes is "better" than chance.
     """
-    both = held.has("similarity").any() and held.has("difference").any()
+    similar, different = held.has("similarity").any(), held.has("difference").any()
+    # A prior near ½ would choose the side by chance where the model knows it.
+    unneeded = (similar and different) or (similar and side == "better")
     try:
         return estimate_accuracy(
             z[held.ends[:, 0]],
@@ -324,7 +330,7 @@ def accuracy_on(
             held.labels(),
             weight=None if (held.weight == 1).all() else held.weight,
             items=held.ends,
-            prior=None if both else prior,
+            prior=None if unneeded else prior,
             side=side,
         )
     except ValueError as error:
