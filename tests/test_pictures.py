@@ -34,9 +34,9 @@ def test_demo_and_its_picture_in_the_readme(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert described(out)["results"] == found["results"]
     shown = described(IMAGES / "demo.png")["results"]
-    # Another processor rounds differently, and an uncorrected risk grows small differences.
+    # Other processors and threads round differently, and training grows small differences.
     for drawn, row in zip(shown, found["results"], strict=True):
-        allowed = 0.05 if row["method"].endswith("-none") else 0.015
+        allowed = 0.05 if row["method"].endswith("-none") else 0.03
         assert drawn["method"] == row["method"]
         assert drawn["test_accuracy"] == pytest.approx(row["test_accuracy"], abs=allowed)
         told = drawn["accuracy_without_labels"]
