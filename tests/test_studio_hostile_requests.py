@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,7 @@ from browser import LiveStudio, live_studio
 from hostile import client, folder, tokens
 from pairlearn.studio import Project, Store
 from pairlearn.studio.server import make_app
-from pairlearn.studio.server.app import Connection
 from pairlearn.studio.server.security import Hosts, masked
-from studio_processes import Person, Place
 from test_studio_web import HERE, Visitor
 
 __all__ = ["client", "folder", "tokens"]  # fixtures
@@ -270,104 +266,3 @@ def test_what_no_client_library_would_send(
         reply = wire.recv(65536)
     assert int(reply.split(b" ")[1]) in expected
     assert b"import" not in reply and b"root:" not in reply
-
-
-HEAD = b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-SLOW = {
-    "nothing": b"",
-    "half of a head": HEAD[:30],
-    "empty lines": b"\r\n",
-    "no body": HEAD + b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n",
-    "half of a body": HEAD + b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
-}
-
-
-@contextmanager
-def slow_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
-    with ExitStack() as stack:
-        callers = []
-        for number in range(count):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-            one.sendall(list(SLOW.values())[number % len(SLOW)])
-            callers.append(one)
-        yield callers
-
-
-def wait_for_end(wire: socket.socket) -> None:
-    """Read until the studio closes the connection, perhaps after a refusal."""
-    with suppress(ConnectionResetError):
-        while wire.recv(65536):
-            pass
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path, ("ann",), pairs=100)
-
-
-@pytest.fixture
-def hurried(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudio]:
-    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 0.6)
-    with live_studio(place.folder) as studio:
-        place.port = studio.port
-        yield studio
-        while place.connections:
-            place.connections.pop().close()
-
-
-@pytest.mark.parametrize("sent", SLOW.values(), ids=SLOW.keys())
-def test_a_request_has_to_arrive_in_time(hurried: LiveStudio, sent: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as wire:
-        begun = time.monotonic()
-        wire.sendall(sent)
-        wait_for_end(wire)
-        assert time.monotonic() - begun < 3
-
-
-def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
-    with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as wire:
-        begun = time.monotonic()
-        with pytest.raises(OSError):
-            for letter in HEAD * 3:
-                wire.sendall(bytes([letter]))
-                time.sleep(0.02)
-        assert 0.5 < time.monotonic() - begun < 3
-
-
-def test_a_patient_annotator_stays(hurried: LiveStudio, place: Place) -> None:
-    ann = Person(place, "ann")
-    ann.answer_many(2)
-    time.sleep(1.0)  # longer than a request may take: between requests another limit holds
-    first = ann.connection.sock
-    ann.answer_many(2)
-    assert ann.connection.sock is first
-
-
-def test_new_connections_take_the_place_of_waiting_ones(
-    hurried: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 60.0)
-    monkeypatch.setattr(Connection, "MOST", 20)
-    with slow_callers(hurried.port, 60) as callers:
-        ann = Person(place, "ann")
-        ann.answer_many(5)
-        time.sleep(0.2)
-        assert len(hurried._server.server_state.connections) <= 20
-        wait_for_end(callers[0])
-
-
-@pytest.mark.long
-def test_three_hundred_half_open_connections_for_forty_seconds(place: Place) -> None:
-    waits = []
-    with place.served():
-        for _ in range(4):
-            with slow_callers(place.port, 300):
-                end = time.monotonic() + 10
-                while time.monotonic() < end:
-                    begun = time.monotonic()
-                    ann = Person(place, "ann")
-                    assert ann.answer(0.5) == 200
-                    waits.append(time.monotonic() - begun)
-                    ann.connection.close()
-                    time.sleep(0.5)
-    assert len(waits) > 20 and max(waits) < 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +9,6 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,7 +17,6 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pairlearn.studio.backups import announce, hold
 from pairlearn.studio.endpoint import is_loopback
@@ -27,6 +24,7 @@ from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
 from pairlearn.studio.server import api, pages
 from pairlearn.studio.server.api import FormError
+from pairlearn.studio.server.connections import Connection
 from pairlearn.studio.server.security import (
     Buckets,
     Denied,
@@ -38,58 +36,6 @@ from pairlearn.studio.server.security import (
 )
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
-
-
-class Connection(H11Protocol):
-    """A connection whose requests have to arrive in time.
-
-    A request, from its first byte to the last of its body, takes no longer than
-    ``REQUEST_SECONDS``, however its bytes trickle. With ``MOST`` connections open, a new one
-    takes the place of the one that has kept the studio waiting longest.
-    """
-
-    REQUEST_SECONDS = 10.0
-    MOST = 500
-    """Few enough for the 1,024 files that a process may have open on most systems."""
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a new connection, if need be in place of another one."""
-        super().connection_made(transport)
-        self._watch()
-        if len(self.connections) > self.MOST:
-            ends = {
-                one: timer.when()
-                for one in self.connections
-                if isinstance(one, Connection)
-                and (timer := one._deadline or one.timeout_keep_alive_task) is not None
-            }
-            last = min(ends, key=ends.__getitem__)  # at worst this very one
-            self.connections.discard(last)
-            last.transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        """Read on; the time that a request has does not begin anew."""
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the deadline with the connection."""
-        self._stop_watching()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
-        if not arriving or self.timeout_keep_alive_task is not None:
-            self._stop_watching()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(self.REQUEST_SECONDS, self.transport.abort)
-
-    def _stop_watching(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
