@@ -70,6 +70,69 @@ def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.Monk
     assert [rows(path, COUNT)[0][0] for path in found] == [30, 35, 40]
 
 
+def test_snapshots_go_on_after_an_older_state_was_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backups, "EVERY", 5)
+    project = answered(tmp_path / "p", 0)
+
+    def answer(first: int, last: int) -> None:
+        for pair in range(first, last + 1):
+            with Store.open(project) as store:  # closing waits for the snapshot
+                store.submit(1, pair, said("k")).result()
+
+    def snapshots() -> list[int]:
+        found = (project.folder / "backups").glob("auto-*")
+        return sorted(int(path.stem.removeprefix("auto-")) for path in found)
+
+    answer(1, 8)
+    early, _ = backups.back_up(project, tmp_path / "early.sqlite")
+    answer(9, 30)
+    assert snapshots() == [20, 25, 30]
+    backups.restore(project, early)
+    assert snapshots() == []
+    assert len(list((project.folder / "backups").glob("replaced-auto-*"))) == 3
+    with pytest.raises(StoreError, match="has no backups"):
+        backups.newest_backup(project)
+    answer(9, 14)
+    assert snapshots() == [9, 14]
+    assert rows(backups.newest_backup(project), COUNT) == [(14,)]
+
+
+def test_snapshots_with_more_answers_than_there_are_stop_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backups, "EVERY", 5)
+    project = answered(tmp_path / "p", 2)
+    for number in (20, 25, 30):
+        backups.back_up(project, project.folder / "backups" / f"auto-{number:09}.sqlite")
+    with Store.open(project) as store:
+        for pair in range(3, 9):
+            store.submit(1, pair, said("k")).result()
+    assert backups.newest_backup(project).name == "auto-000000008.sqlite"
+    assert len(list((project.folder / "backups").iterdir())) == 3
+
+
+def test_nobody_writes_while_a_backup_is_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = answered(tmp_path / "p")
+    path, _ = backups.back_up(project)
+    with Store.open(project), pytest.raises(StoreError, match="in use by another command"):
+        backups.restore(project, path)
+
+    def copy_while_others_try(connection: sqlite3.Connection, kept: Path) -> dict[str, int]:
+        with pytest.raises(StoreError, match="being restored from a backup"):
+            Store.open(project)
+        return copy_of(connection, kept)
+
+    monkeypatch.setattr(backups, "copy_of", copy_while_others_try)
+    done = backups.restore(project, path)
+    assert done.replaced is not None and done.replaced.exists()
+    with Store.open(project) as store:
+        store.submit(1, 7, said("k")).result()
+
+
 def test_a_snapshot_does_not_hold_up_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,37 @@ FILE = "serve.lock"
 
 
 @contextmanager
+def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
+    """Keep the answers of a project from being replaced; with ``alone``, from being used at all.
+
+    The lock is on the folder, so that it needs no right to write.
+
+    Raises
+    ------
+    StoreError
+        If they are being replaced, or, with ``alone``, used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, using(Path(folder)):
+    ...     with using(Path(folder)):
+    ...         print("beside others")
+    beside others
+    """
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            doing = "in use by another command" if alone else "being restored from a backup"
+            raise StoreError(f"{folder} is {doing}: try again when that has ended") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
 def hold(folder: Path) -> Iterator[int]:
     """Be the only one who serves or replaces the answers of a project; the lock, to announce.
 
@@ -163,12 +194,16 @@ def restore(project: Project, source: Path) -> Restored:
     Raises
     ------
     StoreError
-        If the project is being served, or the backup is not whole.
+        If the project is being served or used by a command, or the backup is not whole.
     """
     path = project.store_path
     if source.exists() and path.exists() and source.samefile(path):
         raise StoreError(f"{source} is the file of answers itself: name a backup of it")
-    with hold(project.folder), closing(open_file(source)) as backup:
+    with (
+        hold(project.folder),
+        using(project.folder, alone=True),
+        closing(open_file(source)) as backup,
+    ):
         with reading(source):
             if found := find_damage(backup, "integrity_check"):
                 raise StoreFileError(f"{source} is damaged ({found}): name another", damaged=True)
@@ -180,6 +215,9 @@ def restore(project: Project, source: Path) -> Restored:
             backup.backup(connection)
             if found := find_damage(connection, "integrity_check"):
                 raise StoreFileError(f"{path} was not written whole ({found})", damaged=True)
+        for snapshot, count in _snapshots(path.parent / FOLDER):
+            if count > answers:  # of what is no longer there
+                snapshot.replace(_fresh(project, f"replaced-{snapshot.stem}"))
     return Restored(int(answers), replaced)
 
 
@@ -207,6 +245,14 @@ def _fresh(project: Project, name: str) -> Path:
     return project.folder / FOLDER / f"{name}-{now}.sqlite"
 
 
+def _snapshots(folder: Path) -> list[tuple[Path, int]]:
+    """The automatic snapshots and their answers, the last one written at the end."""
+    found = sorted(
+        folder.glob("auto-*.sqlite"), key=lambda path: (path.stat().st_mtime_ns, path.name)
+    )
+    return [(path, int(path.stem.removeprefix("auto-"))) for path in found]
+
+
 class Snapshots:
     """Copy the answers every so often, in a thread of its own, and keep the last few copies.
 
@@ -219,11 +265,12 @@ class Snapshots:
     def __init__(self, path: Path) -> None:
         self._path, self._folder = path, path.parent / FOLDER
         self._thread: threading.Thread | None = None
-        there = self._there()
-        self._last = int(there[-1].stem.removeprefix("auto-")) if there else 0
+        there = _snapshots(self._folder)
+        self._last = there[-1][1] if there else 0
 
     def consider(self, answers: int) -> None:
         """Begin a copy if it is time for one, with so many answers on disk."""
+        self._last = min(self._last, answers)  # fewer than that: an older state was put back
         if answers - self._last < max(EVERY, self._last // 10):
             return
         if self._thread is not None and self._thread.is_alive():
@@ -237,9 +284,6 @@ class Snapshots:
         if self._thread is not None:
             self._thread.join()
 
-    def _there(self) -> list[Path]:
-        return sorted(self._folder.glob("auto-*.sqlite"))
-
     def _make(self) -> None:
         try:
             with closing(connect(self._path)) as connection:
@@ -249,7 +293,8 @@ class Snapshots:
                 for path in self._folder.glob(".auto-*")
                 if time.time() - path.stat().st_mtime > STALE_SECONDS
             ]
-            for path in [*self._there()[:-KEPT], *left]:
+            old = [path for path, _ in _snapshots(self._folder)[:-KEPT]]
+            for path in [*old, *left]:
                 path.unlink(missing_ok=True)
         except (StoreError, OSError) as error:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pairlearn.studio.backups import Snapshots
+from pairlearn.studio.backups import Snapshots, using
 from pairlearn.studio.store_file import StoreError, connect, failure, migrate, reading
 
 T = TypeVar("T")
@@ -53,13 +53,12 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection = connect(path, writer=True)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(using(path.parent))
+            self._connection = stack.enter_context(contextlib.closing(connect(path, writer=True)))
             with reading(path):
                 migrate(self._connection, path)
-        except BaseException:
-            self._connection.close()
-            raise
+            self._held = stack.pop_all()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._snapshots = Snapshots(path)
         self._closing = threading.Lock()
@@ -96,7 +95,7 @@ class Writer:
                 self._jobs.put(None)
         self._thread.join()
         self._snapshots.close()
-        self._connection.close()
+        self._held.close()
 
     def _next(self) -> _Job | None:
         """The next job; while there is none, the file is made whole without its log.

@@ -67,7 +67,7 @@ async def get_annotate(request: Request) -> Response:
     context = vars(studio.project) | {
         "csrf": csrf_token(token),
         "annotator": who,
-        "slot": f"{studio.sessions.digest}-{who.id}",
+        "slot": f"{studio.sessions.project}-{who.id}",
     }
     return TEMPLATES.TemplateResponse(request, "annotate.html", context)
 

@@ -342,6 +342,12 @@ class Sessions:
         text = f"{self.folder.resolve()} {self.store.created_at()}"
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
+    @cached_property
+    def project(self) -> str:
+        """A digest of how the project began, which stays when its folder is moved."""
+        text = f"{self.store.created_at()} {self.store.pairs()[:1]}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
     def cookie(self, role: str) -> str:
         """Name of the cookie of a role."""
         return f"pairlearn_{role}_{self.digest}"
