@@ -359,6 +359,26 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     assert place.stored() == ann.acknowledged
 
 
+@pytest.mark.long
+def test_a_disk_that_is_read_only(small_disk: Path, tmp_path: Path) -> None:
+    place = Place(small_disk, ("ann",), pairs=20)
+    place.root = tmp_path  # what commands say goes to another disk
+    with Store.open(place.project) as store:
+        for pair in range(1, 4):
+            store.submit(1, pair, said("k")).result()
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    for name, *more in (["status"], ["export", "pairs.csv"], ["backup", "copy.sqlite"]):
+        command = place.run(name, *(str(tmp_path / one) for one in more))
+        assert command.wait() == 0, command.words()
+    assert rows(tmp_path / "copy.sqlite", COUNT) == [(3,)]
+    assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 1 + 3
+    for name, *more in (["serve"], ["link", "bob"], ["backup"]):
+        command = place.run(name, *more)
+        assert command.wait() == 2
+        assert "Read-only file system" in command.words()
+        assert "damaged" not in command.words() and command.words().count("\n") == 1
+
+
 def refused(place: Place) -> None:
     command = place.run("serve")
     if command.wait(20) is None:

@@ -320,6 +320,22 @@ def test_an_answer_that_waits_is_sent_by_nobody_else(page: Page, tmp_path: Path)
     assert kept == {"Ann": -1.0, "Bob": 1.0}
 
 
+def test_an_answer_that_waits_is_sent_after_a_move(page: Page, tmp_path: Path) -> None:
+    _, tokens, _ = make_project(tmp_path / "p")
+    with live_studio(tmp_path / "p") as studio:
+        open_link(page, studio, tokens["ann"])
+        studio.stop()
+        press(page, "l")
+        expect(page.locator("#away")).to_be_visible()
+        other = page.context.new_page()
+        page.close()
+        studio.folder = (tmp_path / "p").rename(tmp_path / "moved")
+        studio.start()
+        open_link(other, studio, tokens["ann"])
+        settled(other, 1)
+    assert said(tmp_path / "moved") == [(0.0, -1.0)]
+
+
 def test_a_studio_that_is_away_loses_nothing(page: Page, tmp_path: Path) -> None:
     _, tokens, _ = make_project(tmp_path / "p")
     with live_studio(tmp_path / "p") as studio:

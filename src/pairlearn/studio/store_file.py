@@ -297,7 +297,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     connection = open_file(path)
     try:
         (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        if journal != "wal":
+        if journal != "wal" and not _unchanging(path):
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -326,9 +326,11 @@ def open_file(path: Path) -> sqlite3.Connection:
     # SQLite takes a file of one byte for an empty one, and writes over it.
     if 0 < path.stat().st_size < SMALLEST_FILE:
         raise failure(path, ValueError("it is not of SQLite"))
+    name = path.absolute().as_uri() + ("?immutable=1" if _unchanging(path) else "")
     try:
         connection = sqlite3.connect(
-            path,
+            name,
+            uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,  # transactions begin where we say so
             check_same_thread=False,
@@ -345,6 +347,12 @@ def open_file(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _unchanging(path: Path) -> bool:
+    """Whether a file is on a read-only disk, where SQLite can make no log, and has none."""
+    log = path.with_name(f"{path.name}-wal")
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not log.exists()
 
 
 def has_answers(path: Path) -> bool:
