@@ -1,8 +1,8 @@
 """A kind: what one sentence about items means.
 
-Everything that reads, checks, learns from or simulates judgements goes over the registry
-of kinds and asks them; nothing asks ``if kind ==``. A new kind is one file with a subclass
-of `Kind` and one line in the registry.
+Files, the objective, completion, simulation and counts go over the registry of kinds and ask
+them. A new kind is one file with a subclass of `Kind` and one line in the registry. Checks and
+measures of accuracy are about similarities and differences, and ask for those by name.
 """
 
 from __future__ import annotations

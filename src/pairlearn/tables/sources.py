@@ -12,6 +12,7 @@ import csv
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -69,7 +70,7 @@ _CSV_ERRORS = {
 }
 
 
-class Source:
+class Source(ABC):
     """A file as batches of columns, which are Arrow arrays.
 
     Attributes
@@ -88,9 +89,9 @@ class Source:
     header_place: str
     typed: ClassVar[bool]
 
+    @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The columns asked for, some rows at a time."""
-        raise NotImplementedError
 
     def place(self, row: int | None) -> str:
         """Where a data row is, counted from 0; None is the file."""
