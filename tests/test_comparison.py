@@ -9,26 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
-from sklearn.base import clone
+from torch import nn
 
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import PairClassifier, PairLabels, comparison
 from pairlearn.annotators import add_noise
 from pairlearn.comparison import Decide, compare, default_methods
-from pairlearn.comparison import study as study_module
-from pairlearn.comparison.training import train_apart, train_together
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PriorMismatchWarning
-from pairlearn.estimators.table import read_table
-from pairlearn.judgements import Judgements
+from pairlearn.evaluation import estimate_accuracy
+from pairlearn.evaluation.compare import rank
+from pairlearn.evaluation.judged import largest_deviation
 from pairlearn.tables import ItemTable
 
 QUICK: dict[str, Any] = {
     "model": "linear",
-    "epochs": 30,
-    "batch_size": 64,
-    "learning_rate": 0.03,
+    "epochs": 10,
+    "batch_size": 32,
+    "learning_rate": 0.05,
     "device": "cpu",
     "majority": "negative",
 }
@@ -40,52 +38,44 @@ def table(n: int = 200, **options: Any) -> tuple[NDArray[Any], NDArray[Any], Pai
     return made.items.features, made.pairs.ids(), made.pairs.labels()
 
 
-def judgements(n: int, weight: NDArray[Any] | None = None) -> tuple[NDArray[Any], Judgements]:
-    x, pairs, labels = table(n)
-    read = read_table(pairs, labels, weight, None, None, x)
-    return read.features, read.judged
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("model", ["linear", "mlp-bn", nn.Linear(2, 1)], ids=str)
+def test_what_is_ranked_is_what_pair_classifier_trains(
+    model: Any, mixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fold by fold: the same log-odds, whether methods train together or apart."""
+    options = {"model": model, "epochs": 3, "batch_size": 32, "learning_rate": 1e-3}
+    some: dict[str, Any] = {"missing": 0.4, "preference": 0.2, "repeated": 0.2, "annotators": 2}
+    made = simulate("gaussians", pairs=90, seed=3, **(some if mixed else {}))
+    ends, told, preference = made.pairs.ids(), made.pairs.to_array(), made.pairs.preference
+    weight = np.random.default_rng(0).uniform(0.2, 3, len(ends))
+    fitted: list[Any] = []
+    whole = comparison._held_out
 
+    def looking(table: Any, classifier: Any, names: Any, parts: Any, seed: int, *rest: Any) -> Any:
+        kept = list(parts)
+        fitted.extend(part for part, _, _ in kept)
+        return whole(table, classifier, names, iter(kept), seed, *rest)
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("model", ["linear", "mlp-bn"])
-def test_methods_train_together_as_they_train_alone(model: str, weighted: bool) -> None:
-    weight = np.random.default_rng(0).uniform(0.2, 3, 90) if weighted else None
-    features, said = judgements(90, weight)
-    names = ["likelihood-abs", "sconfconfdiff-relu", "sconf-none"]
-    classifier = PairClassifier(
-        model=model, epochs=4, batch_size=32, learning_rate=1e-3, device="cpu", precision="float64"
-    )
-    ticks: list[None] = []
-    together = train_together(features, said, names, 0.3, classifier, 7, lambda: ticks.append(None))
-    assert len(ticks) == 4
-    for name, decide in zip(names, together, strict=True):
-        alone = clone(classifier).set_params(risk=name, prior=0.3, random_state=7)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PriorMismatchWarning)
-            z = alone.fit(features, said).decision_function(features)
-        assert decide(features) == pytest.approx(z, abs=1e-5 * np.abs(z).max())
-
-
-def test_methods_of_a_mixed_table_are_those_of_pair_classifier() -> None:
-    made = simulate("gaussians", pairs=80, missing=0.4, preference=0.2, repeated=0.2, annotators=2)
-    read = read_table(
-        made.pairs.ids(), made.pairs.to_array(), None, made.pairs.preference, None,
-        made.items.features,
+    monkeypatch.setattr(comparison, "_held_out", looking)
+    models: list[dict[str, Decide]] = []
+    names = ["likelihood-abs", "sconfconfdiff-relu", "confdiff-none"]
+    compare(
+        made.items.features, ends, told, weight=weight, preference=preference, methods=names,
+        prior=0.3, folds=2, after_fold=lambda found: models.append(dict(found)), device="cpu",
+        precision="float64", **options,
     )  # fmt: skip
-    classifier = PairClassifier(model="linear", epochs=3, device="cpu")
-    names = ["likelihood-relu", "sconfconfdiff-abs"]
-    for train in (train_apart, train_together):
-        parts = train(read.features, read.judged, names, 0.3, classifier, 5, lambda: None)
-        for name, decide in zip(names, parts, strict=True):
-            alone = PairClassifier(
-                risk=name, prior=0.3, model="linear", epochs=3, device="cpu", random_state=5,
-                preprocessor=made.items.features,
+    x = made.items.features
+    for number, (part, found) in enumerate(zip(fitted, models, strict=True)):
+        for name, decide in found.items():
+            one = PairClassifier(
+                risk=name, prior=0.3, device="cpu", precision="float64", preprocessor=x,
+                random_state=comparison._seed(0, "fold", number), **options,
             )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PriorMismatchWarning)  # three epochs learn none
-                alone.fit(made.pairs.ids(), made.pairs.to_array(), preference=made.pairs.preference)
-            z = alone.decision_function(read.features)
-            assert decide(read.features) == pytest.approx(z, abs=1e-4)
+                z = one.fit(None, part).decision_function(x)
+            assert decide(x) == pytest.approx(z, abs=1e-5 * np.abs(z).max())
 
 
 def test_intervals_hold_the_true_accuracies_of_the_models_and_the_order_is_right() -> None:
@@ -111,43 +101,48 @@ def test_intervals_hold_the_true_accuracies_of_the_models_and_the_order_is_right
         assert row.accuracy.low <= np.mean(right[row.name]) <= row.accuracy.high
 
 
-def test_ties_are_marked() -> None:
+def test_ties_are_grouped_and_methods_that_coincide_are_shown_once() -> None:
     x, pairs, labels = table(150)
     found = compare(x, pairs, labels, methods=["nonnegative", "likelihood-abs"], **QUICK)
     # On feasible labels no partial risk of the non-negative member is negative.
-    same = [row for row in found.rows if row.name.startswith("nonnegative")]
-    assert len({row.accuracy for row in same}) == 1
+    first, *others = [row for row in found.rows if row.name.startswith("nonnegative")]
+    assert first.same_as is None
+    assert [row.same_as for row in others] == [first.name] * 2
+    assert {row.accuracy for row in others} == {first.accuracy}
     assert found.ties == tuple(row.name for row in found.rows[1:] if row.difference.high >= 0)
     assert not found.best.tie
-    second = found.rows[1] if found.best in same else same[1]
-    assert second.tie or found.best not in same
-    assert str(found).count(" tie") == len(found.ties)
+    title = "nonnegative-abs (= nonnegative-relu, nonnegative-none)"
+    assert {line[0] for line in found.table()} == {title, "likelihood-abs"}
+    assert str(found).count("nonnegative-none") == found.verdict.count("nonnegative-none") == 1
+    best, other = (line[0] for line in found.table())
+    tied = f"cannot be told from it: {other}" if found.rows[-1].tie else "no other comes near it"
+    assert found.verdict == f"best: {best}; {tied}"
 
 
 def test_all_methods_by_default_and_the_same_again() -> None:
     x, pairs, labels = table(120)
     calls: list[tuple[int, int]] = []
-    options = QUICK | {"epochs": 3, "folds": 3}
+    options = QUICK | {"epochs": 2, "folds": 2}
     found = compare(x, pairs, labels, progress=lambda *at: calls.append(at), **options)
     assert {row.name for row in found.rows} == set(default_methods())
-    assert calls == [(i, 9) for i in range(1, 10)]
-    assert (found.pairs, found.tested, found.dropped, found.folds) == (120, 120, 0, 3)
+    assert calls == [(i, 4) for i in range(1, 5)]
+    assert (found.pairs, found.tested, found.dropped, found.folds) == (120, 120, 0, 2)
     assert found.prior == pytest.approx(0.3, abs=0.06)
     values = [row.accuracy.value for row in found.rows]
     assert values == sorted(values, reverse=True)
-    torch.manual_seed(123)  # what others draw does not matter
-    assert compare(x, pairs, labels, **options) == found
-    assert compare(x, pairs, labels, seed=1, **options) != found
     # Who is the majority is found if it is not told.
     assert compare(x, pairs, labels, **options | {"majority": None}) == found
-    assert json.loads(json.dumps(found.to_dict()))["best"] == found.best.name
+    assert compare(x, pairs, labels, seed=1, methods=TWO, **options) != found
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told["best"], told["methods"][0]["name"]) == (found.best.name,) * 2
+    assert {"accuracy", "difference", "tie", "same_as"} < set(told["methods"][0])
 
 
 def test_repeats_split_anew_and_count() -> None:
     x, pairs, labels = table(80)
-    found = compare(x, pairs, labels, methods=TWO, repeats=2, **QUICK)
+    found = compare(x, pairs, labels, methods=TWO, folds=2, repeats=2, **QUICK)
     assert (found.pairs, found.tested, found.repeats) == (80, 160, 2)
-    once = compare(x, pairs, labels, methods=TWO, **QUICK)
+    once = compare(x, pairs, labels, methods=TWO, folds=2, **QUICK)
     wide = [row.accuracy.high - row.accuracy.low for row in (once.rows[0], found.rows[0])]
     assert wide[1] > 0.7 * wide[0]  # the same judgements: twice is not twice as many
 
@@ -156,7 +151,9 @@ def test_recurring_items_lose_pairs_and_that_is_said() -> None:
     made = simulate("gaussians", pairs=300, items=60, overlap=0.1)
     ends = made.pairs.ids()
     selves = ends[:, 0] == ends[:, 1]
-    found = compare(made.items, ends[~selves], made.pairs.labels()[~selves], methods=TWO, **QUICK)
+    found = compare(
+        made.items, ends[~selves], made.pairs.labels()[~selves], methods=TWO[:1], folds=2, **QUICK
+    )
     assert found.tested + found.dropped == int((~selves).sum())
     assert found.dropped > 0
     assert any("in different folds and tested no model" in text for text in found.warnings)
@@ -207,13 +204,14 @@ def test_a_stated_prior_that_does_not_fit_is_warned_of() -> None:
 def test_models_that_diverge_decide_negative_and_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(*arguments: Any) -> list[Decide]:
-        models = train_together(*arguments)
-        return [models[0], lambda x: np.full(len(x), np.nan)]
+    together = comparison._train_together
 
-    monkeypatch.setattr(study_module, "train_together", broken)
+    def broken(*arguments: Any) -> list[Decide]:
+        return [together(*arguments)[0], lambda x: np.full(len(x), np.nan)]
+
+    monkeypatch.setattr(comparison, "_train_together", broken)
     x, pairs, labels = table(300)
-    found = compare(x, pairs, labels, methods=TWO, **QUICK)
+    found = compare(x, pairs, labels, methods=TWO, **QUICK | {"folds": 2})
     assert found.rows[1].name == "confdiff-none"
     assert found.rows[1].accuracy.value == pytest.approx(0.7, abs=0.06)
     assert "confdiff-none: training diverged, some outputs are not numbers" in found.warnings
@@ -222,7 +220,7 @@ def test_models_that_diverge_decide_negative_and_are_named(
 def test_labels_out_of_range_are_admitted_as_noisy_and_refused_otherwise() -> None:
     x, pairs, labels = table(80)
     noisy = add_noise(labels, 0.5, seed=1)
-    compare(x, pairs, noisy, methods=TWO, **QUICK)
+    compare(x, pairs, noisy, methods=TWO[:1], folds=2, **QUICK)
     with pytest.raises(ValueError, match=r"similarity must lie in \[0, 1\]"):
         compare(x, pairs, noisy.to_array(), methods=TWO, **QUICK)
 
@@ -268,6 +266,107 @@ def test_bad_pairs() -> None:
 def test_features_by_id_and_in_the_pairs_are_the_same() -> None:
     x, pairs, labels = table(60)
     names = np.array([f"item {i}" for i in range(len(x))])
-    one = compare(ItemTable(names, x), names[pairs], labels, methods=TWO, **QUICK)
-    other = compare(None, x[pairs], labels, methods=TWO, **QUICK)
+    one = compare(ItemTable(names, x), names[pairs], labels, methods=TWO, folds=2, **QUICK)
+    other = compare(None, x[pairs], labels, methods=TWO, folds=2, **QUICK)
     assert one.best.accuracy.value == pytest.approx(other.best.accuracy.value, abs=0.05)
+
+
+# ---- ranking -----------------------------------------------------------------------------------
+
+
+def posteriors(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-z))
+
+
+def test_accuracies_are_those_of_estimate_accuracy() -> None:
+    rng = np.random.default_rng(0)
+    item_z = rng.normal(-1, 3, size=150)
+    items = np.array([rng.choice(150, 2, replace=False) for _ in range(400)])
+    labels = PairLabels.from_posteriors(*posteriors(item_z[items]).T)
+    weight = rng.uniform(0.5, 2, size=400)
+    logits = [(item_z + scale * rng.normal(size=150))[items] for scale in (0.5, 2.0, 0.0)]
+    options: dict[str, Any] = {"weight": weight, "items": items, "confidence": 0.9}
+    found = rank("012", logits, labels, **options)
+    assert found[0].name == "2"
+    for row in found:
+        alone = estimate_accuracy(*logits[int(row.name)].T, labels, **options)
+        assert (row.accuracy.value, row.accuracy.low, row.accuracy.high) == pytest.approx(
+            (alone.value, alone.low, alone.high), abs=1e-12
+        )
+        gap = row.accuracy.value - found[0].accuracy.value
+        assert row.difference.value == pytest.approx(gap, abs=1e-12)
+
+
+def test_differences_of_outputs_that_decide_alike_are_zero() -> None:
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(300, 2))
+    labels = PairLabels.from_posteriors(*posteriors(3 * z).T)
+    first, *others = rank("abc", [z, 5 * z, z**3], labels)
+    assert (first.name, first.same_as) == ("a", None)
+    for row in others:
+        assert (row.difference.value, row.same_as, row.tie) == (0, "a", True)
+        # One more instance of 600 decided differently.
+        assert row.difference.high == pytest.approx(1.96 / 600, rel=0.01)
+
+
+def test_intervals_of_all_differences_hold_together() -> None:
+    """Three classifiers with known accuracies: the noise that they add to the log-odds."""
+    rng = np.random.default_rng(2)
+    scales = (0.0, 0.6, 1.0)
+
+    def population(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        z = rng.normal(-0.5, 3, size=(n, 2))
+        outputs = np.stack([z + 2 * scale * rng.normal(size=z.shape) for scale in scales])
+        return z, outputs
+
+    z, outputs = population(200_000)
+    r = posteriors(z)
+    truth = np.where(outputs > 0, r, 1 - r).mean((1, 2))
+    tables, held = 100, 0
+    for _ in range(tables):
+        z, outputs = population(150)
+        found = rank("012", outputs, PairLabels.from_posteriors(*posteriors(z).T))
+        gaps = [truth[int(row.name)] - truth[int(found[0].name)] for row in found]
+        held += all(
+            row.difference.low <= gap <= row.difference.high
+            for row, gap in zip(found, gaps, strict=True)
+        )
+    # 95% at least, as these cover the differences to the best only; ±3 standard errors.
+    assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / tables) <= held / tables
+
+
+@pytest.mark.parametrize(("count", "range_"), [(2, 2.772), (3, 3.314), (5, 3.858), (10, 4.474)])
+def test_quantiles_of_independent_variables_are_tukeys(count: int, range_: float) -> None:
+    found = largest_deviation(np.eye(count) * 4, 0.95, 1e9, differences=True)
+    assert found == pytest.approx(range_ / np.sqrt(2), rel=0.015)
+
+
+def test_quantiles_ignore_copies_and_widen_for_few_items() -> None:
+    one = np.array([[1.0, 0.3], [0.3, 2.0]])
+    copied = one[np.ix_([0, 0, 1], [0, 0, 1])]
+    for covariance, ends, wanted in (
+        (copied, 1e9, 1.96),
+        (np.zeros((3, 3)), 1e9, 1.96),
+        (one, 12, 2.228),  # Student's t with 10 degrees of freedom
+    ):
+        found = largest_deviation(covariance, 0.95, ends, differences=True)
+        assert found == pytest.approx(wanted, rel=0.015)
+    # Of ten independent variables themselves: Φ(x)^10 = 0.975 with both signs.
+    assert largest_deviation(np.eye(10), 0.95, 1e9) == pytest.approx(2.80, rel=0.015)
+
+
+def test_a_classifier_that_never_decides_is_judged_by_the_prior_of_the_others() -> None:
+    """Always negative is right for the negatives: .7, though alone it could as well be .3."""
+    rng = np.random.default_rng(3)
+    positive = rng.random((2000, 2)) < 0.3
+    labels = PairLabels.from_posteriors(*positive.astype(float).T)
+    z = np.where(positive, 1.0, -1.0)
+    alone = estimate_accuracy(-np.ones(2000), -np.ones(2000), labels)
+    assert alone.low < 0.35
+    assert alone.high > 0.65
+    found = rank(["never", "always", "right"], [-np.ones_like(z), np.ones_like(z), z], labels)
+    assert [row.name for row in found] == ["right", "never", "always"]
+    values = [row.accuracy.value for row in found]
+    assert values == pytest.approx([1.0, 0.7, 0.3], abs=0.03)
+    assert found[1].accuracy.low > 0.6
+    assert found[1].difference.high < -0.2

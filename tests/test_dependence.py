@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.estimate import Estimate, hull, proportion, quantile
+from pairlearn.evaluation.judged import Estimate, hull, proportion, quantile
 
 rows = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(-3, 3)).filter(

@@ -138,9 +138,9 @@ def _show(found: Comparison, out: Path | None) -> None:
 
     console = Console(highlight=False)
     grid = Table("method", "accuracy", "less than the best by")
-    for place, cells in enumerate(found.table()):
-        near = place == 0 or found.rows[place].tie
-        grid.add_row(*map(escape, cells), style="bold" if place == 0 else "" if near else "dim")
+    for cells, row in zip(found.table(), found.distinct.values(), strict=True):
+        style = "bold" if row is found.best else "" if row.tie else "dim"
+        grid.add_row(*map(escape, cells), style=style)
     console.print(grid)
     lost = f", {found.dropped:,} lost between folds" if found.dropped else ""
     prior = "" if found.prior is None else f"; class prior {found.prior:.3f}"
@@ -149,9 +149,7 @@ def _show(found: Comparison, out: Path | None) -> None:
         f"{found.repeats}{lost}{prior}. Accuracy as the annotator sees it; {found.confidence:.0%} "
         "intervals, those of the differences all together."
     )
-    ties = ", ".join(found.ties)
-    rest = f"cannot be told from it: {ties}" if ties else "no other comes near it"
-    console.print(f"best: [bold]{found.best.name}[/]; {rest}")
+    console.print(escape(found.verdict))
     for warning in found.warnings:
         console.print(f"[yellow]warning[/] {escape(warning)}")
     if out is not None:

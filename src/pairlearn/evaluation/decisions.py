@@ -1,4 +1,4 @@
-"""The class rates behind the two decisions of a classifier.
+"""The class rates behind the two decisions of a classifier, and what follows from them.
 
 Two levels, decided positive and decided negative: q = share decided positive,
 p = P(+ | decided positive), o = P(+ | decided negative). Every measure of a classifier
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.evaluation.judged import JudgedPairs
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, hull
+from pairlearn.evaluation.judged import Side as Side
 from pairlearn.evaluation.levels import (
     LevelTally,
     constrain,
@@ -23,47 +24,95 @@ from pairlearn.evaluation.levels import (
     start_rates,
 )
 
-__all__ = ["Decisions", "Side", "accuracy_of", "agreeing", "fit_decisions"]
+__all__ = ["MEASURES", "Decisions", "Measure", "agreeing", "expected_cost", "fit_decisions"]
 
 Floats = NDArray[np.float64]
-Measure = Callable[[NDArray[Any]], NDArray[Any]]
-Side = Literal["positive", "negative", "better"]
 
 FAR = 20.0
 """Images of a solution whose log-likelihood is lower by this lead to no other one in reach."""
+TINY = 1e-300
+"""Only where a rate is not defined; its interval is [0, 1] then."""
+
+
+def _prior(q: Any, p: Any, o: Any) -> Any:
+    return q * p + (1 - q) * o
+
+
+class Measure(NamedTuple):
+    """A function of (q, p, o), and the share of the instances that it is a share of."""
+
+    value: Callable[[Any, Any, Any], Any]
+    share: Callable[[Any, Any, Any], Any] = lambda q, p, o: 1.0
+
+
+_TPR = Measure(lambda q, p, o: q * p / (_prior(q, p, o) + TINY), _prior)
+_FPR = Measure(
+    lambda q, p, o: q * (1 - p) / (1 - _prior(q, p, o) + TINY), lambda q, p, o: 1 - _prior(q, p, o)
+)
+MEASURES = {
+    "accuracy": Measure(lambda q, p, o: q * p + (1 - q) * (1 - o)),
+    "true_positive_rate": _TPR,
+    "false_positive_rate": _FPR,
+    "precision": Measure(lambda q, p, o: p, lambda q, p, o: q),
+    "f1": Measure(
+        lambda q, p, o: 2 * q * p / (_prior(q, p, o) + q + TINY),
+        lambda q, p, o: (_prior(q, p, o) + q) / 2,
+    ),
+    "balanced_accuracy": Measure(
+        lambda q, p, o: (_TPR.value(q, p, o) + 1 - _FPR.value(q, p, o)) / 2,
+        lambda q, p, o: 4 * _prior(q, p, o) * (1 - _prior(q, p, o)),
+    ),
+    "prior": Measure(_prior),
+    "true_positive": Measure(lambda q, p, o: q * p),
+    "false_positive": Measure(lambda q, p, o: q * (1 - p)),
+    "false_negative": Measure(lambda q, p, o: (1 - q) * o),
+    "true_negative": Measure(lambda q, p, o: (1 - q) * (1 - o)),
+}
+"""Every measure of a pair of decisions; the last four are shares of all instances."""
+
+
+def expected_cost(cost: tuple[float, float]) -> Measure:
+    """Expected cost per instance as a share of the larger cost."""
+    alarm, miss = (one / max(cost) for one in cost)
+    return Measure(lambda q, p, o: q * (1 - p) * alarm + (1 - q) * o * miss)
 
 
 @dataclass(frozen=True)
 class Decisions:
     """One solution: θ = (q, p, o) and the influence (n, 3) of every pair on it."""
 
+    pairs: JudgedPairs
     theta: Floats
     influence: Floats
     merit: float
 
-    def measure(self, functions: Measure) -> tuple[Floats, Floats]:
-        """Values (k,) of functions of θ, and their influences (n, k)."""
-        values = functions(self.theta)
-        slopes = np.stack(
-            # Complex steps: the measures are rational in θ, so these slopes are exact.
-            [functions(self.theta + 1e-30j * unit).imag / 1e-30 for unit in np.eye(3)]
-        )
-        return values, np.asarray(self.influence @ slopes)
+    def value(self, measure: Measure) -> float:
+        """A measure at θ."""
+        return float(measure.value(*self.theta))
 
-    @property
-    def accuracy(self) -> float:
-        """The share decided rightly, q p + (1 − q)(1 − o)."""
-        q, p, o = self.theta
-        return float(q * p + (1 - q) * (1 - o))
+    def influences(self, measures: Sequence[Measure]) -> Floats:
+        """Influence (n, k) of every pair on the measures."""
+        # Complex steps: the measures are rational in θ, so these slopes are exact.
+        slopes = [
+            [one.value(*(self.theta + 1e-30j * unit)).imag / 1e-30 for one in measures]
+            for unit in np.eye(3)
+        ]
+        return np.asarray(self.influence @ np.array(slopes))
+
+    def estimates(self, measures: Sequence[Measure]) -> list[Estimate]:
+        """The measures with their intervals."""
+        counts = [self.pairs.effective_ends * one.share(*self.theta) for one in measures]
+        values = [self.value(one) for one in measures]
+        return self.pairs.estimates(values, self.influences(measures), counts)
 
 
-def fit_decisions(
-    pairs: JudgedPairs,
-    threshold: float,
-    prior: float | None,
-    confidence: float,
-    side: Side | None = None,
-) -> list[Decisions]:
+def estimated(solutions: Sequence[Decisions], measures: Sequence[Measure]) -> list[Estimate]:
+    """Measures of the likeliest solution, with intervals that hold those of all."""
+    several = [solution.estimates(measures) for solution in solutions]
+    return [hull(one) for one in zip(*several, strict=True)]
+
+
+def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]:
     """All solutions that the judgements do not rule out, the likeliest first.
 
     There is one, unless the decisions say so little that the classes could be swapped,
@@ -75,49 +124,36 @@ def fit_decisions(
     apart: the larger class, as far as the classes clearly differ in size, or "better", that
     the classifier is better than chance.
     """
-    check_side(side)
-    sided = side is not None and prior is None and not pairs.has_difference.any()
+    prior = pairs.prior
+    sided = pairs.side is not None and prior is None and not pairs.has_difference.any()
     require_identified(pairs, prior, sided=sided)
     level, level_prime = (np.asarray(z > threshold, np.intp) for z in (pairs.z, pairs.z_prime))
     tally = LevelTally.of(pairs, level, level_prime, 2)
     rates = tally.solve(start_rates(pairs, level, level_prime, 2, prior), prior)
-    found = [_decisions(tally, rates, prior)]
-    for image in _images(rates):
+    found = [_decisions(tally, rates)]
+    # (1 − p, 1 − o) has the same mean judgements of pairs decided differently, and
+    # (1 − o, 1 − p) the same similarities of all pairs.
+    for image in (1 - rates[::-1], 1 - rates):
         if tally.likelihood(image) > tally.likelihood(rates) - FAR:
-            other = _decisions(tally, tally.solve(image, prior), prior)
+            other = _decisions(tally, tally.solve(image, prior))
             if all(_differ(one.theta, other.theta) for one in found):
                 found.append(other)
-    margin = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 2
+    margin = NormalDist().inv_cdf((1 + pairs.confidence) / 2) ** 2 / 2
     top = max(one.merit for one in found)
     kept = [one for one in found if one.merit > top - margin]
     if sided:
-        kept = [one for one in kept if _on_side(pairs, one, side, confidence)] or kept
-    return sorted(kept, key=lambda one: (-round(one.merit, 6), -one.accuracy))
+        kept = [one for one in kept if _on_side(one)] or kept
+    return sorted(kept, key=lambda one: (-round(one.merit, 6), -one.value(MEASURES["accuracy"])))
 
 
-def check_side(side: str | None) -> None:
-    """Refuse what is no side."""
-    if side not in (None, "positive", "negative", "better"):
-        raise ValueError(f"side must be 'positive', 'negative' or 'better'; got {side!r}")
-
-
-def _on_side(pairs: JudgedPairs, one: Decisions, side: Side | None, confidence: float) -> bool:
-    """Whether a solution may be the one that a side speaks of."""
-    if side == "better":
-        return one.accuracy >= 0.5
-    value, influence = one.measure(lambda theta: np.array([_prior_of(theta)]))
-    error = float(np.sqrt(pairs.dependence.variance(influence)[0]))
-    beyond = (float(value[0]) - 0.5) * (1 if side == "positive" else -1)
-    return beyond > -NormalDist().inv_cdf((1 + confidence) / 2) * error
-
-
-def _images(rates: Floats) -> list[Floats]:
-    """Rates near which another solution can lie, from (o, p).
-
-    (1 − p, 1 − o) has the same mean judgements of pairs decided differently, and
-    (1 − o, 1 − p) the same similarities of all pairs.
-    """
-    return [1 - rates[::-1], 1 - rates]
+def _on_side(one: Decisions) -> bool:
+    """Whether a solution may be the one that the side speaks of."""
+    pairs = one.pairs
+    if pairs.side == "better":
+        return one.value(MEASURES["accuracy"]) >= 0.5
+    error = float(np.sqrt(pairs.dependence.variance(one.influences([MEASURES["prior"]]))[0]))
+    beyond = (one.value(MEASURES["prior"]) - 0.5) * (1 if pairs.side == "positive" else -1)
+    return beyond > -NormalDist().inv_cdf((1 + pairs.confidence) / 2) * error
 
 
 def _differ(one: Floats, other: Floats) -> bool:
@@ -126,21 +162,15 @@ def _differ(one: Floats, other: Floats) -> bool:
     return bool((np.abs(one - other) * [1.0, q, 1 - q]).max() > 1e-3)
 
 
-def _decisions(tally: LevelTally, rates: Floats, prior: float | None) -> Decisions:
+def _decisions(tally: LevelTally, rates: Floats) -> Decisions:
     fit, surprise = tally.fit(rates), 0.0
-    if prior is not None:
-        fit, surprise = constrain(tally, fit, prior)
+    if tally.pairs.prior is not None:
+        fit, surprise = constrain(tally, fit, tally.pairs.prior)
     theta = np.array([fit.shares[1], fit.rates[1], fit.rates[0]])
     influence = np.column_stack(
         [fit.share_influence[:, 1], fit.rate_influence[:, 1], fit.rate_influence[:, 0]]
     )
-    return Decisions(theta, influence, fit.log_likelihood + surprise)
-
-
-def accuracy_of(theta: NDArray[Any]) -> NDArray[Any]:
-    """Accuracy q p + (1 − q)(1 − o) of decisions, in the shape that `measure` takes."""
-    q, p, o = theta
-    return np.array([q * p + (1 - q) * (1 - o)])
+    return Decisions(tally.pairs, theta, influence, fit.log_likelihood + surprise)
 
 
 def agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:
@@ -149,19 +179,11 @@ def agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:
     Decisions that hardly vary leave open which class is which; those that separate the
     classes best tell.
     """
-    sharpest = max((several[0] for several in found), key=_separation)
-    return [min(several, key=lambda one: abs(_prior(one) - _prior(sharpest))) for several in found]
 
+    def separation(solution: Decisions) -> float:
+        q, p, o = solution.theta
+        return float(q * (1 - q) * (p - o))
 
-def _separation(solution: Decisions) -> float:
-    q, p, o = solution.theta
-    return float(q * (1 - q) * (p - o))
-
-
-def _prior(solution: Decisions) -> float:
-    return float(_prior_of(solution.theta))
-
-
-def _prior_of(theta: NDArray[Any]) -> Any:
-    q, p, o = theta
-    return q * p + (1 - q) * o
+    prior = MEASURES["prior"]
+    sharpest = max((several[0] for several in found), key=separation).value(prior)
+    return [min(several, key=lambda one: abs(one.value(prior) - sharpest)) for several in found]

@@ -1,9 +1,13 @@
-"""Outputs of a classifier beside what was said about the same pairs, checked once."""
+"""Outputs of a classifier beside what was said about the same pairs, and estimates from them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +16,53 @@ from pairlearn.columns import columns_of, numbers, weights_of
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
 
-__all__ = ["JudgedPairs", "check_confidence", "check_prior"]
+__all__ = [
+    "Estimate",
+    "JudgedPairs",
+    "Side",
+    "check_confidence",
+    "hull",
+    "largest_deviation",
+    "likeness",
+    "proportion",
+    "quantile",
+    "stands_out",
+]
 
 Floats = NDArray[np.float64]
+Side = Literal["positive", "negative", "better"]
+DRAWS = 50_000
+TINY = 1e-300
+ALIKE = 0.15
+"""Correlation of the ends from which on an accuracy may be off: 0.24 cost 0.025, 0.86 cost 0.33."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with the ends of its confidence interval.
+
+    Examples
+    --------
+    >>> print(Estimate(0.9, 0.85, 0.94))
+    0.900 (0.850 to 0.940)
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """For JSON: what is not defined becomes None."""
+        fields = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: None if math.isnan(x) else x for name, x in fields.items()}
+
+    def scaled(self, factor: float) -> Estimate:
+        """The same in another unit."""
+        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+
+    def __str__(self) -> str:
+        value = "–" if math.isnan(self.value) else f"{self.value:.3f}"
+        return f"{value} ({self.low:.3f} to {self.high:.3f})"
 
 
 @dataclass(frozen=True)
@@ -22,6 +70,7 @@ class JudgedPairs:
     """n pairs with both outputs and one judgement at least; NaN is "not given".
 
     Weights are scaled to a mean of one. Judgements are noisy if no posteriors produce some.
+    `confidence` is that of intervals; `prior` and `side` are what is known of the classes.
     """
 
     z: Floats
@@ -31,6 +80,9 @@ class JudgedPairs:
     weight: Floats
     dependence: Dependence
     noisy: bool
+    confidence: float = 0.95
+    prior: float | None = None
+    side: Side | None = None
 
     @classmethod
     def of(
@@ -38,11 +90,19 @@ class JudgedPairs:
         logits: Any,
         logits_prime: Any,
         labels: PairLabels,
-        weight: Any,
-        items: Any,
+        weight: Any = None,
+        items: Any = None,
+        confidence: float = 0.95,
+        prior: float | None = None,
+        side: Side | None = None,
         names: tuple[str, str] = ("logits", "logits_prime"),
     ) -> JudgedPairs:
-        """Check the arguments that every function of this room has in common."""
+        """Check the arguments that every function of this package has in common."""
+        check_confidence(confidence)
+        if prior is not None and not 0 < prior < 1:
+            raise ValueError(f"prior must lie in (0, 1); got {prior}")
+        if side not in (None, "positive", "negative", "better"):
+            raise ValueError(f"side must be 'positive', 'negative' or 'better'; got {side!r}")
         if not isinstance(labels, PairLabels):
             raise ValueError(
                 f"labels must be PairLabels; got {type(labels).__name__}: "
@@ -60,27 +120,50 @@ class JudgedPairs:
         if neither.any():
             row = int(neither.argmax())
             raise ValueError(f"labels have no judgement in row {row}: drop such pairs")
-        dependence = Dependence.of(items, n)
+        weights, dependence = weights_of(weight, n), Dependence.of(items, n)
         noisy = not bool(labels.feasible().all())
-        return cls(z, z_prime, told[:, 0], told[:, 1], weights_of(weight, n), dependence, noisy)
+        known = (float(confidence), prior, side)
+        return cls(z, z_prime, told[:, 0], told[:, 1], weights, dependence, noisy, *known)
 
     def __len__(self) -> int:
         return len(self.z)
 
-    @property
+    @cached_property
     def has_similarity(self) -> NDArray[np.bool_]:
         """Rows with a similarity."""
         return ~np.isnan(self.similarity)
 
-    @property
+    @cached_property
     def has_difference(self) -> NDArray[np.bool_]:
         """Rows with a difference."""
         return ~np.isnan(self.difference)
 
-    @property
+    @cached_property
     def effective_ends(self) -> float:
         """Independent instances of equal weight that these pairs are worth."""
         return self.dependence.effective_ends(self.weight)
+
+    @property
+    def quantile(self) -> float:
+        """Standard errors in half an interval."""
+        return quantile(self.confidence, self.effective_ends)
+
+    def estimates(
+        self, values: Any, influence: Floats, counts: Any = None, z: float | None = None
+    ) -> list[Estimate]:
+        """Proportions (k,) with intervals, from the influences (n, k) of the pairs on them.
+
+        `counts` are how many instances each is a share of, by default all; `z` the standard
+        errors in half an interval.
+        """
+        values = np.atleast_1d(values)
+        variances = np.atleast_1d(self.dependence.variance(influence))
+        counts = np.broadcast_to(self.effective_ends if counts is None else counts, values.shape)
+        z = self.quantile if z is None else z
+        return [
+            proportion(float(value), float(variance), float(count), z, noisy=self.noisy)
+            for value, variance, count in zip(values, variances, counts, strict=True)
+        ]
 
 
 def check_confidence(confidence: float) -> None:
@@ -89,7 +172,147 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
 
 
-def check_prior(prior: float | None) -> None:
-    """Refuse a prior outside (0, 1)."""
-    if prior is not None and not 0 < prior < 1:
-        raise ValueError(f"prior must lie in (0, 1); got {prior}")
+def quantile(confidence: float, ends: float) -> float:
+    """Two-sided quantile of Student's t with `ends` − 2 degrees of freedom.
+
+    Cornish and Fisher's expansion, right to 0.01 from 4 degrees of freedom; fewer
+    count as 4.
+
+    Examples
+    --------
+    >>> round(quantile(0.95, 12), 3), round(quantile(0.95, 1e9), 3)
+    (2.228, 1.96)
+    """
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    v = max(ends - 2, 4.0)
+    return (
+        z
+        + (z**3 + z) / (4 * v)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
+    )
+
+
+def proportion(
+    value: float, variance: float, count: float, z: float, *, noisy: bool = False
+) -> Estimate:
+    """Wilson's interval of a proportion, from an estimate and its variance.
+
+    An estimate v with variance V is worth v(1 − v)/V independent trials. Few errors give
+    a poor V, and one that is small exactly when the errors happen to be few; so one more
+    error among the `count` instances is added to both sides of that ratio,
+
+        N = (v(1 − v) + 1/count) / (V + 1/count²),
+
+    which leaves N as it is when it is near `count` and gives `count` when no error was
+    seen. Wilson's interval with N trials is the set of proportions that a score test
+    does not reject.
+
+    That supposes a variance that vanishes with the errors. Noise in the judgements does
+    not vanish. Where they are `noisy` the interval is extended to hold v ± z√V as well:
+    with σ = 0.5 on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage rises from
+    83% to 99%.
+
+    Examples
+    --------
+    Nine hundred of a thousand labelled instances, then no error among them:
+
+    >>> print(proportion(0.9, 0.9 * 0.1 / 1000, 1000, 1.96))
+    0.900 (0.880 to 0.917)
+    >>> print(proportion(1.0, 0.0, 1000, 1.96))
+    1.000 (0.996 to 1.000)
+    """
+    if not (count > 0 and math.isfinite(value) and math.isfinite(variance)):
+        return Estimate(math.nan, 0.0, 1.0)
+    value = min(max(value, 0.0), 1.0)
+    trials = (value * (1 - value) + 1 / count) / (variance + 1 / count**2)
+    shrink = 1 / (1 + z * z / trials)
+    middle = shrink * (value + z * z / (2 * trials))
+    half = shrink * z * math.sqrt(value * (1 - value) / trials + (z / (2 * trials)) ** 2)
+    low, high = middle - half, middle + half
+    if noisy:
+        low = min(low, value - z * math.sqrt(variance))
+        high = max(high, value + z * math.sqrt(variance))
+    return Estimate(value, min(max(low, 0.0), value), max(min(high, 1.0), value))
+
+
+def hull(estimates: Iterable[Estimate]) -> Estimate:
+    """The first value, with an interval that holds the intervals of all."""
+    several = list(estimates)
+    return Estimate(several[0].value, min(e.low for e in several), max(e.high for e in several))
+
+
+def largest_deviation(
+    covariance: Floats, confidence: float, ends: float, *, differences: bool = False
+) -> float:
+    """Quantile of the largest |Z_i|/sd(Z_i) among normal variables, or of their differences.
+
+    Intervals of that many standard errors hold all together, and so for whichever variable
+    is chosen after looking at all of them.
+
+    Parameters
+    ----------
+    covariance : array of shape (k, k)
+        Of the variables.
+    confidence : float
+        In (0, 1).
+    ends : float
+        Instances that the covariance was estimated from; few of them widen it as they do
+        the quantile of a single variable.
+    differences : bool
+        Of all Z_i − Z_j in place of the Z_i.
+
+    Examples
+    --------
+    Two variables have one difference; three independent ones give Tukey's range, 3.31/√2:
+
+    >>> round(largest_deviation(np.eye(2), 0.95, 1e9, differences=True), 1)
+    2.0
+    >>> round(largest_deviation(np.eye(3), 0.95, 1e9, differences=True) * 2**0.5, 1)
+    3.3
+    """
+    k = len(covariance)
+    i, j = np.triu_indices(k, 1)
+    contrasts = np.eye(k)[i] - np.eye(k)[j] if differences else np.eye(k)
+    deviation = np.sqrt(np.einsum("ab,bc,ac->a", contrasts, covariance, contrasts).clip(0))
+    # What does not vary, as between classifiers that decide alike, varies by rounding alone.
+    varies = deviation > 1e-9 * np.sqrt(np.diag(covariance).max(initial=0.0))
+    single = quantile(confidence, ends)
+    if not varies.any():
+        return single
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(values.clip(0))).T @ (contrasts[varies] / deviation[varies, None]).T
+    draws = np.random.default_rng(0).standard_normal((DRAWS, k)) @ root
+    widened = single / quantile(confidence, 1e12)
+    largest = float(np.quantile(np.abs(draws).max(1), confidence))
+    return max(largest * widened, single)
+
+
+def likeness(
+    left: Floats, right: Floats, weight: Floats, dependence: Dependence
+) -> tuple[float, float]:
+    """Correlation of both ends of pairs, the mean over columns (n, k), and its standard error.
+
+    Deviations are from the mean of both ends together, so that it does not matter which end
+    is the left one. Independent draws have 0, but for −1/(number of items).
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(3, 400, 1))
+    >>> independent = Dependence.of(None, 400)
+    >>> [round(likeness(x[0], y, np.ones(400), independent)[0], 1) for y in (x[1], x[0] + x[2] / 3)]
+    [0.1, 0.9]
+    """
+    share = weight / weight.sum()
+    mean = share @ (left + right) / 2
+    one, two = left - mean, right - mean
+    spread = np.maximum(share @ (one**2 + two**2) / 2, TINY)
+    products = (one * two / spread).mean(1)
+    value = float(share @ products)
+    influence = share * (products - value * ((one**2 + two**2) / (2 * spread)).mean(1))
+    return value, math.sqrt(float(dependence.variance(influence)))
+
+
+def stands_out(alike: float, error: float) -> bool:
+    """Whether a `likeness` shows that the ends of the pairs are no independent draws."""
+    return abs(alike) > max(ALIKE, 3.5 * error)

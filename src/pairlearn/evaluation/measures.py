@@ -1,33 +1,113 @@
-"""Every measure of a classifier's decisions, from judged pairs that nobody labelled."""
+"""Accuracy and every other measure of a classifier, from judged pairs that nobody labelled."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.evaluation.decisions import Decisions, Side, fit_decisions
-from pairlearn.evaluation.estimate import Estimate, hull, proportion, quantile
-from pairlearn.evaluation.judged import JudgedPairs, check_confidence, check_prior
-from pairlearn.evaluation.ranking import area_under_curve
+from pairlearn.evaluation.curves import area_under_curve, check_cost
+from pairlearn.evaluation.decisions import (
+    MEASURES,
+    Decisions,
+    estimated,
+    expected_cost,
+    fit_decisions,
+)
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, likeness, stands_out
 from pairlearn.labels import PairLabels
 
-__all__ = ["Evaluation", "check_cost", "check_threshold", "cost_measure", "evaluate"]
+__all__ = ["AccuracyEstimate", "Evaluation", "estimate_accuracy", "evaluate"]
 
-MEASURES = (
-    "accuracy",
-    "true_positive_rate",
-    "false_positive_rate",
-    "precision",
-    "f1",
-    "balanced_accuracy",
-    "prior",
-)
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
+NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
 FEW_PAIRS = 30
+
+
+@dataclass(frozen=True)
+class AccuracyEstimate(Estimate):
+    """An accuracy with a confidence interval, all in [0, 1].
+
+    Attributes
+    ----------
+    value, low, high : float
+        The estimate and the ends of its interval.
+    method : {"likelihood", "likelihood, prior given"}
+        The estimator: rates of both decisions by the pair likelihood.
+    n : int
+        Pairs used.
+    """
+
+    method: str
+    n: int
+
+
+def estimate_accuracy(
+    logits: Any,
+    logits_prime: Any,
+    labels: PairLabels,
+    *,
+    weight: Any = None,
+    items: Any = None,
+    confidence: float = 0.95,
+    prior: float | None = None,
+    side: Side | None = None,
+) -> AccuracyEstimate:
+    """Estimate the accuracy of a classifier on held-out judged pairs.
+
+    With q the share of instances decided positive, and p and o the share of positives
+    among those decided positive and negative,
+
+        accuracy = q p + (1 − q)(1 − o),
+
+    p and o by the pair likelihood (see `pairlearn.evaluation.levels`). No class prior is
+    needed. The interval is Wilson's, with the effective number of instances that the
+    estimate's variance implies.
+
+    It is accuracy *as the annotator sees it*: a miscalibrated annotator biases it (see
+    `sensitivity`), and so does a classifier that was trained on these pairs.
+
+    Parameters
+    ----------
+    logits, logits_prime : array of shape (n,)
+        Classifier outputs for both ends of pairs that it was not trained on; above
+        zero is positive.
+    labels : PairLabels
+        What the annotator said. Pairs with one judgement count for what they say.
+    weight : array of shape (n,), optional
+        Weights of the pairs, for instance inverse probabilities of inclusion.
+    items : array of shape (n, 2), optional
+        Ids of both ends. Items that recur make pairs dependent, and the interval
+        accounts for that. Without ids all items count as distinct.
+    confidence : float
+        Coverage of the interval, in (0, 1).
+    prior : float, optional
+        π₊ of the judged pairs where it is known, in the annotator's eyes; needed where
+        labels are differences only.
+    side : {"positive", "negative", "better"}, optional
+        What tells the classes apart where labels are similarities only and `prior` is not
+        known: the larger class, or "better", that the classifier is better than chance. An
+        interval holds both answers where the classes may be of equal size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z, z_prime = rng.normal(size=(2, 500))
+    >>> r, r_prime = 1 / (1 + np.exp(-4 * z)), 1 / (1 + np.exp(-4 * z_prime))
+    >>> estimate = estimate_accuracy(z, z_prime, PairLabels.from_posteriors(r, r_prime))
+    >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
+    (0.87, 0.86, 0.88)
+    >>> round(float(np.maximum([r, r_prime], [1 - r, 1 - r_prime]).mean()), 2)  # the truth
+    0.87
+    """
+    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
+    (found,) = estimated(fit_decisions(pairs), [MEASURES["accuracy"]])
+    method = "likelihood" if prior is None else "likelihood, prior given"
+    return AccuracyEstimate(found.value, found.low, found.high, method, len(pairs))
 
 
 @dataclass(frozen=True)
@@ -76,9 +156,8 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON; undefined values are None."""
-        named = {name: getattr(self, name).to_dict() for name in (*MEASURES, "roc_auc")}
         cost = self.expected_cost
-        return named | {
+        return {name: getattr(self, name).to_dict() for name in (*NAMED, "roc_auc")} | {
             "confusion": {name: share.to_dict() for name, share in self.confusion.items()},
             "expected_cost": None if cost is None else cost.to_dict(),
             "threshold": self.threshold,
@@ -89,11 +168,10 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        rows = [(name, getattr(self, name)) for name in (*MEASURES, "roc_auc")]
-        rows += list(self.confusion.items())
+        rows = {name: getattr(self, name) for name in (*NAMED, "roc_auc")} | self.confusion
         if self.expected_cost is not None:
-            rows.append(("expected_cost", self.expected_cost))
-        lines = [f"{name.replace('_', ' '):<20} {estimate}" for name, estimate in rows]
+            rows["expected_cost"] = self.expected_cost
+        lines = [f"{name.replace('_', ' '):<20} {estimate}" for name, estimate in rows.items()]
         head = f"{self.n} pairs, {self.confidence:g} intervals, threshold {self.threshold:g}"
         return "\n".join([head, *lines, *(f"warning: {text}" for text in self.warnings)])
 
@@ -144,126 +222,41 @@ def evaluate(
     >>> labels = PairLabels.from_posteriors(r, r_prime)
     >>> print(evaluate(z, z_prime, labels, cost=(1, 5)))
     400 pairs, 0.95 intervals, threshold 0
-    accuracy             .931 [.922, .939]
-    true positive rate   .850 [.814, .880]
-    false positive rate  .040 [.031, .052]
-    precision            .880 [.853, .903]
-    f1                   .865 [.842, .884]
-    balanced accuracy    .905 [.889, .918]
-    prior                .259 [.232, .288]
-    roc auc              .976 [.958, .987]
-    true positive        .220 [.193, .250]
-    false positive       .030 [.023, .038]
-    false negative       .039 [.032, .047]
-    true negative        .711 [.679, .741]
-    expected cost        .225 [.190, .265]
+    accuracy             0.931 (0.922 to 0.939)
+    true positive rate   0.850 (0.814 to 0.880)
+    false positive rate  0.040 (0.031 to 0.052)
+    precision            0.880 (0.853 to 0.903)
+    f1                   0.865 (0.842 to 0.884)
+    balanced accuracy    0.905 (0.889 to 0.918)
+    prior                0.259 (0.232 to 0.288)
+    roc auc              0.976 (0.958 to 0.987)
+    true positive        0.220 (0.193 to 0.250)
+    false positive       0.030 (0.023 to 0.038)
+    false negative       0.039 (0.032 to 0.047)
+    true negative        0.711 (0.679 to 0.741)
+    expected cost        0.225 (0.190 to 0.265)
     """
-    check_confidence(confidence)
-    check_prior(prior)
-    check_threshold(threshold)
-    costs = check_cost(cost) if cost is not None else (1.0, 1.0)
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
-    solutions = fit_decisions(pairs, threshold, prior, confidence, side)
-    tables = [_estimates(pairs, solution, costs, confidence) for solution in solutions]
-    named = {name: hull([table[name] for table in tables]) for name in tables[0]}
-    return Evaluation(
-        **{name: named[name] for name in MEASURES},
-        confusion={name: named[name] for name in CONFUSION},
-        roc_auc=area_under_curve(pairs, confidence),
-        expected_cost=None if cost is None else named["expected_cost"],
-        threshold=float(threshold),
-        confidence=float(confidence),
-        n=len(pairs),
-        effective_pairs=pairs.effective_ends / 2,
-        warnings=tuple(_warnings(pairs, solutions, threshold, prior, confidence)),
-    )
-
-
-def cost_measure(costs: tuple[float, float], theta: NDArray[Any]) -> NDArray[Any]:
-    """Expected cost per instance as a share of the larger cost, at θ = (q, p, o)."""
-    q, p, o = theta
-    return np.array([(q * (1 - p) * costs[0] + (1 - q) * o * costs[1]) / max(costs)])
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse a threshold that is not a number."""
     if math.isnan(threshold):
         raise ValueError("threshold is NaN: give a finite number, 0 for outputs that are log-odds")
-
-
-def check_cost(cost: tuple[float, float]) -> tuple[float, float]:
-    """Two costs that are finite, not negative, and not both zero."""
-    try:
-        false_positive, false_negative = (float(x) for x in cost)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"cost must be two numbers, (false positive, false negative); got {cost!r}"
-        ) from None
-    both = (false_positive, false_negative)
-    if not all(math.isfinite(x) and x >= 0 for x in both) or max(both) == 0:
-        raise ValueError(f"cost must be finite, not negative and not all zero; got {cost!r}")
-    return both
-
-
-def _all_measures(theta: NDArray[Any]) -> NDArray[Any]:
-    q, p, o = theta
-    hits, alarms, misses, rejections = q * p, q * (1 - p), (1 - q) * o, (1 - q) * (1 - o)
-    tiny = 1e-300  # Only where a rate is not defined; its interval is [0, 1] then.
-    prior = hits + misses
-    tpr, fpr = hits / (prior + tiny), alarms / (alarms + rejections + tiny)
-    return np.array(
-        [
-            hits + rejections,
-            tpr,
-            fpr,
-            p,
-            2 * hits / (prior + q + tiny),
-            (tpr + 1 - fpr) / 2,
-            prior,
-            hits,
-            alarms,
-            misses,
-            rejections,
-        ]
+    costs = (1.0, 1.0) if cost is None else check_cost(cost)
+    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
+    solutions = fit_decisions(pairs, threshold)
+    *found, share = estimated(solutions, [*MEASURES.values(), expected_cost(costs)])
+    named = dict(zip(MEASURES, found, strict=True))
+    return Evaluation(
+        **{name: named[name] for name in NAMED},
+        confusion={name: named[name] for name in CONFUSION},
+        roc_auc=area_under_curve(pairs),
+        expected_cost=None if cost is None else share.scaled(max(costs)),
+        threshold=float(threshold),
+        confidence=pairs.confidence,
+        n=len(pairs),
+        effective_pairs=pairs.effective_ends / 2,
+        warnings=tuple(_warnings(pairs, solutions, threshold)),
     )
 
 
-def _estimates(
-    pairs: JudgedPairs, solution: Decisions, costs: tuple[float, float], confidence: float
-) -> dict[str, Estimate]:
-    values, influence = solution.measure(_all_measures)
-    variances = pairs.dependence.variance(influence)
-    q, ends = float(solution.theta[0]), pairs.effective_ends
-    prior = float(values[MEASURES.index("prior")])
-    # How many of the instances each measure is a share of.
-    counts = dict.fromkeys((*MEASURES, *CONFUSION), ends) | {
-        "true_positive_rate": ends * prior,
-        "false_positive_rate": ends * (1 - prior),
-        "precision": ends * q,
-        "f1": ends * (prior + q) / 2,
-        "balanced_accuracy": ends * 4 * prior * (1 - prior),
-    }
-    z = quantile(confidence, ends)
-    named = {
-        name: proportion(float(value), float(variance), count, z, noisy=pairs.noisy)
-        for (name, count), value, variance in zip(counts.items(), values, variances, strict=True)
-    }
-    share, influence = solution.measure(lambda theta: cost_measure(costs, theta))
-    variance = float(pairs.dependence.variance(influence)[0])
-    scaled = proportion(float(share[0]), variance, ends, z, noisy=pairs.noisy)
-    named["expected_cost"] = Estimate(
-        *(x * max(costs) for x in (scaled.value, scaled.low, scaled.high))
-    )
-    return named
-
-
-def _warnings(
-    pairs: JudgedPairs,
-    solutions: list[Decisions],
-    threshold: float,
-    prior: float | None,
-    confidence: float,
-) -> list[str]:
+def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) -> list[str]:
     found = []
     effective = pairs.effective_ends / 2
     if effective < FEW_PAIRS:
@@ -271,25 +264,41 @@ def _warnings(
             f"the pairs are worth {effective:.0f} independent ones: "
             f"intervals of fewer than {FEW_PAIRS} are rough"
         )
-    values, influence = solutions[0].measure(_all_measures)
-    gap = float(values[1] - values[2])
-    error = math.sqrt(float(pairs.dependence.variance(influence[:, 1] - influence[:, 2])))
+    left, right = _ranks(pairs)
+    alike, error = likeness(left, right, pairs.weight, pairs.dependence)
+    if stands_out(alike, error):
+        found.append(
+            f"the outputs for both ends of a pair have a correlation of {alike:.2f}, so the pairs "
+            "are no independent draws: pairs of near neighbours, for instance, make the accuracy "
+            "and all other figures wrong. Measure on pairs drawn at random, or give weights that "
+            "undo how they were chosen"
+        )
+    both = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
+    gap = solutions[0].value(both[0]) - solutions[0].value(both[1])
+    apart = solutions[0].influences(both) @ [1, -1]
     if len(solutions) > 1:
         found.append(
             "the judgements do not tell which class is which, because the decisions have too "
             "little to do with the classes: intervals hold both answers; prior= would decide"
         )
-    elif abs(gap) < quantile(confidence, pairs.effective_ends) * error:
+    elif abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(apart))):
         found.append(
             f"true and false positive rate differ by {gap:.3f} only, which can be chance: "
             "the decisions may have nothing to do with the classes"
         )
-    if prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
-        free = fit_decisions(pairs, threshold, None, confidence)
-        implied = hull([_estimates(pairs, s, (1.0, 1.0), confidence)["prior"] for s in free])
-        if not implied.low <= prior <= implied.high:
+    if pairs.prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
+        free = fit_decisions(replace(pairs, prior=None), threshold)
+        (implied,) = estimated(free, [MEASURES["prior"]])
+        if not implied.low <= pairs.prior <= implied.high:
             found.append(
-                f"the stated prior is {prior:g} and the judgements imply {implied}: the annotator "
-                "judges by another population, or is miscalibrated"
+                f"the stated prior is {pairs.prior:g} and the judgements imply {implied}: the "
+                "annotator judges by another population, or is miscalibrated"
             )
     return found
+
+
+def _ranks(pairs: JudgedPairs) -> NDArray[np.float64]:
+    """Ranks (2, n, 1) of the outputs among those of both ends; they may be infinite."""
+    outputs = np.concatenate([pairs.z, pairs.z_prime])
+    _, place, count = np.unique(outputs, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - count / 2)[place].reshape(2, -1, 1), np.float64)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import columns_of
-from pairlearn.evaluation.accuracy import AccuracyEstimate, estimate_accuracy
 from pairlearn.evaluation.judged import JudgedPairs
+from pairlearn.evaluation.measures import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 
 __all__ = ["Recalibration", "Sensitivity", "recalibrate", "sensitivity"]
@@ -225,25 +225,16 @@ def _classes(name: str, values: Any, n: int) -> Floats:
 
 
 def _logistic_regression(odds: Floats, y: Floats) -> tuple[float, float]:
-    """The most probable (k, d), by Newton's method in (log k, d) with halved steps."""
+    """The most probable (k, d)."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
 
-    def loss(at: Floats) -> float:
-        t = np.exp(at[0]) * odds + at[1]
-        return float(
-            np.logaddexp(0, np.where(y > 0, -t, t)).sum() + at[0] ** 2 / 2 + at[1] ** 2 / 8
-        )
+    def loss(at: Floats) -> tuple[float, Floats]:
+        scaled = np.exp(at[0]) * odds
+        t = scaled + at[1]
+        error = expit(t) - y
+        value = np.logaddexp(0, np.where(y > 0, -t, t)).sum() + at[0] ** 2 / 2 + at[1] ** 2 / 8
+        return float(value), np.array([error @ scaled, error.sum()]) + at / [1, 4]
 
-    at = np.zeros(2)
-    for _ in range(100):
-        k = np.exp(at[0])
-        p = 1 / (1 + np.exp(-np.clip(k * odds + at[1], -500, 500)))
-        features = np.stack([k * odds, np.ones_like(odds)])
-        gradient = features @ (p - y) + at / [1, 4]
-        curvature = (features * (p * (1 - p))) @ features.T + np.diag([1, 0.25])
-        step = np.linalg.solve(curvature, gradient)
-        while loss(at - step) > loss(at) + 1e-12 and np.abs(step).max() > 1e-12:
-            step = step / 2
-        at = at - step
-        if np.abs(step).max() < 1e-10:
-            break
-    return float(np.exp(at[0])), float(at[1])
+    log_slope, shift = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    return float(np.exp(log_slope)), float(shift)

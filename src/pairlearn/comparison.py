@@ -1,0 +1,453 @@
+"""Which risk and which correction to choose: cross-validated, and without a label.
+
+All methods are trained on the same folds of the user's own pairs, and their accuracies,
+as the annotator sees them, are estimated on the pairs that were held out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from pairlearn.estimators.classifier import PairClassifier
+from pairlearn.estimators.guidance import guiding_prior
+from pairlearn.estimators.models import is_scikit_learn
+from pairlearn.estimators.parameters import check_parameters, needs_prior, recipe_of
+from pairlearn.estimators.population import (
+    Majority,
+    PriorMismatchWarning,
+    check_majority_shows,
+    disagreement,
+    find_majority,
+    need_of,
+    prior_from_similarities,
+)
+from pairlearn.estimators.scaling import feature_scale, standardised
+from pairlearn.estimators.splits import Folds, split_items
+from pairlearn.estimators.table import Table, read_table
+from pairlearn.evaluation.compare import Comparison, MethodResult, rank
+from pairlearn.evaluation.judged import check_confidence
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
+from pairlearn.randomness import stream
+from pairlearn.risks import CORRECTIONS, make_risk
+from pairlearn.training.loop import Report
+from pairlearn.training.trainer import Trained, module_logits, train
+
+__all__ = [
+    "Comparison",
+    "Decide",
+    "Folds",
+    "MethodResult",
+    "compare",
+    "default_methods",
+    "split_items",
+]
+
+Floats = NDArray[np.float64]
+Decide = Callable[[NDArray[Any]], Floats]
+"""Log-odds (m,) of instances (m, d, ...) by a trained model."""
+
+FAMILIES = ("likelihood", "sconfconfdiff", "confdiff", "sconf", "convex-0.5", "nonnegative")
+STACKED = ("mlp", "mlp-bn", "linear")
+FEW = 100
+"""Held-out judgements below which the intervals are rough."""
+
+
+def default_methods() -> tuple[str, ...]:
+    """Every family of risks with every correction.
+
+    Examples
+    --------
+    >>> default_methods()[:3], len(default_methods())
+    (('likelihood-abs', 'likelihood-relu', 'likelihood-none'), 18)
+    """
+    return tuple(f"{family}-{name}" for family in FAMILIES for name in reversed(CORRECTIONS))
+
+
+def compare(
+    features: Any,
+    pairs: Any,
+    labels: Any,
+    *,
+    weight: Any = None,
+    preference: Any = None,
+    methods: Sequence[str] | None = None,
+    prior: float | str = "estimate",
+    majority: Majority | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    model: Any = "mlp-bn",
+    epochs: int | str = "auto",
+    batch_size: int | str = "auto",
+    learning_rate: float | str = "auto",
+    weight_decay: float = 1e-5,
+    confidence: float = 0.95,
+    seed: int = 0,
+    device: str = "auto",
+    precision: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+    after_fold: Callable[[Mapping[str, Decide]], None] | None = None,
+) -> Comparison:
+    """Rank risks and corrections on judged pairs by cross-validation, without any label.
+
+    The items are split into folds. The models of a fold, one a method, are trained on the
+    pairs with both ends outside the fold, and decide about the pairs with both ends inside.
+    Pairs that straddle test no model; `split_items` loses as few as it can, none where
+    items do not recur. All methods have the same pairs, batches and initial weights, and
+    are trained as `PairClassifier` trains: what is ranked is ``PairClassifier(risk=method)``.
+
+    The accuracy of a method is that of its models' decisions, all folds together, estimated
+    by `pairlearn.evaluation.estimate_accuracy`: *as the annotator sees it*. A miscalibrated
+    annotator biases all methods, and their order if some learn the annotator's errors
+    better than others.
+
+    How to read the intervals: that of an accuracy holds for this method by itself, with the
+    given confidence, and is about the models trained here, each on a part of the pairs. The
+    intervals of the differences hold all together, for every couple of methods, so that they
+    also hold for the method that happens to look best. Where one contains 0 the method is
+    marked as a tie: with these pairs it cannot be told from the best.
+
+    Parameters
+    ----------
+    features : array, table or callable
+        What turns the ids in `pairs` into features, as the `preprocessor` of
+        `PairClassifier`: an array whose rows they are, a data frame, an `ItemTable`, ….
+        None if the pairs are features themselves.
+    pairs : array of shape (n, 2) or (n, 2, d, ...)
+        Ids of both ends, or their features.
+    labels : PairLabels, or array of shape (n, 2)
+        Similarity and difference, NaN where not given. Labels with noise that leave their
+        ranges are ``PairLabels(..., noisy=True)``. Where every row has both, all methods
+        train as one fleet; otherwise, as with preferences, one after another by
+        `PairClassifier`, and every judgement counts.
+    weight : array of shape (n,), optional
+        Weights of the rows, in training and in evaluation.
+    preference : array of shape (n,), optional
+        "left" (−1) or "right" (1) where one was said to be the more positive. They train,
+        and do not test.
+    methods : sequence of str, optional
+        Names for `make_risk`; one without a correction stands for all three. By default
+        `default_methods`, less those that are undefined at the class prior.
+    prior : float or "estimate"
+        The class prior that affine risks are given; estimated for each fold from the
+        similarities that its models are trained on.
+    majority : {"positive", "negative"}, optional
+        The larger class, for estimating the prior; found by a linear model if not given.
+    folds, repeats : int
+        Folds of a split, and splits.
+    model, epochs, batch_size, learning_rate, weight_decay, device, precision
+        As in `PairClassifier`; no scikit-learn classifiers, which know one risk only.
+    confidence : float
+        Coverage of the intervals, in (0, 1).
+    seed : int
+        Folds, initial weights and batches follow from it.
+    progress : callable, optional
+        Called with the steps done and the steps in all.
+    after_fold : callable, optional
+        Called with the trained models of each fold, by method: functions from instances
+        (m, d, ...) to log-odds (m,).
+
+    Examples
+    --------
+    >>> from pairlearn import PairLabels
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(600, 3))
+    >>> pairs = np.arange(600).reshape(300, 2)
+    >>> r = 1 / (1 + np.exp(1 - 4 * x[:, 0]))
+    >>> labels = PairLabels.from_posteriors(*r[pairs].T)
+    >>> found = compare(x, pairs, labels, methods=["likelihood-abs", "sconf-none"],
+    ...                 majority="negative", model="linear", epochs=10, learning_rate=0.03)
+    >>> [row.name for row in found.rows], found.ties, found.dropped
+    (['likelihood-abs', 'sconf-none'], (), 0)
+    """
+    check_confidence(confidence)
+    for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    if is_scikit_learn(model):
+        raise ValueError(
+            "model is a scikit-learn classifier, which is trained by the pair likelihood alone: "
+            "there is nothing to compare; give the name of a network, or a module"
+        )
+    classifier = PairClassifier(
+        model=model,
+        prior=prior,
+        majority=majority,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        device=device,
+        precision=precision,
+    )
+    check_parameters(classifier)
+    names = _full_names(default_methods() if methods is None else methods)
+    table = read_table(pairs, labels, weight, preference, None, features)
+    said, warned = table.judged, []
+    splits = _splits(said, len(table.features), folds, repeats, seed)
+    trains = [said[split.trains(fold)] for split in splits for fold in range(folds)]
+    tests = [rows for split in splits for rows in _tests(split, said)]
+    rows = np.concatenate(tests)
+    kinds = [name for name in ("similarity", "difference") if said[rows].has(name).any()]
+    if len(kinds) < 2 and prior == "estimate":
+        raise ValueError(
+            f"held-out labels have {kinds[0]} alone, which does not fix the accuracy of a "
+            "classifier: give both for some pairs, or pass prior=, the share of the positive class"
+        )
+    if prior != "estimate":
+        warned += [disagreement(said, float(prior), None, np.empty(0))]
+    priors = _priors([said, *trains], table, classifier, names, seed)
+    names, undefined = _defined(names, said, priors[1:], required=methods is not None)
+    if undefined:
+        warned.append(f"left out, because undefined at a class prior of ½: {', '.join(undefined)}")
+    logits = _held_out(
+        table, classifier, names, zip(trains, tests, priors[1:], strict=True), seed,
+        _counter(progress, trains, names, classifier), after_fold,
+    )  # fmt: skip
+    for name, z in zip(names, logits, strict=True):
+        if np.isnan(z).any():
+            warned.append(f"{name}: training diverged, some outputs are not numbers")
+    ranking = rank(
+        names,
+        np.where(np.isnan(logits), -np.inf, logits),  # what is no number decides negative
+        said[rows].labels(),
+        weight=said.weight[rows],
+        items=said.ends[rows],
+        confidence=confidence,
+        # Only where judgements are of one kind: elsewhere they tell the prior themselves.
+        prior=None if len(kinds) == 2 else float(prior),
+    )
+    dropped, n = sum(split.dropped for split in splits), len(said) * repeats
+    if dropped > 0.2 * n:
+        warned.append(
+            f"{dropped:,} of {n:,} judgements are about pairs whose ends are in different "
+            "folds and tested no model: items recur in many pairs. What is left may not be "
+            "typical of all pairs"
+        )
+    if len(rows) < FEW * repeats:
+        warned.append(f"only {len(rows):,} judgements tested models: the intervals are rough")
+    return Comparison(
+        ranking,
+        pairs=len(said),
+        tested=len(rows),
+        dropped=dropped,
+        folds=folds,
+        repeats=repeats,
+        prior=priors[0],
+        confidence=confidence,
+        warnings=tuple(text for text in warned if text is not None),
+    )
+
+
+def _full_names(methods: Sequence[str]) -> list[str]:
+    """Names in full: one without a correction stands for all of them.
+
+    Examples
+    --------
+    >>> _full_names(["likelihood", "sconf-abs", "likelihood-abs"])
+    ['likelihood-abs', 'likelihood-relu', 'likelihood-none', 'sconf-abs']
+    """
+    if isinstance(methods, str):
+        raise ValueError(f"methods must be a sequence of names; got {methods!r}: put it in a list")
+    names: list[str] = []
+    for method in methods:
+        if method.startswith("supervised"):
+            raise ValueError("method 'supervised' reads classes, not judgements: leave it out")
+        risk = make_risk(method, prior=0.3)  # any will do to find out whether there is one
+        told = method.endswith(tuple(CORRECTIONS)) or "slope=" in method
+        family = str(risk).removesuffix("-none")
+        names += [str(risk)] if told else [f"{family}-{name}" for name in reversed(CORRECTIONS)]
+    if not names:
+        raise ValueError("methods is empty: name at least one, or leave it out for all")
+    return list(dict.fromkeys(names))
+
+
+def _seed(seed: int, purpose: str, number: int) -> int:
+    return int(stream(seed, purpose, number).bit_generator.random_raw()) >> 33
+
+
+def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -> list[Folds]:
+    """The splits, each with pairs to train every fold on, and some that test."""
+    selves = said.ends[:, 0] == said.ends[:, 1]
+    if selves.any():
+        raise ValueError(
+            f"pairs row {int(selves.argmax())} pairs an item with itself: drop such rows, they "
+            "say nothing about the classes"
+        )
+    splits = [
+        split_items(said.ends, items, folds, seed=_seed(seed, "split", i)) for i in range(repeats)
+    ]
+    for split in splits:
+        trains = min(int(split.trains(fold).sum()) for fold in range(folds))
+        if not (trains and min(map(len, _tests(split, said)))):
+            raise ValueError(
+                f"folds is {folds}, and the {len(said)} pairs cannot be split so that there "
+                "are pairs to train and to test the models of every fold: give more pairs, pairs "
+                "that share fewer items, or fewer folds"
+            )
+    return splits
+
+
+def _tests(split: Folds, said: Judgements) -> list[NDArray[np.intp]]:
+    """Rows that test the models of each fold: those with a similarity or a difference."""
+    judged = said.has("similarity") | said.has("difference")
+    return [np.flatnonzero(split.tests(fold) & judged) for fold in range(split.count)]
+
+
+def _priors(
+    parts: Sequence[Judgements],
+    table: Table,
+    classifier: PairClassifier,
+    names: Sequence[str],
+    seed: int,
+) -> list[float | None]:
+    """The class prior of each part of the table, if a method needs one."""
+    if classifier.prior != "estimate":
+        return [float(classifier.prior)] * len(parts)
+    needing = next(filter(needs_prior, names), None)
+    if needing is None:
+        return [None] * len(parts)
+    if classifier.majority is None:
+        check_majority_shows(table.judged, needing)
+        weight = table.judged.item_weight(len(table.features))
+        prepared = standardised(table.features, *feature_scale(table.features, weight))
+        classifier.majority = find_majority(prepared, table.judged, seed, classifier.device)
+    return [prior_from_similarities(part, classifier.majority).value for part in parts]
+
+
+def _defined(
+    names: Sequence[str], said: Judgements, priors: Sequence[float | None], *, required: bool
+) -> tuple[list[str], list[str]]:
+    """The methods that exist at every fold's prior, and the others, which may be an error."""
+    lost = []
+    for name in names:
+        try:
+            for prior in set(priors):
+                for one in said.kinds():
+                    kind(one).table(make_risk(name, prior=prior))
+        except ValueError as error:
+            if required:
+                raise ValueError(f"method {name!r}: {error}") from None
+            lost.append(name)
+    return [name for name in names if name not in lost], lost
+
+
+def _held_out(
+    table: Table,
+    classifier: PairClassifier,
+    names: Sequence[str],
+    parts: Iterator[tuple[Judgements, NDArray[np.intp], float | None]],
+    seed: int,
+    tick: Callable[[], None],
+    after_fold: Callable[[Mapping[str, Decide]], None] | None,
+) -> Floats:
+    """Log-odds (k, rows, 2) of the pairs that tested models, fold after fold."""
+    outputs = []
+    for number, (part, test, prior) in enumerate(parts):
+        training = _train_together if _can_stack(part, classifier) else _train_apart
+        fold_seed = _seed(seed, "fold", number)
+        models = training(table.features, part, names, prior, classifier, fold_seed, tick)
+        if after_fold is not None:
+            after_fold(dict(zip(names, models, strict=True)))
+        items, ends = np.unique(table.judged.ends[test], return_inverse=True)
+        z = np.stack([decide(table.features[items]) for decide in models])
+        outputs.append(z[:, ends.reshape(-1, 2)])
+    return np.concatenate(outputs, axis=1)
+
+
+def _can_stack(said: Judgements, classifier: PairClassifier) -> bool:
+    """Whether one fleet can train all methods.
+
+    A module of one's own trains alone, and tables that have to be told the larger class or
+    the class prior are settled by each classifier on its own.
+    """
+    plain = isinstance(classifier.model, str) and classifier.model in STACKED
+    return plain and need_of(said, prior_known=False) == "nothing"
+
+
+def _train_together(
+    features: NDArray[Any],
+    said: Judgements,
+    names: Sequence[str],
+    prior: float | None,
+    classifier: PairClassifier,
+    seed: int,
+    tick: Callable[[], None],
+) -> list[Decide]:
+    """Train one model a method on the same rows, batches and initial weights.
+
+    Each is the model that a `PairClassifier` with these parameters trains.
+    """
+    seed = int(check_random_state(seed).randint(2**31 - 1))
+    mean, scale = feature_scale(features, said.item_weight(len(features)))
+    prepared = standardised(features, mean, scale).reshape(len(features), -1)
+    recipe = recipe_of(classifier, len(said), seed)
+    trained = train(
+        prepared,
+        said.scaled(len(said) / said.weight.sum()).packed(seed),
+        [make_risk(name, prior=prior) for name in names],
+        classifier.model,
+        recipe,
+        guiding_prior=guiding_prior(prepared, said, seed),
+        callbacks=[Report(lambda epochs, row: tick())],
+    )
+
+    def decide(one: Trained, instances: NDArray[Any]) -> Floats:
+        ready = standardised(instances, mean, scale).reshape(len(instances), -1)
+        return one.sign * module_logits(one.module, ready)
+
+    return [partial(decide, one) for one in trained]
+
+
+def _train_apart(
+    features: NDArray[Any],
+    said: Judgements,
+    names: Sequence[str],
+    prior: float | None,
+    classifier: PairClassifier,
+    seed: int,
+    tick: Callable[[], None],
+) -> list[Decide]:
+    """Train one `PairClassifier` a method: any module, tables that need to be told something."""
+    trained: list[Decide] = []
+    for name in names:
+        one = clone(classifier).set_params(risk=name, random_state=seed, preprocessor=features)
+        if prior is not None:
+            one.set_params(prior=prior)
+        with warnings.catch_warnings():
+            # Said once of the whole table, not for every fold and method.
+            warnings.simplefilter("ignore", PriorMismatchWarning)
+            one.fit(None, said)
+        trained.append(one.decision_function)
+        tick()
+    return trained
+
+
+def _counter(
+    progress: Callable[[int, int], None] | None,
+    trains: Sequence[Judgements],
+    names: Sequence[str],
+    classifier: PairClassifier,
+) -> Callable[[], None]:
+    """Count epochs of fleets, and methods that are trained apart."""
+    total = sum(
+        recipe_of(classifier, len(part), 0).epochs if _can_stack(part, classifier) else len(names)
+        for part in trains
+    )
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done = min(done + 1, total)  # a second round on the other side is not counted
+        if progress is not None:
+            progress(done, total)
+
+    return tick

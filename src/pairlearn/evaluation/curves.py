@@ -1,0 +1,340 @@
+"""Curves over all thresholds: ROC, calibration, and cost with its cheapest threshold.
+
+Dissimilar pairs are pairs of a positive and a negative, weighted by the probability of
+either order: a = P(+, −), b = P(−, +). So they show rates without any prior,
+
+    TPR(t) = E[a 1(g > t) + b 1(g' > t)] / E[1 − s],   FPR(t) with a and b swapped,
+    AUC = E[a 1(g > g') + b 1(g' > g)] / E[1 − s],      ties half.
+
+With a, b = (1 − s ∓ c)/2 every numerator is a mean of similarities plus a mean of
+differences, each taken over the pairs that have them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.evaluation.decisions import agreeing, expected_cost, fit_decisions
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
+from pairlearn.evaluation.levels import LevelTally, constrain, require_identified, start_rates
+from pairlearn.labels import PairLabels
+
+__all__ = [
+    "CalibrationCurve",
+    "RocCurve",
+    "ThresholdChoice",
+    "area_under_curve",
+    "calibration_curve",
+    "check_cost",
+    "choose_threshold",
+    "roc_curve",
+]
+
+Floats = NDArray[np.float64]
+CANDIDATES = 50
+
+
+@dataclass(frozen=True)
+class RocCurve:
+    """Rates at thresholds, from "nothing is positive" to "everything is".
+
+    Attributes
+    ----------
+    thresholds : array of shape (m,)
+        Decreasing, the first is +∞; an output is positive if it is at least the threshold.
+    true_positive_rate, false_positive_rate : array of shape (m,)
+        Both from 0 to 1; they never decrease for feasible judgements.
+    """
+
+    thresholds: Floats
+    true_positive_rate: Floats
+    false_positive_rate: Floats
+
+
+def roc_curve(
+    logits: Any, logits_prime: Any, labels: PairLabels, *, weight: Any = None
+) -> RocCurve:
+    """The ROC curve that judged pairs imply.
+
+    Parameters
+    ----------
+    logits, logits_prime, labels, weight
+        As in `estimate_accuracy`; both kinds of judgements are needed.
+
+    Examples
+    --------
+    One pair, surely (+, −), and one that is so with probability .75, else (−, +):
+
+    >>> curve = roc_curve([3.0, 1.0], [0.0, 2.0], PairLabels([0.0, 0.0], [-1.0, -0.5]))
+    >>> curve.thresholds
+    array([inf,  3.,  2.,  1.,  0.])
+    >>> curve.true_positive_rate
+    array([0.   , 0.5  , 0.625, 1.   , 1.   ])
+    >>> curve.false_positive_rate
+    array([0.   , 0.   , 0.375, 0.5  , 1.   ])
+    """
+    pairs = JudgedPairs.of(logits, logits_prime, labels, weight)
+    require_identified(pairs, None)
+    different, towards = _terms(pairs)
+    total = float(different.sum())
+    if total <= 0:
+        raise ValueError("labels call every pair similar: a ROC curve needs dissimilar pairs")
+    # What each end adds to both rates when the threshold falls below its output.
+    half, lean = different / (2 * total), towards / (2 * total)
+    outputs = np.concatenate([pairs.z, pairs.z_prime])
+    steps = np.array(
+        [np.concatenate([half - lean, half + lean]), np.concatenate([half + lean, half - lean])]
+    )
+    thresholds, place = np.unique(-outputs, return_inverse=True)
+    tpr, fpr = (np.cumsum(np.bincount(place.reshape(-1), step)) for step in steps)
+    return RocCurve(
+        np.concatenate([[np.inf], -thresholds + 0.0]),
+        np.concatenate([[0.0], tpr]),
+        np.concatenate([[0.0], fpr]),
+    )
+
+
+def area_under_curve(pairs: JudgedPairs) -> Estimate:
+    """P(output of a positive > output of a negative), ties half; NaN if it cannot be told."""
+    told_s, told_c = pairs.has_similarity, pairs.has_difference
+    different, towards = _terms(pairs)
+    total = float(different.sum())
+    # With one kind of judgement a prior was given, and cannot help here.
+    if total <= 0 or not (told_s.any() and told_c.any()):
+        return Estimate(np.nan, 0.0, 1.0)
+    # Not the sign of a difference: outputs may be infinite.
+    order = (pairs.z_prime > pairs.z) * 1.0 - (pairs.z > pairs.z_prime)
+    ratio = float((towards * order).sum()) / total
+    # AUC = (1 + E[c·order]/E[1 − s])/2; influences of both means, each over its own rows.
+    share_c = np.where(told_c, pairs.weight, 0.0) / pairs.weight[told_c].sum()
+    share_s = np.where(told_s, pairs.weight, 0.0) / pairs.weight[told_s].sum()
+    of_c, of_s = towards * order - share_c * ratio * total, different - share_s * total
+    influence = (of_c - ratio * of_s) / (2 * total)
+    return pairs.estimates((1 + ratio) / 2, influence, pairs.effective_ends / 2 * total)[0]
+
+
+def _terms(pairs: JudgedPairs) -> tuple[Floats, Floats]:
+    """Terms (n,) that sum to the means of 1 − s and of c, zero where not given."""
+    told_s, told_c = pairs.has_similarity, pairs.has_difference
+    different = np.where(told_s, 1 - pairs.similarity, 0.0) * pairs.weight
+    towards = np.where(told_c, pairs.difference, 0.0) * pairs.weight
+    return (
+        different / max(float(pairs.weight[told_s].sum()), 1e-300),
+        towards / max(float(pairs.weight[told_c].sum()), 1e-300),
+    )
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Predicted against implied rates of positives, one entry a bin.
+
+    Attributes
+    ----------
+    edges : array of shape (k + 1,)
+        Bin i holds probabilities from edges[i] up to, and without, edges[i + 1]; the
+        last bin includes its upper edge.
+    predicted : array of shape (k,)
+        Mean prediction in each bin.
+    implied : tuple of k Estimate
+        Share of positives in each bin, as the annotator sees it.
+    shares : array of shape (k,)
+        Share of the instances in each bin.
+    """
+
+    edges: Floats
+    predicted: Floats
+    implied: tuple[Estimate, ...]
+    shares: Floats
+
+
+def calibration_curve(
+    probabilities: Any,
+    probabilities_prime: Any,
+    labels: PairLabels,
+    *,
+    bins: int | Any = 10,
+    weight: Any = None,
+    items: Any = None,
+    confidence: float = 0.95,
+    prior: float | None = None,
+) -> CalibrationCurve:
+    """Compare predicted probabilities with the rates that judged pairs imply.
+
+    The bins are the levels of `pairlearn.evaluation.levels`: their rates of positives
+    ρ_1 … ρ_k maximise the pair likelihood, with no label and no prior. That is how a
+    piecewise constant recalibration of the classifier would be trained.
+
+    Parameters
+    ----------
+    probabilities, probabilities_prime : array of shape (n,)
+        Predicted P(y=+1) of both ends.
+    bins : int or array of edges
+        A number of bins with equal shares (fewer if predictions are tied), or increasing
+        edges from 0 to 1; bins without instances are left out.
+    labels, weight, items, confidence, prior
+        As in `estimate_accuracy`.
+
+    Examples
+    --------
+    A classifier that says .2 and .8 where .1 and .9 are true:
+
+    >>> rng = np.random.default_rng(0)
+    >>> r, r_prime = rng.choice([0.1, 0.9], size=(2, 500), p=[0.7, 0.3])
+    >>> said, said_prime = np.where(r < 0.5, 0.2, 0.8), np.where(r_prime < 0.5, 0.2, 0.8)
+    >>> curve = calibration_curve(said, said_prime, PairLabels.from_posteriors(r, r_prime))
+    >>> curve.predicted, [round(rate.value, 3) for rate in curve.implied]
+    (array([0.2, 0.8]), [0.1, 0.9])
+    """
+    names = ("probabilities", "probabilities_prime")
+    pairs = JudgedPairs.of(
+        probabilities, probabilities_prime, labels, weight, items, confidence, prior, names=names
+    )
+    for name, column in zip(names, (pairs.z, pairs.z_prime), strict=True):
+        outside = (column < 0) | (column > 1)
+        if outside.any():
+            row = int(outside.argmax())
+            raise ValueError(f"{name} must lie in [0, 1]; row {row} is {column[row]:g}")
+    require_identified(pairs, prior)
+    edges = _edges(bins, pairs)
+    level, level_prime = (
+        np.searchsorted(edges[1:-1], column, side="right") for column in (pairs.z, pairs.z_prime)
+    )
+    k = len(edges) - 1
+    tally = LevelTally.of(pairs, level, level_prime, k)
+    fit = tally.fit(tally.solve(start_rates(pairs, level, level_prime, k, prior), prior))
+    if prior is not None:
+        fit, _ = constrain(tally, fit, prior)
+    counts = pairs.effective_ends * tally.shares
+    implied = tuple(pairs.estimates(fit.rates, fit.rate_influence, counts))
+    twice = np.concatenate([pairs.weight, pairs.weight])
+    both, values = np.concatenate([level, level_prime]), np.concatenate([pairs.z, pairs.z_prime])
+    predicted = np.bincount(both, twice * values) / np.bincount(both, twice)
+    return CalibrationCurve(edges, predicted, implied, tally.shares)
+
+
+def _edges(bins: Any, pairs: JudgedPairs) -> Floats:
+    """Edges such that every bin holds some prediction."""
+    predictions = np.concatenate([pairs.z, pairs.z_prime])
+    if np.ndim(bins) == 0:
+        if bins != int(bins) or bins < 1:
+            raise ValueError(f"bins must be a whole number of at least 1, or edges; got {bins!r}")
+        inner = np.quantile(predictions, np.linspace(0, 1, int(bins) + 1)[1:-1], method="higher")
+        given = np.concatenate([[0.0], inner, [1.0]])
+    else:
+        given = np.asarray(bins, dtype=np.float64)
+        if given.ndim != 1 or len(given) < 2 or given[0] != 0 or given[-1] != 1:
+            raise ValueError(f"bins must be edges from 0 to 1, or a number; got {bins!r}")
+        if not (np.diff(given) > 0).all():
+            raise ValueError(f"bins must increase; got {bins!r}")
+    inner = np.unique(given[1:-1])
+    # An edge stays if predictions lie between it and the next one that stays, on both sides.
+    place = np.searchsorted(inner, predictions, side="right")
+    inner = inner[np.unique(place[place > 0]) - 1] if (place > 0).any() else inner[:0]
+    inner = inner[inner > predictions.min()]
+    return np.concatenate([[0.0], inner, [1.0]])
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """A threshold and its expected cost per instance.
+
+    Attributes
+    ----------
+    threshold : float
+        Decide positive above it.
+    cost : Estimate
+        Its expected cost. The value is the least of many estimates and so a little
+        optimistic; the interval holds for all candidates at once, so for the chosen one.
+    candidates, costs : array of shape (m,)
+        All thresholds tried, and their estimated costs.
+    """
+
+    threshold: float
+    cost: Estimate
+    candidates: Floats
+    costs: Floats
+
+
+def choose_threshold(
+    logits: Any,
+    logits_prime: Any,
+    labels: PairLabels,
+    *,
+    cost: tuple[float, float] = (1.0, 1.0),
+    weight: Any = None,
+    items: Any = None,
+    confidence: float = 0.95,
+    prior: float | None = None,
+) -> ThresholdChoice:
+    """Choose the threshold with the least estimated expected cost.
+
+    The expected cost q (1 − p) c_fp + (1 − q) o c_fn is estimated at up to 50 quantiles
+    of the outputs, and at the extremes, "always" and "never". Choosing the least makes a
+    plain interval at the choice too low and too short. Here the interval is
+    *simultaneous*: its quantile is that of the largest deviation among all candidates,
+    simulated with their estimated correlations, so it covers whichever is chosen.
+
+    Parameters
+    ----------
+    cost : (false positive, false negative)
+        What a wrong decision of either kind costs; (1, 1) is the error rate.
+    logits, logits_prime, labels, weight, items, confidence, prior
+        As in `estimate_accuracy`.
+
+    Examples
+    --------
+    Missing a positive costs nine times as much as a false alarm, so that it pays to call
+    positive whatever is so with probability .1, at log-odds of −2.2:
+
+    >>> rng = np.random.default_rng(0)
+    >>> z, z_prime = rng.normal(0, 3, size=(2, 2000))
+    >>> labels = PairLabels.from_posteriors(1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)))
+    >>> choice = choose_threshold(z, z_prime, labels, cost=(1, 9))
+    >>> round(choice.threshold, 1), str(choice.cost)
+    (-2.2, '0.345 (0.322 to 0.370)')
+    """
+    costs = check_cost(cost)
+    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior)
+    candidates = _candidates(pairs)
+    measure = expected_cost(costs)
+    solutions = agreeing([fit_decisions(pairs, float(t)) for t in candidates])
+    values = np.array([solution.value(measure) for solution in solutions])
+    influences = np.hstack([solution.influences([measure]) for solution in solutions])
+    best, most = int(np.argmin(values)), max(costs)
+    covariance = pairs.dependence.covariance(influences)
+    z = largest_deviation(covariance, confidence, pairs.effective_ends)
+    (found,) = pairs.estimates(values[best], influences[:, best], z=z)
+    return ThresholdChoice(float(candidates[best]), found.scaled(most), candidates, values * most)
+
+
+def check_cost(cost: tuple[float, float]) -> tuple[float, float]:
+    """Two costs that are finite, not negative, and not both zero."""
+    try:
+        false_positive, false_negative = (float(x) for x in cost)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"cost must be two numbers, (false positive, false negative); got {cost!r}"
+        ) from None
+    both = (false_positive, false_negative)
+    if not all(math.isfinite(x) and x >= 0 for x in both) or max(both) == 0:
+        raise ValueError(f"cost must be finite, not negative and not all zero; got {cost!r}")
+    return both
+
+
+def _candidates(pairs: JudgedPairs) -> Floats:
+    """Midpoints between outputs at quantiles, and one below and one above all outputs."""
+    outputs = np.unique(np.concatenate([pairs.z, pairs.z_prime]))
+    outputs = outputs[np.isfinite(outputs)]
+    if not len(outputs):
+        raise ValueError("logits are all infinite: a threshold needs finite outputs")
+    middle = (outputs[1:] + outputs[:-1]) / 2
+    if len(middle) > CANDIDATES:
+        pooled = np.concatenate([pairs.z, pairs.z_prime])
+        places = np.quantile(pooled[np.isfinite(pooled)], np.linspace(0, 1, CANDIDATES + 2)[1:-1])
+        middle = np.unique(middle[np.searchsorted(middle, places).clip(0, len(middle) - 1)])
+    return np.concatenate([[outputs[0] - 1], middle, [outputs[-1] + 1]])
