@@ -113,5 +113,5 @@ def test_undefined_and_joined() -> None:
     nothing = proportion(0.5, 0.1, 0.0, 1.96)
     assert math.isnan(nothing.value)
     assert nothing.to_dict() == {"value": None, "low": 0.0, "high": 1.0}
-    assert str(nothing) == "nan [.000, 1.000]"
+    assert str(nothing) == "– (0.000 to 1.000)"
     assert hull([Estimate(0.6, 0.5, 0.7), Estimate(0.4, 0.3, 0.55)]) == Estimate(0.6, 0.3, 0.7)

@@ -156,6 +156,30 @@ def test_warnings() -> None:
     assert warned(silent, "which can be chance") or warned(silent, "which class is which")
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_of_near_neighbours_are_warned_of(weighted: bool) -> None:
+    """Ends that are alike break the estimate: 0.5 or so, where 0.9 is true."""
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(4000, 3))
+    z = 2 * x[:, 0] + x[:, 1]  # a classifier that does not see the third feature
+    r = 1 / (1 + np.exp(-2 * (z + x[:, 2])))
+    truth = np.where(z > 0, r, 1 - r).mean()
+    left, right = rng.permutation(4000).reshape(2, 2000)
+    independent = evaluate(z[left], z[right], PairLabels.from_posteriors(r[left], r[right]))
+    assert not independent.warnings
+    assert independent.accuracy.low <= truth <= independent.accuracy.high
+    distance = ((x[left[:300], None] - x[right]) ** 2).sum(2)
+    near = right[distance.argmin(1)]
+    pairs = np.stack([left[:300], near], 1)
+    if weighted:  # near pairs among many others, with the weights that undo their choice
+        pairs = np.concatenate([pairs[:60], np.stack([left[300:900], right[300:900]], 1)])
+    weight = np.where(np.arange(len(pairs)) < 60, 1e-3, 1.0) if weighted else None
+    labels = PairLabels.from_posteriors(*r[pairs].T)
+    found = evaluate(*z[pairs].T, labels, items=pairs, weight=weight)
+    assert warned(found, "no independent draws: pairs of near neighbours") == (not weighted)
+    assert (found.accuracy.low <= truth <= found.accuracy.high) == weighted
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
