@@ -73,6 +73,23 @@ def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
         assert right.mean() > 0.9
 
 
+def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
+    items, judged, project = tmp_path / "items.csv", tmp_path / "judged.csv", tmp_path / "study"
+    items.write_text("id,x\na,1\nb,2\nc,3\n")
+    rows = ["a,b,0.5,0.25,,,,ann", "b,,,,,,0.75,ann", "c,,,,,positive,,ann", "c,a,,,right,,,ann"]
+    head = "left,right,similarity,difference,preference,label,confidence,annotator"
+    judged.write_text("\n".join([head, *rows]) + "\n")
+    assert run("annotate", "init", project, items, "--pairs", 1).exit_code == 0
+    for new in (4, 0):  # the second time all of it is there
+        result = run("annotate", "import", project, judged, "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["new"] == new
+    assert run("annotate", "export", project, tmp_path / "out.csv").exit_code == 0
+    assert sorted((tmp_path / "out.csv").read_text().splitlines()) == sorted([head, *rows])
+    status = json.loads(run("annotate", "status", project, "--json").stdout)
+    assert (status["answers"], status["cant_say"]) == (4, 0)
+
+
 def test_it_survives_a_round_trip(tmp_path: Path) -> None:
     made = simulate(pairs=30, also={"confidence": 0.5, "label": 0.2})
     made.write(tmp_path, "parquet")

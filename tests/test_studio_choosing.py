@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pairlearn import PairLabels
+from pairlearn import Judgements, PairLabels
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
-from pairlearn.studio.chooser import Chooser, Judged, choosing, fit_posteriors, replenish
+from pairlearn.studio.chooser import Chooser, choosing, fit_posteriors, replenish
 from pairlearn.studio.choosing import (
     choose_pairs,
     expected_information,
@@ -191,9 +191,9 @@ def said(count: int, **changes: object) -> list[StoredAnswer]:
 
 
 def test_model_is_fitted_when_enough_is_new() -> None:
-    fits: list[Judged] = []
+    fits: list[Judgements] = []
 
-    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
         fits.append(judged)
         return np.where(np.arange(30) < 2, 0.5, 0.0)
 
@@ -206,8 +206,7 @@ def test_model_is_fitted_when_enough_is_new() -> None:
     assert not chooser.learn(said(19))
     assert chooser.learn(said(20))
     chooser.wait()
-    assert [len(one.similarity) for one in fits] == [10, 20]
-    assert np.isnan(fits[0].similarity).all()
+    assert [one.counts() for one in fits] == [{"difference": 10}, {"both": 20}]
     assert fits[0].ends[3].tolist() == [3, 29]
     chosen = chooser.choose(20)
     assert np.mean([bool({"i0", "i1"} & set(pair[:2])) for pair in chosen]) > 0.8
@@ -217,7 +216,7 @@ def test_model_is_fitted_when_enough_is_new() -> None:
 def test_fit_runs_beside_the_draws() -> None:
     go_on = threading.Event()
 
-    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
         go_on.wait(60)
         return np.full(30, 0.1)
 
@@ -232,7 +231,7 @@ def test_fit_runs_beside_the_draws() -> None:
 
 
 def test_fit_that_fails_is_told_and_does_no_harm() -> None:
-    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
         raise ValueError("all answers are alike")
 
     chooser = Chooser(ITEMS, fit=fit, least_answers=1)
@@ -250,27 +249,18 @@ def test_classifier_gets_all_that_was_said(monkeypatch: pytest.MonkeyPatch) -> N
         def __init__(self, **options: object) -> None:
             given.update(options)
 
-        def fit(self, ends: object, labels: object, **options: object) -> None:
-            given.update(ends=ends, labels=labels, **options)
+        def fit(self, features: object, judged: object) -> Classifier:
+            given.update(features=features, judged=judged)
+            return self
 
         def predict_proba(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
             return np.stack([1 - features[:, 0], features[:, 0]], 1)
 
     monkeypatch.setattr("pairlearn.estimators.PairClassifier", Classifier)
     features = np.array([[0.1], [0.7]], np.float32)
-    judged = Judged(
-        np.array([[0, 1], [1, 0]]),
-        np.array([0.9, np.nan]),
-        np.array([np.nan, np.nan]),
-        np.array([0, 1], np.int8),
-        np.array([1.0, 2.0]),
-    )
+    judged = Judgements.from_pairs([[0, 1], [1, 0]], [[0.9, np.nan], [0.2, 0.1]])
     assert fit_posteriors(features, judged, seed=5) == pytest.approx([0.1, 0.7])
-    assert given["random_state"] == 5
-    assert given["preprocessor"] is features
-    np.testing.assert_array_equal(given["labels"], [[0.9, np.nan], [np.nan, np.nan]])  # type: ignore[arg-type]
-    np.testing.assert_array_equal(given["preference"], [0, 1])  # type: ignore[arg-type]
-    np.testing.assert_array_equal(given["sample_weight"], [1.0, 2.0])  # type: ignore[arg-type]
+    assert given == {"random_state": 5, "features": features, "judged": judged}
 
 
 # ---- with a store -----------------------------------------------------------------------------
@@ -295,7 +285,7 @@ def answer_all(store: Store, who: int) -> int:
 def test_open_pairs_are_replenished(project: Project) -> None:
     drawn = threading.Event()
 
-    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
         drawn.wait(60)
         return sigmoid(3 * features[:, 0].astype(np.float64))
 
@@ -323,7 +313,7 @@ def test_open_pairs_are_replenished(project: Project) -> None:
 def test_supply_from_a_thread(project: Project) -> None:
     asked = threading.Event()
 
-    def fit(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
         asked.set()
         return sigmoid(features[:, 0].astype(np.float64))
 

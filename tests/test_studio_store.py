@@ -295,7 +295,9 @@ def test_the_answers_of_a_real_project_survive_the_next_version(
     later = (*MIGRATIONS, ("ALTER TABLE answer ADD COLUMN sure REAL",))
     monkeypatch.setattr(writer, "migrate", partial(migrate, migrations=later))
     with Store.open(one) as store:
-        assert store.carry_out(version_of) == len(MIGRATIONS) + 1
+        assert (
+            store.carry_out(lambda changes: version_of(changes.connection)) == len(MIGRATIONS) + 1
+        )
         assert store.answers() == before
         assert store.by_token(token) == ann
         store.submit(ann.id, 2, Answer(0.2, key="k")).result()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pairlearn.studio import Answer, Project, Store, StoredAnswer, StoreError
+from pairlearn.studio.changes import Changes
 from pairlearn.studio.records import Receipt
 from studio_store import make, rows, said
 
@@ -167,9 +168,9 @@ def test_nothing_is_ever_changed_or_removed(store: Store) -> None:
 
 
 def test_commits_reach_the_disk(store: Store) -> None:
-    def settings(connection: sqlite3.Connection) -> list[Any]:
+    def settings(changes: Changes) -> list[Any]:
         names = ("synchronous", "journal_mode", "foreign_keys")
-        return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+        return [changes.rows(f"PRAGMA {name}")[0][0] for name in names]
 
     assert store.carry_out(settings) == [2, "wal", 1]  # 2 is FULL
 
@@ -202,8 +203,8 @@ def test_answers_that_wait_are_committed_together(store: Store) -> None:
     def block(connection: sqlite3.Connection) -> None:
         go.wait(10)
 
-    def listen(connection: sqlite3.Connection) -> None:
-        connection.set_trace_callback(statements.append)
+    def listen(changes: Changes) -> None:
+        changes.connection.set_trace_callback(statements.append)
 
     store.carry_out(listen)
     blocker = store._writer.submit(block)
@@ -233,7 +234,7 @@ def test_a_full_disk_is_told_and_survived(store: Store) -> None:
 
     def pages(limit: int) -> int:
         return store.carry_out(
-            lambda c: int(c.execute(f"PRAGMA max_page_count = {limit}").fetchone()[0])
+            lambda changes: int(changes.rows(f"PRAGMA max_page_count = {limit}")[0][0])
         )
 
     pages(1)  # no more than there are

@@ -10,6 +10,7 @@ from typing import Any
 
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, same
+from pairlearn.studio.changes import Changes
 from pairlearn.studio.exchange import Statement, _import
 from pairlearn.studio.label_studio import LabelStudioError, LabelStudioExport, read_label_studio
 from pairlearn.studio.store_file import StoreError, migrate
@@ -48,7 +49,7 @@ def imported(rows: list[Statement]) -> None:
     connection = store()
     connection.execute("BEGIN")
     try:
-        _import(connection, rows)
+        _import(Changes(connection, "import"), rows)
     except StoreError:
         pass
     finally:

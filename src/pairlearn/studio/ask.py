@@ -17,7 +17,6 @@ from __future__ import annotations
 import importlib
 import math
 import secrets
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio import changes
+from pairlearn.studio.changes import THEIRS, Changes, stored_answers
 from pairlearn.studio.endpoint import ChatEndpoint
 from pairlearn.studio.items import ItemView
 from pairlearn.studio.judges import (
@@ -316,9 +315,6 @@ def _settle(
             filled.error.__cause__ = error.__cause__
 
 
-_WHO = "model"
-
-
 class Seat:
     r"""An annotator without a link, to whom no pairs are assigned.
 
@@ -378,16 +374,12 @@ class Seat:
             seconds=seconds,
             key=secrets.token_hex(8),
         )
-        self._store.carry_out(lambda connection: self._write(connection, pair.pair, answer))
 
-    def _write(self, connection: sqlite3.Connection, pair: int, answer: Answer) -> None:
-        found = connection.execute(
-            "SELECT id FROM annotator WHERE name = ?", (self._name,)
-        ).fetchone()
-        number = changes.add_seat(connection, self._name, _WHO) if found is None else found[0]
-        changes.assign_pair(connection, number, pair)
-        (before,) = connection.execute(
-            "SELECT answer FROM assignment WHERE annotator = ? AND pair = ?", (number, pair)
-        ).fetchone()
-        if before is None:  # else another run was faster
-            changes.keep(connection, number, pair, answer, _WHO)
+        def work(changes: Changes) -> None:
+            number = changes.seat(self._name)
+            changes.assign_pair(number, pair.pair)
+            # Unless another run was faster.
+            if not stored_answers(changes.connection, THEIRS, number, pair.pair):
+                changes.keep(number, pair.pair, answer)
+
+        self._store.carry_out(work, who="model")

@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
 
 from pairlearn.studio.choosing import assign
-from pairlearn.studio.records import Annotator, Answer, Receipt
+from pairlearn.studio.records import Annotator, Answer, Receipt, StoredAnswer
 from pairlearn.studio.store_file import StoreError
 
 MAX_NAME = 80
+
+OTHERS = "statement"
+"""The table of what answers say in further columns; it is there from the first such answer on."""
+
+
+STANDING = "assignment a JOIN answer x ON x.id = a.answer"
+"""The answers that stand."""
+THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
+"""The answer of one annotator to one pair."""
+
+
+def stored_answers(
+    connection: sqlite3.Connection, source: str, *values: object
+) -> list[StoredAnswer]:
+    """The answers of a part of a query, such as `STANDING`, in the order of being given."""
+    others, more = "NULL", ""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (OTHERS,)).fetchone():
+        others, more = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
+    query = (
+        "SELECT x.id, n.name, x.pair, p.left, p.right, x.similarity, x.difference, x.preference, "
+        f"x.cant_say, x.note, x.seconds, x.at, x.revision, p.weight, {others} FROM {source} "
+        f"JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {more} ORDER BY x.id"
+    )
+    found = []
+    for *row, said in connection.execute(query, values):
+        besides = msgspec.json.decode(said, type=dict[str, float]) if said else {}
+        row[8] = bool(row[8]) and not besides
+        found.append(StoredAnswer(*row, besides))  # type: ignore[call-arg]
+    return found
 
 
 def now() -> str:
@@ -48,114 +81,6 @@ def fresh_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def log(
-    connection: sqlite3.Connection,
-    who: str,
-    action: str,
-    *,
-    annotator: int | None = None,
-    pair: int | None = None,
-    before: int | None = None,
-    after: int | None = None,
-    detail: str = "",
-) -> int:
-    """Add a line to the history; its number."""
-    values = (now(), who, action, annotator, pair, before, after, detail)
-    cursor = connection.execute(
-        "INSERT INTO change (at, who, action, annotator, pair, before, after, detail) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
-
-
-def record_answer(
-    connection: sqlite3.Connection, annotator: int, pair: int, answer: Answer
-) -> Receipt:
-    """Keep an answer, as the first or a further one to its pair.
-
-    A key that was seen before, with this annotator and pair, changes nothing and returns
-    the first receipt.
-    """
-    seen = connection.execute(
-        "SELECT id, revision FROM answer WHERE annotator = ? AND pair = ? AND key = ?",
-        (annotator, pair, answer.key),
-    ).fetchone()
-    if seen is not None:
-        return Receipt(*seen)
-    found = connection.execute(
-        "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
-        "WHERE a.annotator = ? AND a.pair = ?",
-        (annotator, pair),
-    ).fetchone()
-    if found is None:
-        raise StoreError(f"pair {pair} is not assigned to annotator {annotator}")
-    name, retired = found
-    if retired is not None:
-        raise StoreError(f"annotator {name!r} has retired")
-    return keep(connection, annotator, pair, answer, name)
-
-
-def keep(
-    connection: sqlite3.Connection, annotator: int, pair: int, answer: Answer, who: str
-) -> Receipt:
-    """Add an answer to an assignment that is there."""
-    before, latest = connection.execute(
-        "SELECT answer, (SELECT max(revision) FROM answer x "
-        "WHERE x.annotator = a.annotator AND x.pair = a.pair) "
-        "FROM assignment a WHERE a.annotator = ? AND a.pair = ?",
-        (annotator, pair),
-    ).fetchone()
-    revision = (latest or 0) + 1
-    values = (
-        *(annotator, pair, answer.key, revision, answer.similarity, answer.difference),
-        *(answer.preference, answer.cant_say, answer.note, answer.seconds, now()),
-    )
-    answer_id = connection.execute(
-        "INSERT INTO answer (annotator, pair, key, revision, similarity, difference, "
-        "preference, cant_say, note, seconds, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    ).lastrowid
-    assert answer_id is not None
-    action = "answered" if before is None else "revised"
-    touched = log(
-        connection, who, action, annotator=annotator, pair=pair, before=before, after=answer_id
-    )
-    _touch(connection, annotator, pair, answer_id, touched)
-    return Receipt(answer_id, revision)
-
-
-def withdraw_last(
-    connection: sqlite3.Connection, annotator: int, answer_id: int | None
-) -> int | None:
-    """Reopen the pair that an annotator answered last; its id, or None if there is none.
-
-    With ``answer_id``, only if that is still their last answer: so a request that is
-    delivered twice takes back one answer, not two.
-    """
-    found = connection.execute(
-        "SELECT a.pair, a.answer, n.name FROM assignment a JOIN annotator n ON n.id = a.annotator "
-        "WHERE a.annotator = ? AND a.answer IS NOT NULL ORDER BY a.touched DESC LIMIT 1",
-        (annotator,),
-    ).fetchone()
-    if found is None or (answer_id is not None and found[1] != answer_id):
-        return None
-    pair, before, name = found
-    touched = log(connection, name, "withdrawn", annotator=annotator, pair=pair, before=before)
-    _touch(connection, annotator, pair, None, touched)
-    return int(pair)
-
-
-def _touch(
-    connection: sqlite3.Connection, annotator: int, pair: int, answer: int | None, change: int
-) -> None:
-    connection.execute(
-        "UPDATE assignment SET answer = ?, touched = ? WHERE annotator = ? AND pair = ?",
-        (answer, change, annotator, pair),
-    )
-
-
 def check_name(name: str) -> None:
     """Refuse what cannot be the name of an annotator.
 
@@ -170,135 +95,245 @@ def check_name(name: str) -> None:
         )
 
 
-def add_annotators(
-    connection: sqlite3.Connection, names: Sequence[str], who: str
-) -> list[tuple[Annotator, str]]:
-    """Add annotators, each with a token that is told this once."""
-    added = []
-    for name in names:
-        check_name(name)
-        if connection.execute("SELECT 1 FROM annotator WHERE name = ?", (name,)).fetchone():
-            raise StoreError(f"an annotator {name!r} is there already: choose another name")
-        token = fresh_token()
-        number = connection.execute(
-            "INSERT INTO annotator (name, token_hash, added_at) VALUES (?, ?, ?)",
-            (name, token_hash(token), now()),
-        ).lastrowid
-        assert number is not None
-        log(connection, who, "annotator added", annotator=number)
-        added.append((Annotator(number, name), token))
-    return added
+class Changes:
+    """What can be done to the answers, inside a transaction of the writer.
 
-
-def add_seat(connection: sqlite3.Connection, name: str, who: str) -> int:
-    """Add an annotator without a link, for a model or an import; their number.
-
-    Retired from the start: nobody can judge in their name, and they get no pairs.
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        The writer's.
+    who : str
+        Who does it, for the history.
     """
-    ((added, _),) = add_annotators(connection, [name], who)
-    retire(connection, added.id, who)
-    return added.id
 
+    def __init__(self, connection: sqlite3.Connection, who: str) -> None:
+        self.connection, self.who = connection, who
 
-def retire(connection: sqlite3.Connection, annotator: int, who: str) -> None:
-    """End somebody's part: their link is void, their answers stay."""
-    changed = connection.execute(
-        "UPDATE annotator SET retired_at = ? WHERE id = ? AND retired_at IS NULL",
-        (now(), annotator),
-    ).rowcount
-    if not changed:
-        raise StoreError(f"no annotator {annotator} takes part")
-    log(connection, who, "annotator retired", annotator=annotator)
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """What a query finds."""
+        return self.connection.execute(query, values).fetchall()
 
+    def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        """The first row of a query, or None."""
+        return next(iter(self.rows(query, *values)), None)
 
-def renew_token(connection: sqlite3.Connection, annotator: int, who: str) -> str:
-    """A new token in place of the old one, which is void; who retired takes part again."""
-    token = fresh_token()
-    changed = connection.execute(
-        "UPDATE annotator SET token_hash = ?, retired_at = NULL WHERE id = ?",
-        (token_hash(token), annotator),
-    ).rowcount
-    if not changed:
-        raise StoreError(f"there is no annotator {annotator}")
-    log(connection, who, "token renewed", annotator=annotator)
-    return token
-
-
-def add_pairs(
-    connection: sqlite3.Connection, pairs: Iterable[tuple[str, str, float]], origin: str, who: str
-) -> list[int]:
-    """Add pairs, none of which is there in either direction; their ids."""
-    ids = []
-    for left, right, weight in pairs:
-        if left == right:
-            raise StoreError(f"the pair ({left!r}, {right!r}) is an item with itself")
-        known = connection.execute(
-            "SELECT id FROM pair WHERE (left = ? AND right = ?) OR (left = ? AND right = ?)",
-            (left, right, right, left),
-        ).fetchone()
-        if known is not None:
-            raise StoreError(f"the pair ({left!r}, {right!r}) is there already, as pair {known[0]}")
-        if not 0 < weight < float("inf"):
-            raise StoreError(f"weight of ({left!r}, {right!r}) must be positive; got {weight:g}")
-        number = connection.execute(
-            "INSERT INTO pair (left, right, weight, origin) VALUES (?, ?, ?, ?)",
-            (left, right, weight, origin),
+    def _insert(self, table: str, **values: object) -> int:
+        """Add a row; its number."""
+        marks = ", ".join("?" * len(values))
+        number = self.connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", [*values.values()]
         ).lastrowid
         assert number is not None
-        ids.append(number)
-    log(connection, who, "pairs added", detail=f"{len(ids)} pairs, origin {origin}")
-    return ids
+        return number
 
+    def log(self, action: str, detail: str = "", **about: int | None) -> int:
+        """Add a line to the history, about an annotator, a pair, answers; its number."""
+        return self._insert("change", at=now(), who=self.who, action=action, detail=detail, **about)
 
-def assign_pair(connection: sqlite3.Connection, annotator: int, pair: int) -> None:
-    """Give one pair to one annotator, if it is not theirs already."""
-    connection.execute(
-        "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)", (annotator, pair)
-    )
+    def record_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
+        """Keep an answer, as the first or a further one to its pair.
 
-
-def reassign(connection: sqlite3.Connection, overlap: int, seed: int, who: str) -> None:
-    """Share the pairs out again; what somebody answered or has on the screen stays theirs."""
-    active = [
-        row[0]
-        for row in connection.execute(
-            "SELECT id FROM annotator WHERE retired_at IS NULL ORDER BY id"
+        A key that was seen before, with this annotator and pair, changes nothing and returns
+        the first receipt.
+        """
+        whose = (annotator, pair)
+        key = "SELECT id, revision FROM answer WHERE annotator = ? AND pair = ? AND key = ?"
+        if (seen := self.first(key, *whose, answer.key)) is not None:
+            return Receipt(*seen)
+        found = self.first(
+            "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
+            "WHERE a.annotator = ? AND a.pair = ?",
+            *whose,
         )
-    ]
-    pairs = [
-        row[0]
-        for row in connection.execute("SELECT id FROM pair WHERE origin <> 'import' ORDER BY id")
-    ]
-    kept: dict[int, list[int]] = {}
-    for annotator, pair in _kept(connection):
-        kept.setdefault(pair, []).append(annotator)
-    given = assign(pairs, active, overlap, seed, kept)
-    wanted = {(who_, pair) for pair, whose in given.items() for who_ in whose}
-    there = set(
-        connection.execute(
-            "SELECT annotator, pair FROM assignment WHERE pair IN "
-            "(SELECT id FROM pair WHERE origin <> 'import')"
-        ).fetchall()
-    )
-    connection.executemany(
-        "DELETE FROM assignment WHERE annotator = ? AND pair = ?", sorted(there - wanted)
-    )
-    connection.executemany(
-        "INSERT INTO assignment (annotator, pair) VALUES (?, ?)", sorted(wanted - there)
-    )
-    connection.execute("INSERT OR REPLACE INTO setting VALUES ('overlap', ?)", (str(overlap),))
-    detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
-    log(connection, who, "pairs assigned", detail=detail)
+        if found is None:
+            raise StoreError(f"pair {pair} is not assigned to annotator {annotator}")
+        name, retired = found
+        if retired is not None:
+            raise StoreError(f"annotator {name!r} has retired")
+        return Changes(self.connection, name).keep(annotator, pair, answer)
+
+    def keep(self, annotator: int, pair: int, answer: Answer) -> Receipt:
+        """Add an answer to an assignment that is there.
+
+        What it says in further columns goes into a table of its own: an earlier version takes
+        an answer that says nothing else for "can't say".
+        """
+        whose = {"annotator": annotator, "pair": pair}
+        ((before, latest),) = self.rows(
+            "SELECT answer, (SELECT max(revision) FROM answer x "
+            "WHERE x.annotator = a.annotator AND x.pair = a.pair) "
+            "FROM assignment a WHERE a.annotator = ? AND a.pair = ?",
+            *whose.values(),
+        )
+        columns = vars(answer) | {"cant_say": not answer.compares}
+        others = columns.pop("others")
+        receipt = Receipt(
+            self._insert("answer", revision=(latest or 0) + 1, at=now(), **whose, **columns),
+            (latest or 0) + 1,
+        )
+        if others:
+            self.connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {OTHERS} "
+                "(answer INTEGER PRIMARY KEY REFERENCES answer, said TEXT NOT NULL)"
+            )
+            self._insert(OTHERS, answer=receipt.answer_id, said=json.dumps(others))
+        action = "answered" if before is None else "revised"
+        self._touch(receipt.answer_id, action, before=before, **whose)
+        return receipt
+
+    def withdraw_last(self, annotator: int, answer_id: int | None) -> int | None:
+        """Reopen the pair that an annotator answered last; its id, or None if there is none.
+
+        With ``answer_id``, only if that is still their last answer: so a request that is
+        delivered twice takes back one answer, not two.
+        """
+        found = self.first(
+            "SELECT a.pair, a.answer, n.name FROM assignment a "
+            "JOIN annotator n ON n.id = a.annotator "
+            "WHERE a.annotator = ? AND a.answer IS NOT NULL ORDER BY a.touched DESC LIMIT 1",
+            annotator,
+        )
+        if found is None or (answer_id is not None and found[1] != answer_id):
+            return None
+        pair, before, name = found
+        Changes(self.connection, name)._touch(
+            None, "withdrawn", annotator=annotator, pair=pair, before=before
+        )
+        return int(pair)
+
+    def _touch(
+        self, answer: int | None, action: str, *, annotator: int, pair: int, before: int | None
+    ) -> None:
+        """Have an answer stand, or none, with a line in the history."""
+        change = self.log(action, annotator=annotator, pair=pair, before=before, after=answer)
+        self.connection.execute(
+            "UPDATE assignment SET answer = ?, touched = ? WHERE annotator = ? AND pair = ?",
+            (answer, change, annotator, pair),
+        )
+
+    def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
+        """Add annotators, each with a token that is told this once."""
+        added = []
+        for name in names:
+            check_name(name)
+            if self.first("SELECT 1 FROM annotator WHERE name = ?", name):
+                raise StoreError(f"an annotator {name!r} is there already: choose another name")
+            token = fresh_token()
+            number = self._insert(
+                "annotator", name=name, token_hash=token_hash(token), added_at=now()
+            )
+            self.log("annotator added", annotator=number)
+            added.append((Annotator(number, name), token))
+        return added
+
+    def seat(self, name: str) -> int:
+        """The number of an annotator without a link, for a model or an import.
+
+        One that is new has retired from the start: nobody can judge in their name, and they get
+        no pairs.
+        """
+        if (found := self.first("SELECT id FROM annotator WHERE name = ?", name)) is not None:
+            return int(found[0])
+        ((added, _),) = self.add_annotators([name])
+        self.retire(added.id)
+        return added.id
+
+    def retire(self, annotator: int) -> None:
+        """End somebody's part: their link is void, their answers stay."""
+        changed = self.connection.execute(
+            "UPDATE annotator SET retired_at = ? WHERE id = ? AND retired_at IS NULL",
+            (now(), annotator),
+        ).rowcount
+        if not changed:
+            raise StoreError(f"no annotator {annotator} takes part")
+        self.log("annotator retired", annotator=annotator)
+
+    def renew_token(self, annotator: int) -> str:
+        """A new token in place of the old one, which is void; who retired takes part again."""
+        token = fresh_token()
+        changed = self.connection.execute(
+            "UPDATE annotator SET token_hash = ?, retired_at = NULL WHERE id = ?",
+            (token_hash(token), annotator),
+        ).rowcount
+        if not changed:
+            raise StoreError(f"there is no annotator {annotator}")
+        self.log("token renewed", annotator=annotator)
+        return token
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Write a setting of the project."""
+        self.connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+    def find_pair(self, left: str, right: str) -> tuple[int, bool] | None:
+        """A pair in either direction, and whether it is the other one."""
+        found = self.first(
+            "SELECT id, left <> ?1 FROM pair "
+            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1)",
+            *(left, right),
+        )
+        return None if found is None else (int(found[0]), bool(found[1]))
+
+    def add_pairs(self, pairs: Iterable[tuple[str, str, float]], origin: str) -> list[int]:
+        """Add pairs, none of which is there in either direction; their ids."""
+        ids = []
+        for left, right, weight in pairs:
+            if left == right:
+                raise StoreError(f"the pair ({left!r}, {right!r}) is an item with itself")
+            if known := self.find_pair(left, right):
+                raise StoreError(
+                    f"the pair ({left!r}, {right!r}) is there already, as pair {known[0]}"
+                )
+            if not 0 < weight < float("inf"):
+                raise StoreError(
+                    f"weight of ({left!r}, {right!r}) must be positive; got {weight:g}"
+                )
+            ids.append(self._insert("pair", left=left, right=right, weight=weight, origin=origin))
+        self.log("pairs added", f"{len(ids)} pairs, origin {origin}")
+        return ids
+
+    def assign_pair(self, annotator: int, pair: int) -> None:
+        """Give one pair to one annotator, if it is not theirs already."""
+        self.connection.execute(
+            "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)", (annotator, pair)
+        )
+
+    def reassign(self, overlap: int, seed: int) -> None:
+        """Share the pairs out again; what somebody answered or has on the screen stays theirs."""
+        active = [
+            row[0]
+            for row in self.rows("SELECT id FROM annotator WHERE retired_at IS NULL ORDER BY id")
+        ]
+        pairs = [
+            row[0] for row in self.rows("SELECT id FROM pair WHERE origin <> 'import' ORDER BY id")
+        ]
+        kept: dict[int, list[int]] = {}
+        for annotator, pair in self.rows(_KEPT):
+            kept.setdefault(pair, []).append(annotator)
+        given = assign(pairs, active, overlap, seed, kept)
+        wanted = {(who, pair) for pair, whose in given.items() for who in whose}
+        there = set(
+            self.rows(
+                "SELECT annotator, pair FROM assignment WHERE pair IN "
+                "(SELECT id FROM pair WHERE origin <> 'import')"
+            )
+        )
+        for statement, rows in (
+            ("DELETE FROM assignment WHERE annotator = ? AND pair = ?", there - wanted),
+            ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - there),
+        ):
+            self.connection.executemany(statement, sorted(rows))
+        self.set_setting("overlap", str(overlap))
+        detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
+        self.log("pairs assigned", detail)
 
 
-def _kept(connection: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Assignments that stay: answered, reopened, or next in somebody's hands."""
-    return connection.execute(
-        "SELECT annotator, pair FROM assignment WHERE answer IS NOT NULL "
-        "UNION SELECT a.annotator, a.pair FROM assignment a JOIN annotator n ON n.id = a.annotator "
-        "WHERE a.touched IS NOT NULL AND n.retired_at IS NULL "
-        "UNION SELECT a.annotator, min(a.pair) FROM assignment a "
-        "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
-        "WHERE a.answer IS NULL AND n.retired_at IS NULL AND p.origin <> 'import' "
-        "GROUP BY a.annotator"
-    ).fetchall()
+_KEPT = (
+    "SELECT annotator, pair FROM assignment WHERE answer IS NOT NULL "
+    "UNION SELECT a.annotator, a.pair FROM assignment a JOIN annotator n ON n.id = a.annotator "
+    "WHERE a.touched IS NOT NULL AND n.retired_at IS NULL "
+    "UNION SELECT a.annotator, min(a.pair) FROM assignment a "
+    "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
+    "WHERE a.answer IS NULL AND n.retired_at IS NULL AND p.origin <> 'import' "
+    "GROUP BY a.annotator"
+)
+"""Assignments that stay: answered, reopened, or next in somebody's hands."""

@@ -7,42 +7,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.judgements import Judgements
 from pairlearn.randomness import stream
 from pairlearn.studio.choosing import choose_pairs
-from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer
+from pairlearn.studio.export import pair_table
+from pairlearn.studio.records import Floats, StoredAnswer
 
 if TYPE_CHECKING:
     from pairlearn.studio.store import Store
     from pairlearn.tables import ItemTable
 
 
-class Judged(NamedTuple):
-    """Answers in columns: rows of both ends, what was said (NaN: not given), weights.
-
-    Examples
-    --------
-    >>> one = Judged(*map(np.array, ([[0, 1]], [0.9], [np.nan], [0], [1.0])))
-    >>> len(one.similarity)
-    1
-    """
-
-    ends: NDArray[np.int64]
-    similarity: Floats
-    difference: Floats
-    preference: NDArray[np.int8]
-    weight: Floats
-
-
-Fit: TypeAlias = Callable[[NDArray[np.float32], Judged, int], Floats]
+Fit: TypeAlias = Callable[[NDArray[np.float32], Judgements, int], Floats]
 """From features, answers and a seed to P(y = +1 | x) of all items."""
 
 
-def fit_posteriors(features: NDArray[np.float32], judged: Judged, seed: int) -> Floats:
+def fit_posteriors(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
     """Posteriors of all items by a `PairClassifier`, fitted to the answers with their weights.
 
     Examples
@@ -52,20 +37,12 @@ def fit_posteriors(features: NDArray[np.float32], judged: Judged, seed: int) -> 
     >>> ends = np.stack([np.arange(20), np.arange(39, 19, -1)], 1)
     >>> r = 1 / (1 + np.exp(-4 * x[ends, 0]))
     >>> said = PairLabels.from_posteriors(r[:, 0], r[:, 1])
-    >>> none, ones = np.zeros(20, np.int8), np.ones(20)
-    >>> judged = Judged(ends, said.similarity, said.difference, none, ones)
-    >>> fit_posteriors(x, judged, seed=0)[[0, 39]].round()
+    >>> fit_posteriors(x, Judgements.from_pairs(ends, said), seed=0)[[0, 39]].round()
     array([0., 1.])
     """
     from pairlearn.estimators import PairClassifier
 
-    classifier = PairClassifier(preprocessor=features, random_state=seed)
-    classifier.fit(
-        judged.ends,
-        np.stack([judged.similarity, judged.difference], 1),
-        preference=judged.preference,
-        sample_weight=judged.weight,
-    )
+    classifier = PairClassifier(random_state=seed).fit(features, judged)
     posteriors: Floats = classifier.predict_proba(features)[:, 1].astype(np.float64)
     return posteriors.clip(0, 1)
 
@@ -128,11 +105,11 @@ class Chooser:
     def learn(self, answers: Sequence[StoredAnswer]) -> bool:
         """Start a fit to these answers if enough of them are new and none is under way."""
         self._collect()
-        judged = self._columns([one for one in answers if not one.cant_say])
-        count = len(judged.similarity)
-        if self._running is not None or count < self._learnt + self._least:
+        said = [one for one in answers if not one.cant_say]
+        if self._running is not None or len(said) < self._learnt + self._least:
             return False
-        self._learnt = count
+        self._learnt = len(said)
+        judged = pair_table(said, weights=True).judgements(np.array(self._ids))
         self._running = self._pool.submit(self._fit, self._features, judged, self._seed)
         return True
 
@@ -170,17 +147,6 @@ class Chooser:
             self._posterior = self._running.result()
         self.trouble = "" if error is None else f"{type(error).__name__}: {error}"
         self._running = None
-
-    def _columns(self, answers: Sequence[StoredAnswer]) -> Judged:
-        ends = [(self._rows[one.left], self._rows[one.right]) for one in answers]
-        said = AnswerColumns(answers)
-        return Judged(
-            np.array(ends, dtype=np.int64).reshape(-1, 2),
-            said.similarity,
-            said.difference,
-            said.preference,
-            said.weight,
-        )
 
 
 def replenish(store: Store, chooser: Chooser, ahead: int) -> int:

@@ -30,7 +30,9 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,26 +79,38 @@ def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
             "ask for 1 to so many, or add items"
         )
     rng = stream(seed, "annotate", "pairs")
-    codes = _distinct(rng, pairs, possible)
-    high, low = _ends(codes)
-    turned = (rng.bit_generator.random_raw(pairs) >> np.uint64(63)).astype(bool)
-    return np.stack([np.where(turned, high, low), np.where(turned, low, high)], 1)
+    return _turned(_draw(rng, pairs, possible, set()), rng)
 
 
-def _distinct(rng: np.random.Generator, wanted: int, possible: int) -> NDArray[np.int64]:
-    """Different numbers below ``possible``, in random order."""
-    if possible <= 4 * wanted:
-        return permutation(rng, possible)[:wanted].astype(np.int64)
+def _draw(
+    rng: np.random.Generator, wanted: int, possible: int, taken: AbstractSet[int]
+) -> NDArray[np.int64]:
+    """Codes of different pairs that are not taken, in random order; all where fewer are left."""
+    if possible - len(taken) <= max(4 * wanted, possible // 8):
+        free = np.setdiff1d(np.arange(possible), list(taken))
+        return np.asarray(free[permutation(rng, len(free))[:wanted]], np.int64)
     drawn = np.empty(0, np.int64)
     while len(drawn) < wanted:
         more = (uniform(rng, 2 * wanted) * possible).astype(np.int64)
-        drawn = np.concatenate([drawn, more])
+        drawn = np.concatenate([drawn, more[np.isin(more, list(taken), invert=True)]])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     return drawn[:wanted]
 
 
+def _turned(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The pairs of codes, each in a random direction."""
+    turned = (rng.bit_generator.random_raw(len(codes)) >> np.uint64(63)).astype(bool)
+    high, low = _ends(codes)
+    return np.stack([np.where(turned, high, low), np.where(turned, low, high)], 1)
+
+
+def _code(one: int, two: int) -> int:
+    """The number i(i − 1)/2 + j of a pair j < i, in either direction."""
+    high, low = max(one, two), min(one, two)
+    return high * (high - 1) // 2 + low
+
+
 def _ends(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pair j < i of the code i(i − 1)/2 + j."""
     high = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) // 2).astype(np.int64)
     # The root of a large number can be off by one.
     high -= high * (high - 1) // 2 > codes
@@ -144,29 +158,16 @@ def assign(
     if overlap < 1:
         raise ValueError(f"overlap must be at least 1; got {overlap}")
     held = {pair: list(dict.fromkeys(who)) for pair, who in (kept or {}).items()}
-    load = dict.fromkeys(annotators, 0)
-    for who in held.values():
-        for annotator in who:
-            if annotator in load:
-                load[annotator] += 1
-    lots = iter(_lots(seed, len(load) + len(pairs) * overlap))
-    heap = [(count, next(lots), annotator) for annotator, count in load.items()]
-    heapq.heapify(heap)
+    load = Counter(who for whose in held.values() for who in whose)
+    lots = iter(_lots(seed, len(annotators) + len(pairs) * overlap))
+    turn = {who: (load[who], next(lots)) for who in dict.fromkeys(annotators)}
     result: dict[int, list[int]] = {}
     for pair in pairs:
         mine = held.get(pair, [])
-        fresh: list[int] = []
-        passed: list[tuple[int, int, int]] = []
-        while heap and len(mine) + len(fresh) < overlap:
-            entry = heapq.heappop(heap)
-            if entry[2] in mine:
-                passed.append(entry)
-            else:
-                fresh.append(entry[2])
-                # Not back into the heap before the pair is complete: nobody gets it twice.
-                passed.append((entry[0] + 1, next(lots), entry[2]))
-        for entry in passed:
-            heapq.heappush(heap, entry)
+        others = [who for who in turn if who not in mine]
+        fresh = heapq.nsmallest(overlap - len(mine), others, key=turn.__getitem__)
+        for who in fresh:
+            turn[who] = (turn[who][0] + 1, next(lots))
         result[pair] = mine + fresh
     return result
 
@@ -179,7 +180,6 @@ def _lots(seed: int, count: int) -> list[int]:
 
 
 Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class Choice(NamedTuple):
@@ -209,13 +209,8 @@ def expected_information(r: Any, r_prime: Any) -> Floats:
     >>> expected_information([0.5, 0.5, 1.0], [0.5, 1.0, 1.0]).round(3)
     array([1.04 , 0.693, 0.   ])
     """
-    return _entropy(PairLabels.from_posteriors(r, r_prime).outcomes().clip(0, 1))
-
-
-def _entropy(outcomes: Floats) -> Floats:
-    information: Floats = (outcomes * np.log(1 / np.where(outcomes > 0, outcomes, 1.0))).sum(
-        axis=-1
-    )
+    outcomes = PairLabels.from_posteriors(r, r_prime).outcomes().clip(0, 1)
+    information: Floats = (outcomes * np.log(1 / np.where(outcomes > 0, outcomes, 1.0))).sum(-1)
     return information
 
 
@@ -253,7 +248,7 @@ def choose_pairs(
     >>> rng = np.random.default_rng(0)
     >>> chosen = choose_pairs([0.01, 0.99, 0.5, 0.01], 3, rng)
     >>> [(sorted(pair[:2]), round(pair.weight, 2)) for pair in chosen]
-    [([2, 3], 0.6), ([1, 2], 0.51), ([0, 2], 0.38)]
+    [([2, 3], 0.6), ([0, 2], 0.51), ([1, 2], 0.38)]
     """
     r = np.asarray(posterior, dtype=np.float64)
     if r.ndim != 1 or len(r) < 2:
@@ -266,75 +261,21 @@ def choose_pairs(
         raise ValueError(f"epsilon must lie in (0, 1]; got {epsilon:g}")
     if candidates < 1:
         raise ValueError(f"candidates must be at least 1; got {candidates}")
-    pool = _Pool(len(r), taken)
+    possible = len(r) * (len(r) - 1) // 2
+    gone = {_code(*pair) for pair in taken if pair[0] != pair[1]}
     chosen = []
-    for _ in range(count):
-        ends = pool.draw(candidates, rng)
-        if not len(ends):
-            break
-        p, q = r[ends[:, 0]], r[ends[:, 1]]
-        first, second = p * (1 - q), (1 - p) * q
-        outcomes = np.stack([first, second, (1 - first - second).clip(0, 1)], axis=-1)
-        chance = _chances(_entropy(outcomes), epsilon)
+    for _ in range(min(count, possible - len(gone))):
+        ends = _turned(_draw(rng, candidates, possible, gone), rng)
+        information = expected_information(r[ends[:, 0]], r[ends[:, 1]])
+        chance = np.full(len(ends), 1 / len(ends))
+        if information.sum() > 0:
+            chance = (1 - epsilon) * information / information.sum() + epsilon * chance
+            chance /= chance.sum()
         row = min(int(np.searchsorted(np.cumsum(chance), uniform(rng, 1)[0])), len(ends) - 1)
         left, right = (int(end) for end in ends[row])
-        pool.take(left, right)
+        gone.add(_code(left, right))
         chosen.append(Choice(left, right, float(1 / (len(ends) * chance[row]))))
     return chosen
-
-
-def _chances(information: Floats, epsilon: float) -> Floats:
-    n, total = len(information), float(information.sum())
-    even = np.full(n, 1 / n)
-    if total <= 0:
-        return even
-    mixed: Floats = (1 - epsilon) * information / total + epsilon * even
-    mixed /= mixed.sum()
-    return mixed
-
-
-class _Pool:
-    """The unordered pairs of different items that are not taken."""
-
-    def __init__(self, items: int, taken: Iterable[tuple[int, int]]) -> None:
-        self._items = items
-        self._taken = {self._code(*pair) for pair in taken if pair[0] != pair[1]}
-
-    def _code(self, left: int, right: int) -> int:
-        return min(left, right) * self._items + max(left, right)
-
-    def take(self, left: int, right: int) -> None:
-        self._taken.add(self._code(left, right))
-
-    def draw(self, count: int, rng: np.random.Generator) -> Indices:
-        """Different pairs, uniformly, in random direction; all where fewer are left."""
-        n = self._items
-        left_over = n * (n - 1) // 2 - len(self._taken)
-        if left_over <= max(4 * count, n * (n - 1) // 16):
-            codes = self._all(rng)[:count]
-        else:
-            codes = self._some(count, rng)
-        ends = np.stack(np.divmod(codes, n), axis=1)
-        turned = uniform(rng, len(ends)) < 0.5
-        ends[turned] = ends[turned, ::-1]
-        return ends
-
-    def _all(self, rng: np.random.Generator) -> Indices:
-        low, high = np.triu_indices(self._items, 1)
-        codes = low * self._items + high
-        free: Indices = codes[np.isin(codes, list(self._taken), invert=True)]
-        return free[permutation(rng, len(free))]
-
-    def _some(self, count: int, rng: np.random.Generator) -> Indices:
-        """By rejection, of which enough pairs are left."""
-        found: dict[int, None] = {}
-        while len(found) < count:
-            draws = (uniform(rng, 4 * count) * self._items).astype(np.int64).reshape(-1, 2)
-            for low, high in draws.tolist():
-                code = self._code(low, high)
-                if low != high and code not in self._taken and len(found) < count:
-                    found[code] = None
-        return np.fromiter(found, np.int64, len(found))
 
 
 def inclusion_weights(weights: Any, items: int) -> Floats:

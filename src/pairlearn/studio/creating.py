@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.studio.items import (
+    ENDINGS,
     IMAGES,
     MAX_TEXT_BYTES,
-    TEXTS,
     Items,
     files_of,
     media_type,
-    read_rows,
-)
+    read_columns,
+    read_file,
+)  # fmt: skip
 from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError
@@ -84,9 +85,10 @@ def create_project(
     try:
         found, items = _copy_items(source, part, kind)
         project = Project(part, found, items, Plan(pairs or 1, seed, mode), **words)
-        possible = _possible_pairs(project)
+        if (count := len(Items.open(project))) < 2:
+            raise ProjectError(f"there is {count} item: a pair needs two")
         if pairs is None:
-            project = project.with_plan(pairs=min(DEFAULT_PAIRS, possible))
+            project = project.with_plan(pairs=min(DEFAULT_PAIRS, count * (count - 1) // 2))
         project.save()
         with Store.create(project) as store:
             token = store.supervisor_token
@@ -97,61 +99,52 @@ def create_project(
     return Project.load(folder), token
 
 
-def _possible_pairs(project: Project) -> int:
-    count = len(Items.open(project))
-    if count < 2:
-        raise ProjectError(f"there is {count} item: a pair needs two")
-    return count * (count - 1) // 2
-
-
 def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
     """Copy the items, and say what they are and where."""
     try:
         if not source.is_dir():
             if kind not in (None, "table"):
                 raise ProjectError(f"{source} is a file: items of kind {kind!r} are in a folder")
-            read_rows(source)
+            read_columns(source)
             name = f"items{source.suffix.lower()}"
             shutil.copyfile(source, folder / name)
             return "table", name
         kind = kind or _kind_of(source)
         if kind == "table":
             raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
-        for name, path in files_of(source, IMAGES if kind == "image" else TEXTS):
-            _check_image(path) if kind == "image" else _check_text(path)
+        for name, path in files_of(source, kind).items():
+            _check(path, kind)
             copy = folder / "items" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
     except TableError as error:
         raise ProjectError(str(error)) from None
     if not (folder / "items").exists():
-        endings = ", ".join(IMAGES if kind == "image" else TEXTS)
+        endings = ", ".join(ENDINGS[kind])
         raise ProjectError(f"{source} has no files of kind {kind!r} ({endings})")
     return kind, "items"
 
 
 def _kind_of(folder: Path) -> Kind:
-    images, texts = bool(files_of(folder, IMAGES)), bool(files_of(folder, TEXTS))
-    if images and texts:
+    kinds: list[Kind] = [one for one in ("image", "text") if files_of(folder, one)]
+    if len(kinds) > 1:
         raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
-    if not images and not texts:
-        raise ProjectError(f"{folder} has no images ({', '.join(IMAGES)}) and no texts (.txt, .md)")
-    return "image" if images else "text"
+    if not kinds:
+        images, texts = (", ".join(ENDINGS[kind]) for kind in ("image", "text"))
+        raise ProjectError(f"{folder} has no images ({images}) and no texts ({texts})")
+    return kinds[0]
 
 
-def _check_image(path: Path) -> None:
+def _check(path: Path, kind: Kind) -> None:
     """Refuse a file that is not what its name says: browsers would guess what it is."""
-    with path.open("rb") as file:
-        start = file.read(12)
     suffix = path.suffix.lower()
-    if media_type(start) != IMAGES[suffix]:
-        raise ProjectError(f"{path} is not a {suffix[1:].upper()} image, whatever its name says")
-
-
-def _check_text(path: Path) -> None:
-    if path.stat().st_size > MAX_TEXT_BYTES:
-        raise ProjectError(f"{path} has more than {MAX_TEXT_BYTES} bytes: shorten the text")
+    if kind == "image":
+        with path.open("rb") as file:
+            if media_type(file.read(12)) != IMAGES[suffix]:
+                name = suffix[1:].upper()
+                raise ProjectError(f"{path} is not a {name} image, whatever its name says")
+        return
     try:
-        path.read_text("utf-8")
+        read_file(path, MAX_TEXT_BYTES).decode()
     except UnicodeDecodeError as error:
         raise ProjectError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from None

@@ -20,7 +20,6 @@ preference "right", P < ½ is "left", P = ½ says nothing.
 from __future__ import annotations
 
 import math
-import sqlite3
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import placed, same_kind
-from pairlearn.studio import changes
+from pairlearn.studio.changes import THEIRS, Changes, stored_answers
 from pairlearn.studio.records import Answer
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
@@ -176,17 +175,17 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
     """
     if annotator is not None and table.annotator is not None and (table.annotator != "").any():
         raise TableError("the table names its annotators: leave the annotator out")
+    said = {name: column.tolist() for name, column in table.said().items()}
     rows = []
     for row in range(len(table)):
         name = annotator or ("" if table.annotator is None else str(table.annotator[row]))
         if not name:
             raise TableError(f"row {row + 1} does not say who judged: give an annotator")
-        preference = 0 if table.preference is None else int(table.preference[row])
-        similarity, difference = _number(table.similarity[row]), _number(table.difference[row])
+        given = {name: column[row] for name, column in said.items() if not math.isnan(column[row])}
+        similarity, difference = given.pop("similarity", None), given.pop("difference", None)
+        preference = cast("Literal[-1, 0, 1]", int(given.pop("preference", 0)))
         try:
-            answer = Answer(
-                similarity, difference, cast("Literal[-1, 0, 1]", preference), key=fresh_key()
-            )
+            answer = Answer(similarity, difference, preference, key=fresh_key(), others=given)
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
         left, right = str(table.left[row]), str(table.right[row])
@@ -290,11 +289,10 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     ...         import_judgements(store, [row]).new, import_judgements(store, [row]).same
     (1, 1)
     """
-    known = set(store.items.ids)
     seen: dict[tuple[str, frozenset[str]], str] = {}
     for row in rows:
-        for end in (row.left, row.right):
-            if end not in known:
+        for end in {row.left, row.right} - {""}:
+            if end not in store.items:
                 raise StoreError(f"{row.place}: {end!r} is not among the items")
         if row.left == row.right:
             raise StoreError(f"{row.place}: {row.left!r} is compared with itself")
@@ -305,60 +303,38 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
                 f"in {seen[pair]}; keep one of the two, or name two annotators"
             )
         seen[pair] = row.place
-    return store.carry_out(lambda connection: _import(connection, rows), share_out=True)
+    return store.carry_out(lambda changes: _import(changes, rows), who="import", share_out=True)
 
 
-def _import(connection: sqlite3.Connection, rows: Sequence[Statement]) -> ImportCount:
-    counts = {"answered": 0, "revised": 0, "same": 0}
-    pairs = 0
-    numbers: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotator"))
-    there = len(numbers)
+def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
+    new = revised = same = added = 0
+    ((people,),) = changes.rows("SELECT count(*) FROM annotator")
     for row in rows:
-        if row.annotator not in numbers:
-            numbers[row.annotator] = changes.add_seat(connection, row.annotator, "import")
-        number = numbers[row.annotator]
-        pair, turned = _find_pair(connection, row.left, row.right)
+        number = changes.seat(row.annotator)
+        pair, turned = changes.find_pair(row.left, row.right) or (None, False)
         if pair is None:
-            new = [(row.left, row.right, 1.0)]
-            (pair,) = changes.add_pairs(connection, new, "import", "import")
-            pairs += 1
-        changes.assign_pair(connection, number, pair)
-        answer = _turned(row.answer) if turned else row.answer
-        counts[_import_one(connection, number, pair, answer)] += 1
-    changes.log(connection, "import", "imported", detail=f"{len(rows)} judgements")
-    new_names = len(numbers) - there
-    return ImportCount(counts["answered"], counts["revised"], counts["same"], pairs, new_names)
+            (pair,) = changes.add_pairs([(row.left, row.right, 1.0)], "import")
+            added += 1
+        answer = _turned(row) if turned else row.answer
+        before = stored_answers(changes.connection, THEIRS, number, pair)
+        if before and answer.same_judgement(before[0].answer("-")):
+            same += 1
+            continue
+        changes.assign_pair(number, pair)
+        changes.keep(number, pair, answer)
+        new, revised = new + (not before), revised + bool(before)
+    changes.log("imported", f"{len(rows)} judgements")
+    ((now,),) = changes.rows("SELECT count(*) FROM annotator")
+    return ImportCount(new, revised, same, added, now - people)
 
 
-def _find_pair(connection: sqlite3.Connection, left: str, right: str) -> tuple[int | None, bool]:
-    """A pair in either direction, and whether it is the other one."""
-    found = connection.execute(
-        "SELECT id, left FROM pair WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1)",
-        (left, right),
-    ).fetchone()
-    return (None, False) if found is None else (int(found[0]), found[1] != left)
-
-
-def _turned(answer: Answer) -> Answer:
+def _turned(row: Statement) -> Answer:
     """The same judgement with left and right exchanged: c and the preference change sign."""
+    answer = row.answer
+    if answer.others:
+        raise StoreError(
+            f"{row.place}: the project has the pair ({row.right!r}, {row.left!r}), and only "
+            "similarities, differences and preferences can be turned: exchange the two items"
+        )
     difference = None if answer.difference is None else 0.0 - answer.difference
     return replace(answer, difference=difference, preference=-answer.preference)
-
-
-def _import_one(
-    connection: sqlite3.Connection, annotator: int, pair: int, answer: Answer
-) -> Literal["answered", "revised", "same"]:
-    before = connection.execute(
-        "SELECT similarity, difference, preference, cant_say FROM answer WHERE id = "
-        "(SELECT answer FROM assignment WHERE annotator = ? AND pair = ?)",
-        (annotator, pair),
-    ).fetchone()
-    said = (answer.similarity, answer.difference, answer.preference, int(answer.cant_say))
-    if before == said:
-        return "same"
-    changes.keep(connection, annotator, pair, answer, "import")
-    return "answered" if before is None else "revised"
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)

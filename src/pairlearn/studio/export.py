@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -169,7 +169,7 @@ def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exp
     (1, array(['ann'], dtype='<U3'), 1)
     """
     said = _said(answers)
-    table = _table(said, weights=weights, names=[one.annotator for one in said])
+    table = pair_table(said, weights=weights, names=[one.annotator for one in said])
     return Exported(table, len(answers) - len(said), 0, _infeasible(table))
 
 
@@ -198,7 +198,7 @@ def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = F
     undecided = len({one.pair for one in said}) - len(joined)
     if not joined:
         raise ValueError("nothing to export: all preferences are evenly split")
-    table = _table(joined, weights=weights, names=None)
+    table = pair_table(joined, weights=weights, names=None)
     return Exported(table, len(answers) - len(said), undecided, _infeasible(table))
 
 
@@ -213,16 +213,38 @@ def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
     return said
 
 
-def _table(answers: Sequence[StoredAnswer], *, weights: bool, names: list[str] | None) -> PairTable:
+def pair_table(
+    answers: Sequence[StoredAnswer], *, weights: bool = False, names: Sequence[str] | None = None
+) -> PairTable:
+    """Answers that say something as a table of pairs.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        One for each row.
+    weights : bool, default False
+        Whether the weights of the pairs go into it.
+    names : sequence of str, optional
+        Who said it, if that does.
+
+    Examples
+    --------
+    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.8, 0, False, "", 4.0, "", 1)
+    >>> pair_table([row]).difference
+    array([0.8])
+    """
     columns = AnswerColumns(answers)
+    known = dict.fromkeys(name for one in answers for name in one.others)
+    others: Any = {name: [one.others.get(name, np.nan) for one in answers] for name in known}
     return PairTable(
         convert("left", "id", [one.left for one in answers]),
-        convert("right", "id", [one.right for one in answers]),
+        convert("right", "id", [one.right for one in answers], empty=True),
         columns.similarity,
         columns.difference,
         preference=columns.preference if columns.preference.any() else None,
         weight=columns.weight if weights else None,
         annotator=names,
+        **others,
     )
 
 

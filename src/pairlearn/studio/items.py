@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ IMAGES = {
     ".gif": "image/gif",
 }  # fmt: skip
 """The endings of images that can be items, and what they are."""
-TEXTS = (".txt", ".md")
+ENDINGS: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
 MAX_TEXT_BYTES = 1 << 20
 """Of a text: nobody compares two books, and a page must stay light."""
 
@@ -78,24 +77,17 @@ class Items:
     kind: Kind
     ids: list[str]
 
-    def __init__(
-        self,
-        project: Project,
-        ids: list[str],
-        names: tuple[str, ...] = (),
-        cells: list[list[str]] | None = None,
-    ) -> None:
+    def __init__(self, project: Project, ids: list[str], columns: dict[str, list[str]]) -> None:
         self.kind, self.ids = project.kind, ids
-        self._folder, self._names, self._cells = project.items_path, names, cells or []
+        self._folder, self._columns = project.items_path, columns
         self._rows = {one: row for row, one in enumerate(ids)}
-        shown = project.columns or names
-        for name in shown:
-            if name not in names:
+        self._shown = project.columns or tuple(columns)
+        for name in self._shown:
+            if name not in columns:
                 raise ProjectError(
                     f"columns has {name!r}, which {project.items} has not; "
-                    f"it has {', '.join(names) or 'none'}"
+                    f"it has {', '.join(columns) or 'none'}"
                 )
-        self._shown = [(name, names.index(name)) for name in shown]
 
     @classmethod
     def open(cls, project: Project) -> Items:
@@ -106,19 +98,17 @@ class Items:
         ProjectError
             If they are not there, an id is bad or comes twice, or there are none.
         """
+        path = project.items_path
         try:
-            if project.kind != "table":
-                endings = IMAGES if project.kind == "image" else TEXTS
-                ids = [name for name, _ in files_of(project.items_path, endings)]
-                _check_ids(project.items_path, ids)
-                return cls(project, ids)
-            names, rows = read_rows(project.items_path)
-            at = names.index("id")
-            ids = [row.pop(at) for row in rows]
-            _check_ids(project.items_path, ids)
-            return cls(project, ids, tuple(name for name in names if name != "id"), rows)
+            columns = read_columns(path) if project.kind == "table" else {}
+            ids = columns.pop("id") if columns else list(files_of(path, project.kind))
+            with placed(lambda row: f"{path}, item {row + 1}"):
+                if not ids:
+                    raise TableError(f"{path} has no items")
+                check_unique("id", as_ids("id", ids))
         except TableError as error:
             raise ProjectError(str(error)) from None
+        return cls(project, ids, columns)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -138,20 +128,19 @@ class Items:
         """
         row = self._rows[item]
         if self.kind == "table":
-            cells = self._cells[row]
-            return ItemView("table", item, rows=tuple((n, cells[at]) for n, at in self._shown))
-        path = _inside(self._folder, item)
+            cells = tuple((name, self._columns[name][row]) for name in self._shown)
+            return ItemView("table", item, rows=cells)
+        path = (self._folder / item).resolve()
+        if not path.is_relative_to(self._folder.resolve()) or not path.is_file():
+            raise ProjectError(f"item {item!r} is not a file inside {self._folder} any more")
         if self.kind == "image":
             return ItemView("image", item, image_path=path)
-        if path.stat().st_size > MAX_TEXT_BYTES:
-            raise ProjectError(f"{path} has more than {MAX_TEXT_BYTES} bytes: shorten the text")
-        return ItemView("text", item, text=path.read_text("utf-8", "replace"))
+        return ItemView("text", item, text=read_file(path, MAX_TEXT_BYTES).decode(errors="replace"))
 
     def features(self) -> ItemTable | None:
         """The columns with a name and a number in every row, for models; None if there are none."""
         found: dict[str, NDArray[Any]] = {}
-        for at, name in enumerate(self._names):
-            column = [row[at] for row in self._cells]
+        for name, column in self._columns.items():
             try:
                 check_names([name])
                 values = convert(name, "number", column)
@@ -164,8 +153,8 @@ class Items:
         return ItemTable(np.array(self.ids, np.str_), np.stack(list(found.values()), 1), [*found])
 
 
-def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    r"""The header and the rows of a table of items, every cell as text.
+def read_columns(path: Path) -> dict[str, list[str]]:
+    r"""The columns of a table of items by name, every cell as text.
 
     Parameters
     ----------
@@ -182,8 +171,8 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "i.csv").write_text("id,name\n1,Ann\n")
-    ...     read_rows(Path(folder, "i.csv"))
-    (['id', 'name'], [['1', 'Ann']])
+    ...     read_columns(Path(folder, "i.csv"))
+    {'id': ['1'], 'name': ['Ann']}
     """
     source = open_source(path, "items")
     if "id" not in source.names:
@@ -191,18 +180,32 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
             f"{path}: no column 'id'; the columns are {', '.join(map(repr, source.names[:8]))}: "
             "rename the one that names the items"
         )
-    rows: list[list[str]] = []
+    columns: dict[str, list[str]] = {name: [] for name in source.names}
     for batch in source.batches(source.names):
-        try:
-            columns = [map(_cell, batch[name].to_pylist()) for name in source.names]
-        except (ValueError, OverflowError) as error:  # dates that Python has not
-            raise TableError(f"{path}, after row {len(rows)}: {error}") from None
-        rows += map(list, zip(*columns, strict=True))
-    return source.names, rows
+        for name, cells in columns.items():
+            try:
+                cells += ["" if cell is None else str(cell) for cell in batch[name].to_pylist()]
+            except (ValueError, OverflowError) as error:  # dates that Python has not
+                raise TableError(f"{path}, after row {len(cells)}: {error}") from None
+    return columns
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
+def read_file(path: Path, most: int) -> bytes:
+    """A file that is not too large to be shown."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ProjectError(f"{path} has more than {most} bytes: make it smaller")
+    return content
+
+
+def read_image(path: Path, most: int) -> tuple[bytes, str]:
+    """An image and what it is, by its first bytes and never by its name."""
+    content = read_file(path, most)
+    media = media_type(content)
+    if media not in IMAGES.values():
+        raise ProjectError(f"{path} is no PNG, JPEG, GIF or WebP image")
+    return content, str(media)
 
 
 def media_type(data: bytes) -> str | None:
@@ -215,32 +218,21 @@ def media_type(data: bytes) -> str | None:
     >>> media_type(b"GIF89a..."), media_type(b"<svg>")
     ('image/gif', None)
     """
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    if data[4:12] in (b"ftypavif", b"ftypavis"):
-        return "image/avif"
-    if data[:2] == b"BM" and data[6:10] == b"\0\0\0\0":
-        return "image/bmp"
+    for media, at, starts in (
+        ("image/png", 0, (b"\x89PNG\r\n\x1a\n",)),
+        ("image/jpeg", 0, (b"\xff\xd8\xff",)),
+        ("image/gif", 0, (b"GIF87a", b"GIF89a")),
+        ("image/webp", 8, (b"WEBP",)),
+    ):
+        if data.startswith(starts, at) and (at == 0 or data.startswith(b"RIFF")):
+            return media
     return None
 
 
-def files_of(folder: Path, endings: Container[str]) -> list[tuple[str, Path]]:
-    """The files of a folder and its folders, with their names relative to it, in order.
+def files_of(folder: Path, kind: Kind) -> dict[str, Path]:
+    """The images or texts of a folder and its folders, by their names relative to it, in order.
 
     Links and hidden files are left out: an item is a file that lies here.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to look.
-    endings : container of str
-        Of the files that are items, in lower case.
 
     Examples
     --------
@@ -248,36 +240,15 @@ def files_of(folder: Path, endings: Container[str]) -> list[tuple[str, Path]]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Path(folder, "b.png").touch()
     ...     Path(folder, "a.PNG").touch()
-    ...     [name for name, _ in files_of(Path(folder), IMAGES)]
+    ...     list(files_of(Path(folder), "image"))
     ['a.PNG', 'b.png']
     """
     if not folder.is_dir():
         raise TableError(f"{folder} is not a folder")
-    found = []
-    for place, folders, files in os.walk(folder):
+    found = {}
+    for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            path = Path(place, name)
-            if (
-                path.suffix.lower() in endings
-                and not name.startswith(".")
-                and path.is_file()
-                and not path.is_symlink()
-            ):
-                found.append((path.relative_to(folder).as_posix(), path))
-    return sorted(found)
-
-
-def _inside(folder: Path, item: str) -> Path:
-    """The file of an item, which must lie inside the folder, links resolved."""
-    path = (folder / item).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        raise ProjectError(f"item {item!r} is not a file inside {folder} any more")
-    return path
-
-
-def _check_ids(path: Path, ids: list[str]) -> None:
-    with placed(lambda row: f"{path}, item {row + 1}"):
-        if not ids:
-            raise TableError(f"{path} has no items")
-        check_unique("id", as_ids("id", ids))
+        for path in (Path(place, name) for name in names if not name.startswith(".")):
+            if path.suffix.lower() in ENDINGS[kind] and path.is_file() and not path.is_symlink():
+                found[path.relative_to(folder).as_posix()] = path
+    return dict(sorted(found.items()))

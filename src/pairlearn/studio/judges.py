@@ -25,14 +25,12 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pairlearn.studio.endpoint import AROUND_WORDS, ChatEndpoint
-from pairlearn.studio.items import IMAGES, ItemView, media_type
+from pairlearn.studio.items import ItemView, read_image
 from pairlearn.studio.limits import ModelError, Once
-
-if TYPE_CHECKING:
-    from pairlearn.studio.project import Project
+from pairlearn.studio.project import Project, ProjectError
 
 PAIR_ANSWERS: dict[str, tuple[str, ...]] = {"A": ("a",), "B": ("b",), "Same": ("same", "s")}
 """Answers about a pair, with the tokens that mean them ("s" may be the start of "same")."""
@@ -376,14 +374,10 @@ def _as_json(fields: dict[str, str]) -> str:
 
 
 def _data_url(item: ItemView) -> str:
-    path = item.image_path
-    if path is None:
+    if item.image_path is None:
         raise ModelError(f"{item.title} is an image without a file")
-    size = path.stat().st_size
-    if size > LARGEST_IMAGE:
-        raise ModelError(f"{path.name} has {size:,} bytes: at most {LARGEST_IMAGE:,} are sent")
-    data = path.read_bytes()
-    media = media_type(data)
-    if media not in IMAGES.values():
-        raise ModelError(f"{path.name} is no PNG, JPEG, GIF or WebP image")
+    try:
+        data, media = read_image(item.image_path, LARGEST_IMAGE)
+    except ProjectError as error:
+        raise ModelError(str(error)) from None
     return f"data:{media};base64,{base64.b64encode(data).decode('ascii')}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,8 @@ class Answer:
         How long it took.
     key : str
         Chosen by the sender, once for each form: a repeated key is a repeated delivery.
+    others : mapping of str to float
+        Values of further columns of statements (`pairlearn.kinds.columns`), such as a label.
 
     Raises
     ------
@@ -133,27 +135,9 @@ class Answer:
     note: str = ""
     seconds: float = 0.0
     key: str = ""
+    others: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._check_ranges()
-        if not 1 <= len(self.key) <= MAX_KEY or not self.key.isprintable():
-            raise StoreError(f"key must be 1 to {MAX_KEY} printable characters; got {self.key!r}")
-        if len(self.note) > MAX_NOTE:
-            raise StoreError(f"note has {len(self.note)} characters; at most {MAX_NOTE} are kept")
-        try:
-            self.note.encode()
-            self.key.encode()
-        except UnicodeEncodeError:
-            raise StoreError("note and key must be text in Unicode, without surrogates") from None
-        if "\0" in self.note:
-            raise StoreError("note has a NUL character; remove it")
-        said = self.said_something
-        if self.cant_say and said:
-            raise StoreError("cant_say goes with no other answer: give one or the other")
-        if not self.cant_say and not said:
-            raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
-
-    def _check_ranges(self) -> None:
         for name, value, low in (
             ("similarity", self.similarity, 0),
             ("difference", self.difference, -1),
@@ -170,18 +154,42 @@ class Answer:
             )
         if not 0 <= self.seconds < math.inf:
             raise StoreError(f"seconds must be a number of at least 0; got {self.seconds:g}")
+        if not 1 <= len(self.key) <= MAX_KEY or not self.key.isprintable():
+            raise StoreError(f"key must be 1 to {MAX_KEY} printable characters; got {self.key!r}")
+        if len(self.note) > MAX_NOTE:
+            raise StoreError(f"note has {len(self.note)} characters; at most {MAX_NOTE} are kept")
+        if "\0" in self.note:
+            raise StoreError("note has a NUL character; remove it")
+        try:
+            (self.note + self.key).encode()
+        except UnicodeEncodeError:
+            raise StoreError("note and key must be text in Unicode, without surrogates") from None
+        if self.cant_say and self.said_something:
+            raise StoreError("cant_say goes with no other answer: give one or the other")
+        if not self.cant_say and not self.said_something:
+            raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
 
     @property
     def said_something(self) -> bool:
-        """Whether there is a similarity, a difference or a preference.
+        """Whether there is a similarity, a difference, a preference or another statement.
 
         Examples
         --------
         >>> Answer(cant_say=True, key="f1").said_something
         False
         """
-        given = self.similarity is not None or self.difference is not None
-        return given or self.preference != 0
+        return self.compares or bool(self.others)
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a similarity, a difference or a preference.
+
+        Examples
+        --------
+        >>> Answer(others={"label": 1.0}, key="f1").compares
+        False
+        """
+        return (self.similarity, self.difference, self.preference) != (None, None, 0)
 
     def same_judgement(self, other: Answer) -> bool:
         """Whether two answers say the same, whenever and however they were given.
@@ -191,10 +199,7 @@ class Answer:
         >>> Answer(similarity=1.0, key="a").same_judgement(Answer(similarity=1.0, key="b"))
         True
         """
-        mine, theirs = (
-            (one.similarity, one.difference, one.preference, one.cant_say) for one in (self, other)
-        )
-        return mine == theirs
+        return self == replace(other, note=self.note, seconds=self.seconds, key=self.key)
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,7 @@ class StoredAnswer:
     at: str
     revision: int
     weight: float = 1.0
+    others: Mapping[str, float] = field(default_factory=dict)
 
     def answer(self, key: str) -> Answer:
         """The answer in it, to be submitted under a key.
@@ -262,15 +268,8 @@ class StoredAnswer:
         >>> row.answer("k").key
         'k'
         """
-        return Answer(
-            self.similarity,
-            self.difference,
-            cast("Literal[-1, 0, 1]", self.preference),
-            self.cant_say,
-            self.note,
-            self.seconds,
-            key,
-        )
+        said = {one.name: getattr(self, one.name) for one in fields(Answer) if one.name != "key"}
+        return Answer(**said, key=key)
 
 
 @dataclass(frozen=True)

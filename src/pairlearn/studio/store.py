@@ -10,11 +10,17 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import cached_property
-from types import TracebackType
 from typing import Any, TypeVar
 
-from pairlearn.studio import changes
 from pairlearn.studio.agreement import AnnotatorOverview, overview_of
+from pairlearn.studio.changes import (
+    STANDING,
+    THEIRS,
+    Changes,
+    fresh_token,
+    stored_answers,
+    token_hash,
+)
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
@@ -44,10 +50,12 @@ T = TypeVar("T")
 RECENT = 50
 """Answers that the pace is taken from."""
 
-_ANSWERS = (
-    "SELECT x.id, n.name, x.pair, p.left, p.right, x.similarity, x.difference, x.preference, "
-    "x.cant_say, x.note, x.seconds, x.at, x.revision, p.weight FROM {} "
-    "JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair ORDER BY x.id"
+_TASK = (
+    "SELECT p.id, p.left, p.right, (SELECT count(*) FROM assignment b WHERE "
+    "b.annotator = a.annotator AND b.answer IS NOT NULL AND "
+    "(a.answer IS NULL OR b.touched <= a.touched)) + (a.answer IS NULL), "
+    "(SELECT count(*) FROM assignment b WHERE b.annotator = a.annotator) "
+    "FROM assignment a JOIN pair p ON p.id = a.pair WHERE a.annotator = ? AND a.pair = ?"
 )
 
 
@@ -138,21 +146,20 @@ class Store:
                     raise sqlite3.DatabaseError(found)
             kept = store._one("SELECT value FROM setting WHERE name = 'overlap'")
             if kept is not None and str(kept[0]) != str(project.overlap):
-                store._writer.submit(lambda c: store._reassign(c, "project file")).result()
+                store.carry_out(lambda c: None, who="project file", share_out=True)
         except BaseException:
             store.close()
             raise
         return store
 
     def _begin(self, pairs: list[tuple[str, str, float]]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(
+        def work(changes: Changes) -> None:
+            changes.connection.executemany(
                 "INSERT INTO pair (left, right, weight, origin) VALUES (?, ?, ?, 'plan')", pairs
             )
-            changes.log(connection, "project file", "created", detail=f"{len(pairs)} pairs")
-            self._reassign(connection, "project file")
+            changes.log("created", f"{len(pairs)} pairs")
 
-        self._writer.submit(work).result()
+        self.carry_out(work, who="project file", share_out=True)
         self.supervisor_token = self.renew_supervisor_token()
 
     def close(self) -> None:
@@ -166,12 +173,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- who takes part ------------------------------------------------------------------
@@ -182,19 +184,15 @@ class Store:
 
     def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
         """Add several at once, and share the pairs out once."""
-        return self.carry_out(
-            lambda c: changes.add_annotators(c, names, "supervisor"), share_out=True
-        )
+        return self.carry_out(lambda changes: changes.add_annotators(names), share_out=True)
 
     def retire(self, annotator_id: int) -> None:
         """End somebody's part: their link is void, their open pairs go to the others."""
-        self.carry_out(lambda c: changes.retire(c, annotator_id, "supervisor"), share_out=True)
+        self.carry_out(lambda changes: changes.retire(annotator_id), share_out=True)
 
     def renew_token(self, annotator_id: int) -> str:
         """A new token for somebody; the old link is void. Who retired takes part again."""
-        return self.carry_out(
-            lambda c: changes.renew_token(c, annotator_id, "supervisor"), share_out=True
-        )
+        return self.carry_out(lambda changes: changes.renew_token(annotator_id), share_out=True)
 
     def annotators(self) -> list[Annotator]:
         """All of them, those that retired too, in the order of joining."""
@@ -213,7 +211,7 @@ class Store:
         The file is searched for its hash, which nobody can steer: how long that takes
         tells nothing about the tokens.
         """
-        digest = changes.token_hash(token)
+        digest = token_hash(token)
         found = self._one(
             "SELECT id, name, token_hash FROM annotator "
             "WHERE token_hash = ? AND retired_at IS NULL",
@@ -226,21 +224,18 @@ class Store:
     def is_supervisor(self, token: str) -> bool:
         """Whether this is the supervisor's token."""
         found = self._one("SELECT value FROM setting WHERE name = 'supervisor'")
-        digest = changes.token_hash(token).hex()
+        digest = token_hash(token).hex()
         return found is not None and hmac.compare_digest(digest, str(found[0]))
 
     def renew_supervisor_token(self) -> str:
         """A new token for the supervisor; the old one is void."""
-        token = changes.fresh_token()
+        token = fresh_token()
 
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT OR REPLACE INTO setting VALUES ('supervisor', ?)",
-                (changes.token_hash(token).hex(),),
-            )
-            changes.log(connection, "supervisor", "supervisor token renewed")
+        def work(changes: Changes) -> None:
+            changes.set_setting("supervisor", token_hash(token).hex())
+            changes.log("supervisor token renewed")
 
-        self._writer.submit(work).result()
+        self.carry_out(work)
         return token
 
     # -- tasks and answers ---------------------------------------------------------------
@@ -248,35 +243,24 @@ class Store:
     def next_task(self, annotator_id: int) -> Task | None:
         """What they judge next; the same until it is answered. None when all is done."""
         found = self._one(
-            "SELECT p.id, p.left, p.right FROM assignment a JOIN pair p ON p.id = a.pair "
-            "WHERE a.annotator = ? AND a.answer IS NULL ORDER BY a.touched DESC, a.pair LIMIT 1",
+            "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NULL "
+            "ORDER BY touched DESC, pair LIMIT 1",
             annotator_id,
         )
-        if found is None:
-            return None
-        done, total = self._counts(annotator_id)
-        return Task(found[0], found[1], found[2], done + 1, total)
+        return None if found is None else self.task(annotator_id, found[0])
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair that is theirs, answered or not; None if it is not theirs."""
-        found = self._one(
-            "SELECT p.id, p.left, p.right, a.answer, a.touched FROM assignment a "
-            "JOIN pair p ON p.id = a.pair WHERE a.annotator = ? AND a.pair = ?",
-            annotator_id,
-            pair,
+        found = self._one(_TASK, annotator_id, pair)
+        return None if found is None else Task(*found)
+
+    def next_open(self, annotator_id: int, after: int) -> Task | None:
+        """The next open pair of theirs after the one of that number; pairs go in their order."""
+        (found,) = self._all(
+            "SELECT min(pair) FROM assignment WHERE annotator = ? AND pair > ? AND answer IS NULL",
+            *(annotator_id, after),
         )
-        if found is None:
-            return None
-        done, total = self._counts(annotator_id)
-        number = done + 1
-        if found[3] is not None:
-            number = self._count(
-                "SELECT count(*) FROM assignment "
-                "WHERE annotator = ? AND answer IS NOT NULL AND touched <= ?",
-                annotator_id,
-                found[4],
-            )
-        return Task(found[0], found[1], found[2], number, total)
+        return self.task(annotator_id, found[0])
 
     def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
         """Keep an answer. The future is resolved when it is on disk.
@@ -284,7 +268,7 @@ class Store:
         The same key again returns the first receipt and changes nothing; another key is
         a revision.
         """
-        return self._writer.submit(lambda c: changes.record_answer(c, annotator_id, pair, answer))
+        return self._submit(lambda changes: changes.record_answer(annotator_id, pair, answer))
 
     def undo(self, annotator_id: int, *, answer_id: int | None = None) -> Future[Task | None]:
         """Reopen the pair that they answered last; the answer stays in the history.
@@ -293,41 +277,21 @@ class Store:
         be delivered twice. None if there is nothing to take back.
         """
 
-        def work(connection: sqlite3.Connection) -> Task | None:
-            pair = changes.withdraw_last(connection, annotator_id, answer_id)
-            if pair is None:
-                return None
-            left, right = connection.execute(
-                "SELECT left, right FROM pair WHERE id = ?", (pair,)
-            ).fetchone()
-            done, total = _counts(connection, annotator_id)
-            return Task(pair, left, right, done + 1, total)
+        def work(changes: Changes) -> Task | None:
+            pair = changes.withdraw_last(annotator_id, answer_id)
+            return None if pair is None else Task(*changes.rows(_TASK, annotator_id, pair)[0])
 
-        return self._writer.submit(work)
+        return self._submit(work)
 
     def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
         """Their answer to a pair as it stands, or None."""
-        rows = self._all(
-            _ANSWERS.format(
-                "(SELECT * FROM answer WHERE id = (SELECT answer FROM assignment "
-                "WHERE annotator = ? AND pair = ?)) x"
-            ),
-            annotator_id,
-            pair,
-        )
-        return _stored(rows[0]) if rows else None
+        return next(iter(self._stored(THEIRS, annotator_id, pair)), None)
 
     def progress(self, annotator_id: int) -> Progress:
         """How far they are, how fast (by the median of their last answers), how long still."""
         done, total = self._counts(annotator_id)
-        seconds = [
-            row[0]
-            for row in self._all(
-                "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?",
-                annotator_id,
-                RECENT,
-            )
-        ]
+        recent = "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?"
+        seconds = [row[0] for row in self._all(recent, annotator_id, RECENT)]
         typical = statistics.median(seconds) if seconds else 0.0
         if typical <= 0:
             return Progress(done, total, None, None)
@@ -335,10 +299,11 @@ class Store:
 
     def answers(self, current: bool = True) -> list[StoredAnswer]:
         """All answers that stand; with ``current=False`` also those revised or withdrawn."""
-        standing = "assignment a JOIN answer x ON x.id = a.answer"
-        return [
-            _stored(row) for row in self._all(_ANSWERS.format(standing if current else "answer x"))
-        ]
+        return self._stored(STANDING if current else "answer x")
+
+    def _stored(self, source: str, *values: object) -> list[StoredAnswer]:
+        with reading(self.project.store_path):
+            return stored_answers(self._reader(), source, *values)
 
     def history(self, annotator_id: int | None = None, pair: int | None = None) -> list[Change]:
         """Every change, or those of one annotator or pair, in order."""
@@ -381,34 +346,35 @@ class Store:
             If an item is not known, or a pair is there already, in either direction.
         """
         chosen = list(pairs)
-        known = set(self.items.ids)
-        for left, right, _ in chosen:
-            for end in (left, right):
-                if end not in known:
-                    raise StoreError(f"{end!r} is not among the items")
-
+        for end in (end for pair in chosen for end in pair[:2]):
+            if end not in self.items:
+                raise StoreError(f"{end!r} is not among the items")
         return self.carry_out(
-            lambda c: changes.add_pairs(c, chosen, "chosen", "model"), share_out=True
+            lambda changes: changes.add_pairs(chosen, "chosen"), who="model", share_out=True
         )
 
-    def carry_out(self, work: Callable[[sqlite3.Connection], T], *, share_out: bool = False) -> T:
+    def carry_out(
+        self, work: Callable[[Changes], T], *, who: str = "supervisor", share_out: bool = False
+    ) -> T:
         """Have something done by the writer, and wait until it is on disk.
 
         With ``share_out`` the open pairs are then shared out anew, in the same transaction.
         """
+        return self._submit(work, who, share_out).result()
 
+    def _submit(
+        self, work: Callable[[Changes], T], who: str = "supervisor", share_out: bool = False
+    ) -> Future[T]:
         def whole(connection: sqlite3.Connection) -> T:
-            result = work(connection)
+            changes = Changes(connection, who)
+            result = work(changes)
             if share_out:
-                self._reassign(connection, "supervisor")
+                changes.reassign(self.project.overlap, self.project.plan.seed)
             return result
 
-        return self._writer.submit(whole).result()
+        return self._writer.submit(whole)
 
     # -- reading -------------------------------------------------------------------------
-
-    def _reassign(self, connection: sqlite3.Connection, who: str) -> None:
-        changes.reassign(connection, self.project.overlap, self.project.plan.seed, who)
 
     def _reader(self) -> sqlite3.Connection:
         """The reading connection of this thread."""
@@ -428,23 +394,8 @@ class Store:
         rows = self._all(query, *values)
         return rows[0] if rows else None
 
-    def _count(self, query: str, *values: object) -> int:
-        return int(self._all(query, *values)[0][0])
-
     def _counts(self, annotator_id: int) -> tuple[int, int]:
-        with reading(self.project.store_path):
-            return _counts(self._reader(), annotator_id)
-
-
-def _counts(connection: sqlite3.Connection, annotator_id: int) -> tuple[int, int]:
-    """Answered and all pairs of an annotator."""
-    done, total = connection.execute(
-        "SELECT count(answer), count(*) FROM assignment WHERE annotator = ?", (annotator_id,)
-    ).fetchone()
-    return int(done), int(total)
-
-
-def _stored(row: tuple[Any, ...]) -> StoredAnswer:
-    values = list(row)
-    values[8] = bool(values[8])
-    return StoredAnswer(*values)
+        """Answered and all pairs of an annotator."""
+        query = "SELECT count(answer), count(*) FROM assignment WHERE annotator = ?"
+        ((done, total),) = self._all(query, annotator_id)
+        return int(done), int(total)

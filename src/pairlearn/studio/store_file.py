@@ -19,6 +19,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
+
 from pairlearn.atomic import replacing, sync
 
 BUSY_SECONDS = 30.0
@@ -44,6 +46,8 @@ class StoreFileError(StoreError, OSError):
         self.damaged = damaged
 
 
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, msgspec.DecodeError)
+"""What reading a damaged file raises."""
 _PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _OF_THE_DISK = {
     sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
@@ -94,7 +98,7 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise failure(path, error) from error
 
 
@@ -295,7 +299,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     pairlearn.studio.store_file.StoreError: no-such.sqlite does not exist
     """
     connection = open_file(path)
-    try:
+    with _kept_if_sound(connection, path):
         (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if journal != "wal" and not _unchanging(path):
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
@@ -304,13 +308,18 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         if not writer:
             connection.execute("PRAGMA query_only = ON")
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        connection.close()
-        raise failure(path, error) from None
+    return connection
+
+
+@contextmanager
+def _kept_if_sound(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close a connection of which something is wrong, and say what."""
+    try:
+        with reading(path):
+            yield
     except StoreError:
         connection.close()
         raise
-    return connection
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -327,7 +336,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     if 0 < path.stat().st_size < SMALLEST_FILE:
         raise failure(path, ValueError("it is not of SQLite"))
     name = path.absolute().as_uri() + ("?immutable=1" if _unchanging(path) else "")
-    try:
+    with reading(path):
         connection = sqlite3.connect(
             name,
             uri=True,
@@ -336,16 +345,8 @@ def open_file(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
             factory=_Connection,
         )
-    except sqlite3.Error as error:
-        raise failure(path, error) from None
-    try:
+    with _kept_if_sound(connection, path):
         _check_program(connection, path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        connection.close()
-        raise failure(path, error) from None
-    except StoreError:
-        connection.close()
-        raise
     return connection
 
 

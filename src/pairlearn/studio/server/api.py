@@ -17,7 +17,6 @@ import asyncio
 import json
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -26,7 +25,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pairlearn.studio.items import Items, ItemView, media_type
+from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
 from pairlearn.studio.server.security import Buckets, Denied, Sessions, refused
@@ -35,8 +34,6 @@ from pairlearn.studio.store_file import StoreError, StoreFileError
 
 LONGEST_SECONDS = 86_400.0
 """A pair left open over night took a day at most: more is a broken clock."""
-FARTHEST = 500
-"""Pairs that are looked through for the next one of an annotator."""
 LARGEST_BYTES = 32 * 1024 * 1024
 LOG = logging.getLogger("pairlearn.annotate")
 
@@ -113,31 +110,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(form) != len(pairs):
         raise FormError("the body names a field twice")
     return form
-
-
-class Unshowable(ValueError):
-    """A file that is not shown: outside the project, too large, or no picture."""
-
-
-def read_picture(path: Path, folder: Path) -> tuple[bytes, str]:
-    """Read a picture that lies inside a folder, and tell what it is by its first bytes.
-
-    Raises
-    ------
-    Unshowable
-        If the file, links followed, is outside ``folder``, too large or no picture.
-    """
-    real = path.resolve(strict=True)
-    if not real.is_relative_to(folder.resolve()) or not real.is_file():
-        raise Unshowable(f"{path} is not inside the project")
-    with real.open("rb") as file:
-        content = file.read(LARGEST_BYTES + 1)
-    if len(content) > LARGEST_BYTES:
-        raise Unshowable(f"{path} has more than {LARGEST_BYTES} bytes")
-    found = media_type(content)
-    if found is None:
-        raise Unshowable(f"{path} is no picture")
-    return content, found
 
 
 class Outage:
@@ -230,8 +202,9 @@ async def get_ahead(request: Request) -> Response:
     pair = request.query_params.get("pair", "")
     if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
         raise FormError("pair must be a whole number")
-    views = await run_in_threadpool(_ahead, studio, who, int(pair))
-    return JSONResponse({"ahead": views})
+    task = studio.store.next_open(who.id, int(pair))
+    ends = [] if task is None else [task.left, task.right]
+    return JSONResponse({"ahead": [_view(studio.items, item) for item in ends]})
 
 
 async def get_image(request: Request) -> Response:
@@ -245,8 +218,8 @@ async def get_image(request: Request) -> Response:
         path = studio.items.view(asked[0]).image_path
         if path is None:
             return refused(404, "this item is no picture")
-        content, found = await run_in_threadpool(read_picture, path, studio.project.folder)
-    except (ProjectError, Unshowable, OSError):
+        content, found = await run_in_threadpool(read_image, path, LARGEST_BYTES)
+    except (ProjectError, OSError):
         return refused(415, "this file is no picture that can be shown")
     return Response(content, media_type=found)
 
@@ -267,15 +240,6 @@ def _shown(studio: Studio, task: Task) -> dict[str, Any]:
         "left": _view(studio.items, task.left),
         "right": _view(studio.items, task.right),
     }
-
-
-def _ahead(studio: Studio, who: Annotator, pair: int) -> list[dict[str, Any]]:
-    """The items of the next pair of theirs that is open; pairs are judged in their order."""
-    for number in range(pair + 1, pair + 1 + FARTHEST):
-        task = studio.store.task(who.id, number)
-        if task is not None and studio.store.current(who.id, number) is None:
-            return [_view(studio.items, item) for item in (task.left, task.right)]
-    return []
 
 
 def _view(items: Items, item: str) -> dict[str, Any]:

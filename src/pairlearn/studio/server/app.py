@@ -232,7 +232,7 @@ def serve(
         studio: api.Studio = app.state.studio
         stack.callback(studio.store.close)
         # A file that cannot be written is told now, and not with the first answer.
-        studio.store.carry_out(lambda connection: connection.execute("DELETE FROM setting WHERE 0"))
+        studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
         sockets = [stack.enter_context(one) for one in listen(host, port)]
         address = (url or address_of(host, port)).rstrip("/")
         announce(lock, address)
