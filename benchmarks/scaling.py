@@ -88,9 +88,9 @@ def fit_in_memory(folder: Path) -> Row:
 def fit_streamed(folder: Path) -> Row:
     """Survey the file, then train from it."""
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.pair_stream import PairFile
-    from pairlearn.estimators.stream_fit import fit_survey, survey_for
-    from pairlearn.estimators.stream_items import open_items
+    from pairlearn.estimators.pair_files import PairFile, open_items
+    from pairlearn.estimators.streams import fit_survey
+    from pairlearn.estimators.survey import survey_for
 
     start = time.perf_counter()
     classifier = PairClassifier(model="linear", epochs=1, random_state=0, device="cpu")

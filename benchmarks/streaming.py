@@ -85,7 +85,7 @@ def in_memory(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
 
 def streamed(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
     """Fit to the file."""
-    from pairlearn.estimators.stream_fit import fit_file
+    from pairlearn.estimators.streams import fit_file
 
     classifier = classifier_of(args)
     files = folder / "items.npy", folder / "pairs.parquet"

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-from pairlearn.estimators.pair_stream import PairFile
-from pairlearn.estimators.stream_items import open_items
+from pairlearn.estimators.pair_files import PairFile, open_items
 
 
 def write_groups(path: Path, columns: dict[str, Any], rows: int) -> Path:

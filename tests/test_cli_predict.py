@@ -17,7 +17,7 @@ from model_folders import fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
 from pairlearn.cli.predict import rows_in
 from pairlearn.data.simulation import Simulation
-from pairlearn.estimators import PairClassifier, predict_file, streaming
+from pairlearn.estimators import PairClassifier, predict_file, prediction
 from pairlearn.tables import ItemTable, write_items
 
 
@@ -104,7 +104,7 @@ def test_batches_of_any_size_give_the_same_file(
     folder, _, classifier = made
     seen: list[int] = []
     predict_file(classifier, folder / "items.csv", tmp_path / "one.csv", progress=seen.append)
-    monkeypatch.setattr(streaming, "NUMBERS", 1)  # then 64 rows, the least
+    monkeypatch.setattr(prediction, "NUMBERS", 1)  # then 64 rows, the least
     predict_file(classifier, folder / "items.csv", tmp_path / "two.csv", progress=seen.append)
     assert seen == [400, 64, 128, 192, 256, 320, 384, 400]
     one, two = read(tmp_path / "one.csv"), read(tmp_path / "two.csv")
@@ -186,7 +186,7 @@ def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
 def test_a_bad_row_late_in_the_file_leaves_the_old_file(
     made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "NUMBERS", 1)
+    monkeypatch.setattr(prediction, "NUMBERS", 1)
     folder, _, _ = made
     items, out = tmp_path / "items.csv", tmp_path / "p.csv"
     items.write_text("id,x1,x2\n" + "1,0.5,0.5\n" * 500 + "2,0.5,nan\n")

@@ -19,23 +19,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from pairlearn import PairLabels
+from pairlearn import Judgements, PairLabels
 from pairlearn.annotators import add_noise
-from pairlearn.estimators.completion import complete_and_fit
-from pairlearn.estimators.targets import Targets, read_rows
+from pairlearn.estimators.completion import Targets, complete_and_fit
 
 NAN = float("nan")
 inner = st.floats(0.01, 0.99)
-ONE = np.array([[0, 1]])
 
 
-def table(pairs: Any, s: Any, c: Any, preference: Any, weight: Any, items: int) -> Targets:
-    x = np.zeros((items, 1))
-    return Targets(read_rows(x, pairs, s, c, preference, weight, None, 1.0)[1])
-
-
-def judged(s: float = NAN, c: float = NAN, preference: float = 0) -> Targets:
-    return table(ONE, [s], [c], [preference], None, 2)
+def judged(s: float = NAN, c: float = NAN, preference: float = NAN) -> Targets:
+    columns = {"similarity": [s], "difference": [c], "preference": [preference]}
+    return Targets(Judgements.from_columns([[0, 1]], columns))
 
 
 def targets(judgements: Targets, p: float, p_prime: float) -> NDArray[np.float64]:
@@ -123,8 +117,8 @@ def test_risks_by_hand() -> None:
 
 def test_every_row_counts_and_ends_of_one_item_add_up() -> None:
     pairs = [[0, 1], [0, 1], [2, 0]]
-    judgements = table(pairs, [1, 0, 0], [0, 1, -1], None, [1, 1, 4], 3)
-    (positive, negative), values = judgements.complete(np.full(3, 0.5))
+    told = Judgements.from_pairs(pairs, np.array([[1, 0], [0, 1], [0, -1]]), weight=[0.5, 0.5, 2])
+    (positive, negative), values = Targets(told).complete(np.full(3, 0.5))
     # Weights ½, ½, 2. Rows: same (½, ½); right positive (0, 1); left positive (1, 0).
     assert positive == pytest.approx([0.25, 0.75, 2])
     assert negative == pytest.approx([0.75 + 2, 0.25, 0])
@@ -190,18 +184,10 @@ def test_every_kind_of_judgement_finds_the_same_line() -> None:
             "similarity": np.where(half, s, NAN),
             "difference": np.where(half, NAN, c),
         },
-        "similarity, majority": {"similarity": s, "difference": None, "majority": "negative"},
-        "difference, prior": {"similarity": None, "difference": c, "prior": float(r.mean())},
-        "similarity, labelled": {
-            "similarity": s,
-            "difference": None,
-            "labelled": (x[:40], y),
-        },
-        "similarity, preference": {
-            "similarity": s,
-            "difference": None,
-            "preference": np.sign(c),
-        },
+        "similarity, majority": {"similarity": s, "majority": "negative"},
+        "difference, prior": {"difference": c, "prior": float(r.mean())},
+        "similarity, labelled": {"similarity": s, "labelled": (x[:40], y)},
+        "similarity, preference": {"similarity": s, "preference": np.sign(c)},
     }
     for name, keywords in cases.items():
         model, history = complete_and_fit(
@@ -210,16 +196,6 @@ def test_every_kind_of_judgement_finds_the_same_line() -> None:
         p = model.predict_proba(x)[:, 1]
         assert np.abs(p - r).mean() < 0.05, name
         assert history[-1].prior == pytest.approx(r.mean(), abs=0.03), name
-
-
-def test_preferences_alone_order_the_items_and_hold_the_prior() -> None:
-    x, r, pairs, told = problem()
-    model, history = complete_and_fit(
-        logistic(), x, pairs, None, None,
-        preference=np.sign(told.difference), prior=float(r.mean()), folds=1,
-    )  # fmt: skip
-    assert model.coef_[0, 0] > 0
-    assert history[-1].prior == pytest.approx(r.mean(), abs=0.01)
 
 
 def test_the_majority_says_which_class_is_which() -> None:
@@ -325,23 +301,15 @@ X4 = np.arange(4.0)[:, None]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pairs": [[0, 1], [2, 4]]}, r"pairs row 1 is \[2, 4\], and features has rows 0 to 3"),
-        ({"pairs": [[0.0, 1.0]]}, "pairs must be integers of shape"),
-        ({"pairs": np.empty((0, 2), int)}, "pairs is empty"),
-        ({"features": [1.0, 2.0]}, r"features must be numbers of shape \(m, d\)"),
-        ({"similarity": [0.5]}, r"similarity must have shape \(2,\), one a pair; got \(1,\)"),
+        ({"pairs": [[0, 1], [2, 4]]}, "id 4 is not among the 4 rows of the preprocessor"),
+        ({"similarity": [0.5]}, "labels has 1 rows and pairs has 2"),
         ({"similarity": ["a", "b"]}, "similarity must be numbers"),
-        ({"similarity": [NAN, 0.5], "difference": [NAN, 0.1]}, "row 0 has no similarity, no"),
+        ({"similarity": [NAN, 0.5], "difference": [NAN, 0.1]}, "neither similarity nor diff"),
         ({"similarity": [np.inf, 0.5]}, "similarity is infinite in row 0"),
-        ({"preference": [0, 2]}, r"preference must be −1 \(left\), \+1 .*; row 1 is 2"),
-        ({"weight": [1, -1]}, "weight must be at least 0 and finite; row 1 is -1"),
-        ({"weight": [0, 0]}, "weight is 0 for every pair"),
         ({"difference": None}, "similarities alone cannot tell the classes apart"),
         ({"difference": None, "prior": 0.5}, "hold no direction to start from"),
         ({"similarity": None}, "prior is needed: differences and preferences do not tell"),
         ({"similarity": [1, 1], "difference": [0, 0]}, "no pair is judged to differ in class"),
-        ({"labelled": (X4, [0, 1, 2, 1])}, "labelled y must be 0 or 1; row 2 is"),
-        ({"labelled": (X4, [0, 1])}, r"labelled must be \(X, y\) of shapes \(k, 1\) and \(k,\)"),
         ({"labelled_weight": 0}, "labelled_weight must be positive"),
         ({"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
         ({"rounds": 0}, "rounds must be at least 1; got 0"),

@@ -53,7 +53,7 @@ def test_all_names_are_there() -> None:
 
 
 def test_checks_and_export_load_when_they_are_asked_for() -> None:
-    modules = ("completion", "onnx_export", "model_folder", "streaming")
+    modules = ("completion", "onnx_export", "model_folder", "streams")
     code = (
         "import sys, pairlearn.estimators\n"
         f"print([m for m in {modules!r} if f'pairlearn.estimators.{{m}}' in sys.modules])"

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
-from pairlearn.estimators.seen import fingerprints, seen_items
+from pairlearn.estimators.instances import fingerprints, seen_items
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 
 NAN = float("nan")

@@ -20,7 +20,7 @@ from pair_files import made, write_groups
 from pairlearn.cli import streaming
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.estimators.stream_fit import fit_file
+from pairlearn.estimators.streams import fit_file
 from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
 from pairlearn.training import Checkpoint
 from test_training_ranks import on_ranks

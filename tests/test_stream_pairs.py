@@ -14,32 +14,32 @@ import pytest
 
 from pair_files import made, write_groups
 from pairlearn import make_risk
-from pairlearn.estimators.pair_stream import PairFile, ParquetPairStream, read_ahead
-from pairlearn.estimators.rewriting import rewrite_pairs
-from pairlearn.estimators.splits import Split, held_items
-from pairlearn.estimators.stream_items import ItemIndex, mapped_features, open_items
-from pairlearn.estimators.survey import survey_pairs
+from pairlearn.estimators.instances import standardised
+from pairlearn.estimators.pair_files import ItemIndex, PairFile, open_items, rewrite_pairs
+from pairlearn.estimators.streams import ParquetPairStream, read_ahead
+from pairlearn.estimators.survey import Split, held_items, survey_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
 from pairlearn.tables import TableError, read_pairs
 from pairlearn.tables.sources import ParquetSource
-from pairlearn.training import Fleet, Group, Member
-from pairlearn.training.stream import Block, PairStream
+from pairlearn.training import Fleet, Group, Member, PairStream
 
+KINDS = ("both", "similarity", "difference", "preference")
 GROUPS = [1, 7, 25, 1000]  # rows of a row group: 60 groups, straddling ones, a single one
 
 
 def stream_of(file: PairFile, batch: int = 4, block: int = 12, **options: Any) -> ParquetPairStream:
     survey = survey_pairs(file, options.pop("split", None))
     seed = options.pop("seed", 0)
-    return ParquetPairStream(survey, batch, seed, block_pairs=block, dtype=np.float64)
+    return ParquetPairStream(survey, batch, seed, block_pairs=block)
 
 
-def rows_of(blocks: Iterator[Block] | list[Block]) -> list[tuple[Any, ...]]:
+def rows_of(blocks: Iterator[Judgements] | list[Judgements]) -> list[tuple[Any, ...]]:
     """Everything that is known of each row, in order."""
     rows: list[tuple[Any, ...]] = []
     for block in blocks:
-        columns = [*block.ends.T, block.u, block.v, *block.columns]
+        weights = [np.where(block.of(kind), block.weight, 0) for kind in KINDS]
+        columns = [*block.ends.T, block.u, block.v, *weights]
         rows += zip(*(column.tolist() for column in columns), strict=True)
     return rows
 
@@ -275,14 +275,11 @@ def test_about_the_share_asked_for_is_held_out() -> None:
     ends = rng.integers(0, 1000, (40_000, 2))
     said = Judgements.from_pairs(ends, np.zeros((40_000, 2)))
     drawn = Split(validation=0.1, seed=5).validating(said)
-    assert drawn is not None
     assert abs(len(drawn.ends) / 40_000 - 0.1) < 0.006  # four standard errors
     other = Split(validation=0.1, seed=6).validating(said)
-    assert other is not None
     assert len(set(map(tuple, drawn.ends)) & set(map(tuple, other.ends))) < 0.02 * 40_000
     turned = Judgements.from_pairs(ends[:, ::-1], np.zeros((40_000, 2)))
     again = Split(validation=0.1, seed=5).validating(turned)
-    assert again is not None
     np.testing.assert_array_equal(again.ends[:, ::-1], drawn.ends)
 
 
@@ -396,7 +393,8 @@ def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x)
     items = open_items(tmp_path / "x.npy")
     stream = stream_of(made(tmp_path))
-    with mapped_features(items.features, x.mean(0), x.std(0), tmp_path) as features:
+    features = standardised(items.features, x.mean(0), x.std(0), tmp_path)
+    if True:
         assert isinstance(features, np.memmap)
         np.testing.assert_allclose(features, (x - x.mean(0)) / x.std(0), rtol=1e-6, atol=1e-7)
         member = Member(make_risk("likelihood-abs"), None)

@@ -6,9 +6,8 @@ import torch
 from pairlearn import make_risk
 from pairlearn.models import MLP
 from pairlearn.training import Group, Member, Objective
-from pairlearn.training.adam import FleetAdam
 from pairlearn.training.network import StackedMLP
-from pairlearn.training.step import Step
+from pairlearn.training.step import FleetAdam, Step
 from test_training_step import DIM, PAIRS, draw, flat, quick
 
 __all__ = ["quick"]

@@ -17,19 +17,23 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators.classifier import PairClassifier
-from pairlearn.estimators.guidance import guiding_prior
-from pairlearn.estimators.models import is_scikit_learn
-from pairlearn.estimators.parameters import check_parameters, needs_prior, recipe_of
+from pairlearn.estimators.instances import feature_scale, standardised
+from pairlearn.estimators.parameters import (
+    check_parameters,
+    is_scikit_learn,
+    needs_prior,
+    recipe_of,
+)
 from pairlearn.estimators.population import (
     Majority,
     PriorMismatchWarning,
     check_majority_shows,
     disagreement,
     find_majority,
+    guiding_prior,
     need_of,
     prior_from_similarities,
 )
-from pairlearn.estimators.scaling import feature_scale, standardised
 from pairlearn.estimators.splits import Folds, split_items
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.evaluation.compare import Comparison, MethodResult, rank

@@ -305,6 +305,25 @@ class Judgements:
             parts.append(Judgements(group.ends[rows, 0], kind, group.u[rows], weight))
         return Judgements.concatenate(parts)
 
+    def doubled(self) -> Judgements:
+        """Rows for training, one for each statement: one about a single item stands twice.
+
+        Its row has half the weight, so that it counts as in `packed`.
+
+        Examples
+        --------
+        >>> rows = Judgements.about_items("label", [5], [1]).doubled()
+        >>> rows.ends.tolist(), rows.values.tolist(), rows.weight.tolist()
+        ([[5, 5]], [[1.0, 1.0]], [0.5])
+        """
+        single = self.single
+        if not single.any():
+            return self
+        ends, values = self.ends.copy(), self.values.copy()
+        ends[single, 1], values[single, 1] = ends[single, 0], values[single, 0]
+        weight = np.where(single, self.weight / 2, self.weight)
+        return Judgements(ends, self.kind, values, weight, self.annotator)
+
     def weight_columns(self, names: Sequence[str]) -> list[Floats]:
         """For each kind the weights of its rows, zero for rows of another kind.
 

@@ -331,7 +331,7 @@ def _remember(
 ) -> None:
     """Keep in the model what it was fitted to; `evaluate` warns of the same items."""
     from pairlearn.cli.training import Inputs, digest
-    from pairlearn.estimators.seen import fingerprints
+    from pairlearn.estimators.instances import fingerprints
 
     if isinstance(inputs, Inputs):  # it was fitted with rows as ids
         known = inputs.items[inputs.used]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairlearn.cli.labelled import read_labelled
 from pairlearn.cli.reading import Reading
 from pairlearn.cli.training import as_options, digest
-from pairlearn.estimators.seen import NO_ACCURACY, doubt_of_seen, seen_items
+from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.evaluation import (
     CalibrationCurve,
     Estimate,
@@ -278,7 +278,7 @@ def _positions(known: ItemTable, items: Path, used: PairTable, pairs: Path) -> N
 def _held(
     classifier: PairClassifier, known: ItemTable, items: Path, used: PairTable, pairs: Path
 ) -> _Held:
-    from pairlearn.estimators.streaming import log_odds
+    from pairlearn.estimators.prediction import log_odds
 
     ends = _positions(known, items, used, pairs)
     needed, places = np.unique(ends, return_inverse=True)

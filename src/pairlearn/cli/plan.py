@@ -132,7 +132,7 @@ def _by_model(
     within: float, pilot: Path, items: Path, model: Path, confidence: float, seed: int
 ) -> PairPlan:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.streaming import log_odds
+    from pairlearn.estimators.prediction import log_odds
     from pairlearn.planning import plan_from_pilot
     from pairlearn.tables import read_items, read_pairs
 

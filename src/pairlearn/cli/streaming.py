@@ -19,11 +19,16 @@ from pairlearn.cli.training import (
     watching,
 )
 from pairlearn.diagnostics import check
-from pairlearn.estimators.pair_stream import PairFile
-from pairlearn.estimators.splits import held_items
-from pairlearn.estimators.stream_fit import fit_survey, survey_for
-from pairlearn.estimators.stream_items import open_items
-from pairlearn.estimators.survey import NothingLeftError, Survey, survey_pairs
+from pairlearn.estimators.pair_files import PairFile, open_items
+from pairlearn.estimators.prediction import log_odds
+from pairlearn.estimators.streams import fit_survey
+from pairlearn.estimators.survey import (
+    NothingLeftError,
+    Survey,
+    held_items,
+    survey_for,
+    survey_pairs,
+)
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import columns as kind_columns
 from pairlearn.progress import bar
@@ -158,13 +163,16 @@ def measure_streamed(
     if len(held) < 2:
         return Unmeasured(TOO_FEW)
     with told_as_options():
-        z = fit_survey(
+        fit_survey(
             classifier,
             survey,
             progress=watching(progress),
             checkpoint=checkpoint,
             scratch=inputs.scratch,
         )
+    known, place = np.unique(held.ends, return_inverse=True)
+    z = log_odds(classifier, file.items.some(known), file.items.path)
+    held = replace(held, ends=place.reshape(-1, 2))
     accuracy = accuracy_on(held, z, prior, classifier.majority)
     if isinstance(accuracy, Unmeasured):
         return accuracy
@@ -207,8 +215,7 @@ def sample_pairs_of(items: Path, ids: Path | None, pairs: Path, *, noisy: bool) 
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
     table = _table_of(survey.sampled)
     table = table[table.judged]
-    names = known.index.ids
-    of = np.arange(names) if isinstance(names, int) else names
+    of = known.index.names()
     table.left, table.right = of[table.left.astype(np.intp)], of[table.right.astype(np.intp)]
     ignored = by_kind(survey.counts, file.rows)["preference_only"]
     return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows, ignored)

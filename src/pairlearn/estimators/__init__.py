@@ -3,20 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.estimators.classifier import PairClassifier
-from pairlearn.estimators.guidance import KnownClassesWarning
-from pairlearn.estimators.population import PriorMismatchWarning
-from pairlearn.estimators.seen import SeenItemsWarning
+from pairlearn.estimators.instances import SeenItemsWarning
+from pairlearn.estimators.population import KnownClassesWarning, PriorMismatchWarning
+from pairlearn.estimators.prediction import predict_file
+from pairlearn.estimators.splits import Folds, ItemKFold, hold_out_items, split_items
 
 if TYPE_CHECKING:
     from pairlearn.estimators.completion import complete_and_fit
-    from pairlearn.estimators.cross_validation import ItemKFold
     from pairlearn.estimators.folder_format import ModelFolderError
     from pairlearn.estimators.onnx_export import export_onnx
+    from pairlearn.estimators.pair_files import rewrite_pairs
     from pairlearn.estimators.pairwise import PairwiseTransformer
-    from pairlearn.estimators.rewriting import rewrite_pairs
-    from pairlearn.estimators.splits import Folds, hold_out_items, split_items
-    from pairlearn.estimators.stream_fit import fit_file
-    from pairlearn.estimators.streaming import predict_file
+    from pairlearn.estimators.streams import fit_file
 
 __all__ = [
     "Folds",
@@ -37,17 +35,12 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ItemKFold": "cross_validation",
     "ModelFolderError": "folder_format",
     "PairwiseTransformer": "pairwise",
     "complete_and_fit": "completion",
     "export_onnx": "onnx_export",
-    "fit_file": "stream_fit",
-    "Folds": "splits",
-    "hold_out_items": "splits",
-    "split_items": "splits",
-    "predict_file": "streaming",
-    "rewrite_pairs": "rewriting",
+    "fit_file": "streams",
+    "rewrite_pairs": "pair_files",
 }
 
 

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
-from pairlearn.estimators.guidance import (
-    KnownClassesWarning,
-    classes_against_differences,
-    guiding_prior,
-)
-from pairlearn.estimators.models import is_scikit_learn, make_module
+from pairlearn.estimators.instances import feature_scale
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     callbacks_of,
     check_parameters,
+    is_scikit_learn,
     keyword_only,
+    make_module,
     needs_prior,
     recipe_of,
     risk_of,
 )
 from pairlearn.estimators.prediction import PairPredictor
-from pairlearn.estimators.scaling import feature_scale
-from pairlearn.estimators.splits import held_out_rows
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
-from pairlearn.training import Checkpoint, Recipe
+from pairlearn.training import Checkpoint
 from pairlearn.training.loop import Callback, Report
-from pairlearn.training.stream import PairStream
 from pairlearn.training.trainer import is_guided, train
-
-__all__ = ["PairClassifier"]
 
 
 class PairClassifier(PairPredictor):
@@ -265,7 +258,6 @@ class PairClassifier(PairPredictor):
             )
         check_parameters(self)
         callbacks, kept = callbacks_of([*(self.callbacks or ()), progress, checkpoint])
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         table = read_table(
             pairs,
             labels,
@@ -276,63 +268,53 @@ class PairClassifier(PairPredictor):
             annotator,
             positive,
         )
-        self.training_items_ = table.fingerprints()
-        weight = table.judged.item_weight(len(table.features))
-        self._remember(table.classes, table.features, weight, table.names)
-        features = self._prepared(table.features)
-        rows = table.rows(self.labelled_weight).packed(seed)
+        seed = table.seed
+        if seed is None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        weight = table.item_weight()
+        self._remember(table, weight)
+        features = self._prepared(table.features, table.scratch)
         if table.known is not None:
-            doubt = classes_against_differences(features, table.judged, table.known)
+            doubt = population.classes_against_differences(features, table.judged, table.known)
             if doubt is not None:
-                warnings.warn(doubt, KnownClassesWarning, stacklevel=2)
+                warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
+        rows = table.rows(self.labelled_weight)
         need = population.need_of(rows, needs_prior(self.risk))
-        prior = self._prior(need, features, rows, seed)
+        prior = self._prior(need, features, table, rows.packed(seed), seed)
         with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))
             if is_scikit_learn(self.model):
-                self._complete(features, table, prior, seed)
+                self._complete(features, rows, prior, seed)
             else:
-                risk, held_out = risk_of(self, prior), None
-                if self.early_stopping and len(rows) > 1:
-                    mask = held_out_rows(rows, self.validation_fraction, seed)
-                    rows, held_out = rows[~mask], rows[mask]
-                recipe = recipe_of(self, len(rows), seed)
-                self._train(features, rows, held_out, risk, need, recipe, callbacks, kept)
-        self._settle(self._raw_log_odds(features), weight, table.judged, need, prior)
+                self._train(features, table, rows.packed(seed), need, prior, seed, callbacks, kept)
+        self.shift_ = 0.0
+        self._settle(self._log_odds(features), weight, table.judged, need, prior)
         return self
 
-    def _remember(
-        self,
-        classes: NDArray[Any],
-        features: NDArray[Any],
-        weight: NDArray[np.float64],
-        names: NDArray[Any] | None,
-    ) -> None:
+    def _remember(self, table: Table, weight: NDArray[np.float64]) -> None:
         """What is known of the instances before training."""
-        self.classes_ = classes
-        self.instance_shape_ = tuple(int(size) for size in features.shape[1:])
+        self.training_items_ = table.fingerprints()
+        self.classes_ = table.classes
+        self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
         self.n_features_in_ = int(np.prod(self.instance_shape_))
-        if names is not None:
-            self.feature_names_in_ = names
+        if table.names is not None:
+            self.feature_names_in_ = table.names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
-            self.mean_, self.scale_ = feature_scale(features, weight)
+            self.mean_, self.scale_ = feature_scale(table.features, weight)
 
     def _prior(
         self,
         need: population.Need,
         features: NDArray[np.float32],
+        table: Table,
         rows: Judgements,
         seed: int,
-        implied: Callable[[population.Majority], float] | None = None,
     ) -> float | None:
-        """The prior that the risk needs, or that the table has to be told; None if neither.
-
-        Where it is estimated, `implied` gives it for the larger class; by default the rows do.
-        """
+        """The prior that the risk needs, or that the table has to be told; None if neither."""
         stated = None if self.prior == "estimate" else float(self.prior)
         population.check_told(need, stated, self.majority)
         side = population.majority_told(stated, self.majority)
@@ -348,39 +330,38 @@ class PairClassifier(PairPredictor):
         if majority is None:
             population.check_majority_shows(rows, self.risk)
             majority = population.find_majority(features, rows, seed, self.device)
-        if implied is not None:
-            return implied(majority)
-        return population.prior_from_similarities(rows, majority).value
+        return table.prior(rows, majority)
 
     def _train(
         self,
         features: NDArray[np.float32],
+        table: Table,
         rows: Judgements,
-        held_out: Judgements | None,
-        risk: Risk,
         need: population.Need,
-        recipe: Recipe,
+        prior: float | None,
+        seed: int,
         callbacks: Sequence[Callback],
         checkpoint: Checkpoint | None,
-        source: PairStream | None = None,
     ) -> None:
         """Train a module on rows, or on a stream of which they are a sample."""
-        model = make_module(self.model, features.shape[1:], recipe.seed)
+        risk, held_out = risk_of(self, prior), None
+        if self.early_stopping:
+            rows, held_out = table.held_out(rows, self.validation_fraction, seed)
+        recipe = recipe_of(self, table.count(rows), seed)
+        # For risks without a prior, of which a reflection is as likely.
+        guided = not risk.needs_prior and is_guided(recipe.epochs)
         with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
-            torch.manual_seed(recipe.seed)
+            torch.manual_seed(seed)
             (trained,) = train(
                 features,
                 rows,
                 [risk],
-                model,
+                make_module(self.model, features.shape[1:], seed),
                 recipe,
-                source=source,
+                source=table.source(recipe),
                 held_out=held_out,
                 held_prior=float(self.prior) if need == "prior" else None,
-                # For risks without a prior, of which a reflection is as likely.
-                guiding_prior=None
-                if risk.needs_prior or not is_guided(recipe.epochs)
-                else guiding_prior(features, rows, recipe.seed),
+                guiding_prior=population.guiding_prior(features, rows, seed) if guided else None,
                 callbacks=callbacks,
                 checkpoint=checkpoint,
             )
@@ -388,15 +369,15 @@ class PairClassifier(PairPredictor):
         self.history_, self.n_iter_ = trained.history, trained.epoch
 
     def _complete(
-        self, features: NDArray[np.float32], table: Table, prior: float | None, seed: int
+        self, features: NDArray[np.float32], rows: Judgements, prior: float | None, seed: int
     ) -> None:
         """Train a scikit-learn classifier by rounds of target completion."""
-        from pairlearn.estimators.completion import complete
+        from pairlearn.estimators.completion import complete_and_fit
 
-        self.estimator_, rounds = complete(
+        self.estimator_, rounds = complete_and_fit(
             self.model,
             features,
-            table.rows(self.labelled_weight),
+            rows,
             prior=prior,
             majority=population.majority_told(prior, self.majority),
             random_state=seed,
@@ -404,11 +385,6 @@ class PairClassifier(PairPredictor):
         self.sign_ = 1
         self.history_ = [asdict(one) for one in rounds]
         self.n_iter_ = len(rounds)
-
-    def _raw_log_odds(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Log-odds of prepared instances before any shift."""
-        self.shift_ = 0.0
-        return self._log_odds(features)
 
     def _settle(
         self,
@@ -431,7 +407,7 @@ class PairClassifier(PairPredictor):
         # Where a table does not fix the constant, mean(p) is held to the prior.
         target = prior if self.target_prior is None and need == "prior" else self.target_prior
         if target is not None and self.annotator_prior is not None:
-            self.shift_ = population.log_odds(target) - population.log_odds(self.annotator_prior)
+            self.shift_ = float(logit(target) - logit(self.annotator_prior))
         elif target is not None:
             self.shift_ = population.solve_shift(z, weight, target)
         elif reason is None and self.prior != "estimate":

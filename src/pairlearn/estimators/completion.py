@@ -28,18 +28,20 @@ seeds) that gave .942, clipping the outcomes .937, clipping the targets .940.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
-from pairlearn.estimators.targets import Targets, read_rows
+from pairlearn.estimators.population import Majority, prior_from_similarities, solve_shift
+from pairlearn.estimators.table import read_table
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import columns, kind
 from pairlearn.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
-
-__all__ = ["CompletionRound", "complete", "complete_and_fit"]
+from pairlearn.tables import PairTable
 
 Floats = NDArray[np.float64]
 Weights = Floats
@@ -78,8 +80,8 @@ def complete_and_fit(
     classifier: Any,
     features: Any,
     pairs: Any,
-    similarity: Any,
-    difference: Any,
+    similarity: Any = None,
+    difference: Any = None,
     *,
     preference: Any = None,
     weight: Any = None,
@@ -90,7 +92,7 @@ def complete_and_fit(
     folds: int = 5,
     damping: float = 0.0,
     prior: float | None = None,
-    majority: str | None = None,
+    majority: Majority | None = None,
     random_state: int | None = None,
 ) -> tuple[Any, list[CompletionRound]]:
     """Fit a scikit-learn classifier to judged pairs.
@@ -101,8 +103,9 @@ def complete_and_fit(
         Its ``fit`` takes ``sample_weight`` and it has ``predict_proba``. It is cloned.
     features : array of shape (m, d)
         The items.
-    pairs : array of int, shape (n, 2)
-        Rows of x and x' in `features`. An item may be in many pairs.
+    pairs : array of int, shape (n, 2), or Judgements
+        Rows of x and x' in `features`. An item may be in many pairs. A table of `Judgements`
+        about these rows has everything up to `labelled_weight`.
     similarity, difference : array of shape (n,) or None
         Judgements; NaN where not given, None where never given.
     preference : array of shape (n,), optional
@@ -151,41 +154,12 @@ def complete_and_fit(
     >>> history[-1].risk < 0.01
     True
     """
-    x, table = read_rows(
-        features, pairs, similarity, difference, preference, weight, labelled, labelled_weight
-    )
-    return complete(
-        classifier,
-        x,
-        table,
-        rounds=rounds,
-        tolerance=tolerance,
-        folds=folds,
-        damping=damping,
-        prior=prior,
-        majority=majority,
-        random_state=random_state,
-    )
-
-
-def complete(
-    classifier: Any,
-    features: Any,
-    rows: Judgements,
-    *,
-    rounds: int = 20,
-    tolerance: float = 1e-3,
-    folds: int = 5,
-    damping: float = 0.0,
-    prior: float | None = None,
-    majority: str | None = None,
-    random_state: int | None = None,
-) -> tuple[Any, list[CompletionRound]]:
-    """Fit a scikit-learn classifier to a table of judgements about rows of `features`.
-
-    Statements about single items are part of every fit. The other parameters are those of
-    `complete_and_fit`.
-    """
+    if not isinstance(pairs, Judgements):
+        told = {"similarity": similarity, "difference": difference}
+        features, pairs = _read(
+            features, pairs, told, preference, weight, labelled, labelled_weight
+        )
+    rows = pairs
     _check_settings(rounds, tolerance, folds, damping, prior)
     known = rows[rows.single]
     targets = Targets(rows[~rows.single])
@@ -208,10 +182,34 @@ def complete(
         if targets.fixes("level") or len(known):
             return p
         assert prior is not None
-        return _with_mean(p, targets.occurrences, prior)
+        z = logit(p)
+        return _posterior(z + solve_shift(z, targets.occurrences, prior))
 
     weights, history = _rounds(targets, start, posteriors, rounds, tolerance, damping)
     return fitter.fit(weights, np.arange(len(targets.items))), history
+
+
+def _read(
+    features: Any,
+    pairs: Any,
+    told: dict[str, Any],
+    preference: Any,
+    weight: Any,
+    labelled: tuple[Any, Any] | None,
+    labelled_weight: float,
+) -> tuple[Any, Judgements]:
+    """The items that pairs are about, labelled ones last, and what was said of them."""
+    if not 0 < labelled_weight < np.inf:
+        raise ValueError(f"labelled_weight must be positive and finite; got {labelled_weight:g}")
+    said = {
+        name: columns()[name].read(values) for name, values in told.items() if values is not None
+    }
+    # Without a check of their ranges: noise is moved to the nearest feasible judgement.
+    labels = PairTable.trusted(left=pairs, right=pairs, **said)
+    table = read_table(pairs, labels, weight, preference, labelled, np.asarray(features))
+    rows = table.rows("auto")
+    scaled = np.where(rows.single, labelled_weight, 1.0)
+    return table.features, replace(rows, weight=rows.weight * scaled)
 
 
 def _rounds(
@@ -244,6 +242,90 @@ def _rounds(
             change = (1 - damping) * float(abs(targets - old_targets).mean())
             weights = damping * old_weights + (1 - damping) * weights
     return best, history
+
+
+class Targets:
+    """Statements about pairs, by kind, and the targets of both ends that complete them.
+
+    Labels with noise are moved to the nearest feasible ones: targets are used as sample
+    weights, which must not be negative.
+    """
+
+    def __init__(self, rows: Judgements) -> None:
+        values = rows.values.copy()
+        soft = rows.has("similarity") | rows.has("difference")
+        if soft.any():
+            nearest = rows.labels().project().to_array()
+            values[soft] = np.where(np.isnan(nearest), 0.0, nearest)
+        self.items, ends = np.unique(rows.ends, return_inverse=True)
+        self.rows = Judgements(ends.reshape(-1, 2), rows.kind, values, rows.weight)
+        self.parts = [(kind(name), self.rows[self.rows.of(name)]) for name in rows.kinds()]
+        once = [(part, np.ones(len(part)), np.ones(len(part))) for _, part in self.parts]
+        self.occurrences = self.per_item(once)
+
+    def fixes(self, what: str) -> bool:
+        """Whether some judgement tells the "level" or the "side"."""
+        return any(what in one.fixes(False) for one, _ in self.parts)
+
+    def per_item(self, ends: list[tuple[Judgements, Floats, Floats]]) -> Floats:
+        """Sum values of the left and right ends over the statements of each item, weighted."""
+        sums = np.zeros(len(self.items))
+        for part, left, right in ends:
+            for side, value in enumerate((left, right)):
+                sums += np.bincount(part.ends[:, side], part.weight * value, len(sums))
+        return sums
+
+    def dissimilar(self) -> Weights:
+        """Weights of class + and of class − that follow without a model."""
+        known = [(part, *one.outcomes(part.u, part.v)) for one, part in self.parts]
+        swapped = [(part, b, a) for part, a, b in known]
+        return np.stack([self.per_item(known), self.per_item(swapped)])
+
+    def complete(self, posterior: Floats) -> tuple[Weights, Floats]:
+        """The weights of both classes of every item, and the targets of all ends."""
+        made = [
+            (part, *one.complete(*self._ends(part, posterior), part.u, part.v))
+            for one, part in self.parts
+        ]
+        positive = self.per_item(made)
+        negative = np.maximum(self.occurrences - positive, 0)
+        targets = np.concatenate([np.concatenate([left, right]) for _, left, right in made])
+        return np.stack([positive, negative]), targets
+
+    def risk(self, posterior: Floats) -> float:
+        """Weighted mean divergence of the model from the judgements, 0 where they agree."""
+        total = sum(
+            float(part.weight @ one.divergence(*self._ends(part, posterior), part.u, part.v))
+            for one, part in self.parts
+        )
+        return total / float(self.rows.weight.sum())
+
+    def from_similarity(self, prior: float | None, majority: Majority | None) -> Floats:
+        """Targets of both ends from s alone: (s − π₋)/(π₊ − π₋), which E[s|x] makes r.
+
+        E[s|x] = rπ₊ + (1 − r)π₋, so that the sign of π₊ − π₋ tells the classes apart.
+        """
+        if prior is None:
+            if majority is None:
+                raise ValueError(
+                    "similarities alone cannot tell the classes apart: exchanging them leaves "
+                    "every similarity as it is. Say which class is larger with "
+                    "majority='positive' or 'negative', or give prior, "
+                    "some differences, preferences or labelled instances"
+                )
+            prior = prior_from_similarities(self.rows, majority).value
+        gap = 2 * prior - 1
+        if abs(gap) < 1e-3:
+            raise ValueError(
+                f"the class prior is {prior:.3f}: between equally large classes similarities "
+                "alone hold no direction to start from. Add some differences, preferences or "
+                "labelled instances"
+            )
+        return np.clip((self.rows.u - (1 - prior)) / gap, 0, 1)
+
+    def _ends(self, part: Judgements, posterior: Floats) -> tuple[Floats, Floats]:
+        posterior = np.clip(posterior, TINY, 1 - TINY)
+        return posterior[part.ends[:, 0]], posterior[part.ends[:, 1]]
 
 
 class _Fitter:
@@ -293,7 +375,7 @@ class _Fitter:
 
 
 def _start(
-    judgements: Targets, labelled: bool, prior: float | None, majority: str | None
+    judgements: Targets, labelled: bool, prior: float | None, majority: Majority | None
 ) -> Weights:
     """First weights: the dissimilar outcomes, or similarities where there is nothing else."""
     if not (judgements.fixes("side") or labelled):
@@ -323,20 +405,7 @@ def _from_even_odds(judgements: Targets, p: Floats, prior: float | None) -> Floa
         overall = np.average(p, weights=judgements.occurrences)
         gap = max(m_positive - m_negative, 1e-3)
         prior = float(np.clip((overall - m_negative) / gap, 0.02, 0.98))
-    return _expit(_logit(p) + _logit(np.array(prior)))
-
-
-def _with_mean(p: Floats, weight: Floats, prior: float) -> Floats:
-    """Posteriors whose log-odds are moved by one number so that their mean is the prior."""
-    low, high = -50.0, 50.0
-    z = _logit(p)
-    for _ in range(60):
-        middle = (low + high) / 2
-        if np.average(_expit(z + middle), weights=weight) < prior:
-            low = middle
-        else:
-            high = middle
-    return _expit(z + high)
+    return _posterior(logit(p) + logit(prior))
 
 
 def _folds(start: Weights, folds: int, seed: int) -> NDArray[np.int64]:
@@ -404,9 +473,5 @@ def _check_settings(
         raise ValueError(f"prior must lie in (0, 1); got {prior:g}")
 
 
-def _logit(p: Floats) -> Floats:
-    return np.log(p) - np.log1p(-p)
-
-
-def _expit(z: Floats) -> Floats:
-    return np.clip(1 / (1 + np.exp(-np.clip(z, -500, 500))), TINY, 1 - TINY)
+def _posterior(z: Floats) -> Floats:
+    return np.asarray(np.clip(expit(z), TINY, 1 - TINY))

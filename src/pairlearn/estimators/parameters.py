@@ -1,7 +1,8 @@
-"""The parameters of a PairClassifier: declared, checked, and "auto" made a number."""
+"""The parameters of a PairClassifier: declared, checked, and made what they stand for."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -10,10 +11,12 @@ from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, get_args
 
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
 
-from pairlearn.estimators.models import is_scikit_learn
 from pairlearn.losses import LOSSES
+from pairlearn.models import CONVOLUTIONAL
 from pairlearn.risks import CORRECTIONS, RISKS, Risk, make_risk
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
@@ -21,16 +24,7 @@ from pairlearn.training.loop import Callback, Report
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-__all__ = [
-    "CONSTRAINTS",
-    "callbacks_of",
-    "check_parameters",
-    "keyword_only",
-    "needs_prior",
-    "recipe_of",
-    "risk_of",
-]
-
+MODELS = ("mlp", "mlp-bn", "linear", *CONVOLUTIONAL)
 STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
 
@@ -183,3 +177,63 @@ def automatic_batch_size(rows: int) -> int:
     [32, 64, 128, 8192]
     """
     return int(2 ** min(max(math.floor(math.log2(max(rows, 1) / 16)), 5), 13))
+
+
+def is_scikit_learn(model: Any) -> bool:
+    """Whether a model is a scikit-learn classifier, to be trained by target completion."""
+    return hasattr(model, "fit") and not isinstance(model, (nn.Module, type))
+
+
+def flattens(model: Any) -> bool:
+    """Whether a model reads instances as vectors."""
+    return isinstance(model, str) and model not in CONVOLUTIONAL
+
+
+def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Module:
+    """What to train: a name as it is, a copy of a module, or what a function makes.
+
+    A module starts from the weights that it is given with, and a function from weights
+    that the seed determines.
+
+    Examples
+    --------
+    >>> make_module(lambda d: nn.Linear(d, 1), (3,), seed=0)
+    Linear(in_features=3, out_features=1, bias=True)
+    """
+    if isinstance(model, str):
+        if model not in MODELS:
+            raise ValueError(f"model {model!r} is unknown; choose one of {', '.join(MODELS)}")
+        return model
+    if isinstance(model, nn.Module):
+        module = copy.deepcopy(model)
+    elif callable(model):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            module = model(*shape)
+    else:
+        module = model
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"model must be one of {', '.join(MODELS)}, an nn.Module, a function from the shape "
+            f"of an instance to one, or a scikit-learn classifier; got {type(module).__name__}"
+        )
+    _check_output(module, shape)
+    return module
+
+
+def _check_output(module: nn.Module, shape: tuple[int, ...]) -> None:
+    """Refuse modules that do not give one logit for an instance."""
+    parameter = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
+    training = module.training
+    with torch.no_grad():
+        try:
+            output = module.eval()(torch.zeros(2, *shape).to(parameter))
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise ValueError(f"model does not take instances of shape {shape}: {error}") from None
+        finally:
+            module.train(training)
+    if output.numel() != 2:
+        raise ValueError(
+            "model must give one logit for each instance; for two instances it gave an output "
+            f"of shape {tuple(output.shape)}"
+        )

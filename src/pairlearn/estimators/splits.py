@@ -8,19 +8,17 @@ all pairs hang together, pairs with an end on each side are lost to one of them 
 from __future__ import annotations
 
 import heapq
-import math
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.instances import same_rows
 from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
-
-__all__ = ["Folds", "Split", "components", "held_items", "held_out_rows", "hold_out_items",
-           "split_items"]  # fmt: skip
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -138,111 +136,6 @@ def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> NDArr
     chosen = order[np.cumsum(sizes[order]) <= wanted]
     mask: NDArray[np.bool_] = np.isin(of, chosen)
     return mask
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows to train on, to stop by and to measure with.
-
-    Parameters
-    ----------
-    held : array of bool, shape (m,), optional
-        Items that no training row may have. Rows with two of them are for measuring; rows
-        with one are for nothing.
-    validation : float
-        Share of the unordered pairs among the others that early stopping looks at.
-    seed : int
-        Which those are follows from it.
-
-    Examples
-    --------
-    >>> said = Judgements.from_pairs([[0, 1], [1, 2], [2, 3]], np.zeros((3, 2)))
-    >>> split = Split(np.array([False, False, True, True]))
-    >>> split.training(said).ends.tolist(), split.measuring(said).ends.tolist()
-    ([[0, 1]], [[2, 3]])
-    """
-
-    held: Mask | None = None
-    validation: float = 0.0
-    seed: int = 0
-
-    def usable(self, said: Judgements) -> Judgements | None:
-        """The rows without an item that is held out; None if there are none."""
-        return said if self.held is None else _some(said, self._open(said))
-
-    def training(self, said: Judgements) -> Judgements | None:
-        """The rows to train on; None if there are none."""
-        if self.held is None and not self.validation:
-            return said
-        return _some(said, self._open(said) & ~self._drawn(said))
-
-    def validating(self, said: Judgements) -> Judgements | None:
-        """The rows that early stopping looks at; None if there are none."""
-        if not self.validation:
-            return None
-        return _some(said, self._open(said) & self._drawn(said))
-
-    def measuring(self, said: Judgements) -> Judgements | None:
-        """Rows of two different items that are held out; None if there are none."""
-        if self.held is None:
-            return None
-        left, right = said.ends.T
-        return _some(said, self.held[left] & self.held[right] & (left != right))
-
-    def _open(self, said: Judgements) -> Mask:
-        if self.held is None:
-            return np.ones(len(said.ends), bool)
-        return np.asarray(~self.held[said.ends].any(1))
-
-    def _drawn(self, said: Judgements) -> Mask:
-        """Pairs that a hash of their two items chooses, so that all rows of a pair go together."""
-        if not self.validation:
-            return np.zeros(len(said.ends), bool)
-        low, high = np.sort(said.ends, axis=1).T.astype(np.uint64)
-        seed = np.uint64(self.seed % 2**64)
-        bits = _mixed(_mixed(_mixed(np.full(len(low), seed)) ^ low) ^ high)
-        return np.asarray(bits < np.uint64(self.validation * 2.0**64))
-
-
-def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) -> Mask:
-    """Items to hold out so that about a fraction of the pairs, and not too many, is measured with.
-
-    A pair of random items is held out if both are, so that √f of the items is drawn.
-
-    Parameters
-    ----------
-    count : int
-        Items.
-    pairs : int
-        Pairs in the table.
-    fraction : float
-        The share of pairs wanted, in (0, 1).
-    most : int
-        The largest number of pairs wanted, about.
-    seed : int
-        The choice follows from it.
-
-    Examples
-    --------
-    >>> int(held_items(10_000, 1_000_000, 0.2, 10_000, seed=0).sum())
-    972
-    """
-    share = math.sqrt(min(fraction, most / pairs))
-    bits = stream(seed, "split").bit_generator.random_raw(count)
-    return np.asarray(bits < np.uint64(share * 2.0**64))
-
-
-def _some(said: Judgements, rows: Mask) -> Judgements | None:
-    """Some rows, by a mask; None if there are none."""
-    return said[rows] if rows.any() else None
-
-
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the result depends on every bit given."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
-    return mixed
 
 
 @dataclass(frozen=True)
@@ -393,3 +286,75 @@ def _breadth_first(begin: Indices, inside: Mask, neighbours: Indices, start: Ind
                     seen[other] = True
                     waiting.append(other)
     return order
+
+
+class ItemKFold:
+    """Folds of items, as ``cv=`` of scikit-learn's functions.
+
+    A model is tested on pairs with both items in a fold, and trained on pairs with both
+    outside it. Pairs that straddle are in neither: the model knows one of their items.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of folds, 2 at least.
+    random_state : int
+        The folds follow from it.
+
+    Examples
+    --------
+    >>> pairs = np.array([["a", "b"], ["b", "c"], ["d", "e"], ["e", "f"]])
+    >>> for train, test in ItemKFold(n_splits=2).split(pairs):
+    ...     print(pairs[train].tolist(), pairs[test].tolist())
+    [['d', 'e'], ['e', 'f']] [['a', 'b'], ['b', 'c']]
+    [['a', 'b'], ['b', 'c']] [['d', 'e'], ['e', 'f']]
+    """
+
+    def __init__(self, n_splits: int = 5, *, random_state: int = 0) -> None:
+        if (
+            isinstance(n_splits, bool)
+            or not isinstance(n_splits, (int, np.integer))
+            or n_splits < 2
+        ):
+            raise ValueError(f"n_splits must be a whole number of at least 2; got {n_splits!r}")
+        self.n_splits = int(n_splits)
+        self.random_state = random_state
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+        """Rows to train on and to test with, for each fold.
+
+        Parameters
+        ----------
+        X : array of shape (n, 2) or (n, 2, d, ...)
+            Ids of both items of each pair, or their features, which are the same item where
+            they are equal.
+        y, groups
+            Ignored.
+        """
+        pairs = np.asarray(X)
+        if pairs.ndim < 2 or pairs.shape[1] != 2 or not len(pairs):
+            raise ValueError(
+                "X must have shape (n, 2), ids, or (n, 2, d, ...), features of both items; got "
+                f"{pairs.shape}"
+            )
+        if pairs.ndim > 2:
+            items = same_rows(pairs.reshape(-1, *pairs.shape[2:]))[1]
+        else:
+            items = np.unique(pairs, return_inverse=True)[1]
+        ends = items.reshape(-1, 2).astype(np.int64)
+        folds = split_items(ends, int(ends.max()) + 1, self.n_splits, self.random_state)
+        for fold in range(self.n_splits):
+            train, test = (np.flatnonzero(rows(fold)) for rows in (folds.trains, folds.tests))
+            if not len(train) or not len(test):
+                raise ValueError(
+                    f"fold {fold} has {len(train)} pairs to train on and {len(test)} to test with: "
+                    "the items recur too often, or the pairs are too few; give fewer splits"
+                )
+            yield train, test
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of folds."""
+        return self.n_splits
+
+    def __repr__(self) -> str:
+        return f"ItemKFold(n_splits={self.n_splits}, random_state={self.random_state})"

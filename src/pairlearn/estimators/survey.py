@@ -3,38 +3,120 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-from pairlearn.estimators.pair_stream import PairFile
-from pairlearn.estimators.splits import Split
+from pairlearn.estimators.pair_files import PairFile
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS
 from pairlearn.prior import estimate_prior
 from pairlearn.randomness import stream
 from pairlearn.tables import TableError
 
-__all__ = ["SAMPLE_PAIRS", "NothingLeftError", "Survey", "survey_pairs"]
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 SAMPLE_PAIRS = 1 << 16
 """Rows of a sample that stays in memory, about."""
+VALIDATION_PAIRS = 1 << 16
+"""Most pairs that early stopping looks at, about."""
 
-Floats = NDArray[np.float64]
 
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on, to stop by and to measure with.
 
-class NothingLeftError(TableError):
-    """All rows are held out.
+    Parameters
+    ----------
+    held : array of bool, shape (m,), optional
+        Items that no training row may have. Rows with two of them are for measuring; rows
+        with one are for nothing.
+    validation : float
+        Share of the unordered pairs among the others that early stopping looks at.
+    seed : int
+        Which those are follows from it.
 
     Examples
     --------
-    >>> issubclass(NothingLeftError, TableError)
-    True
+    >>> said = Judgements.from_pairs([[0, 1], [1, 2], [2, 3]], np.zeros((3, 2)))
+    >>> split = Split(np.array([False, False, True, True]))
+    >>> split.training(said).ends.tolist(), split.measuring(said).ends.tolist()
+    ([[0, 1]], [[2, 3]])
     """
+
+    held: Mask | None = None
+    validation: float = 0.0
+    seed: int = 0
+
+    def usable(self, said: Judgements) -> Judgements:
+        """The rows without an item that is held out."""
+        return said if self.held is None else said[~self.held[_ends(said)].any(1)]
+
+    def training(self, said: Judgements) -> Judgements:
+        """The rows to train on."""
+        usable = self.usable(said)
+        return usable[~self._drawn(usable)] if self.validation else usable
+
+    def validating(self, said: Judgements) -> Judgements:
+        """The rows that early stopping looks at."""
+        usable = self.usable(said)
+        return usable[self._drawn(usable)]
+
+    def measuring(self, said: Judgements) -> Judgements:
+        """Rows of two different items that are held out."""
+        if self.held is None:
+            return said[:0]
+        ends = _ends(said)
+        return said[self.held[ends].all(1) & (ends[:, 0] != ends[:, 1])]
+
+    def _drawn(self, said: Judgements) -> Mask:
+        """Pairs that a hash of their two items chooses, so that all rows of a pair go together."""
+        low, high = np.sort(_ends(said), axis=1).T.astype(np.uint64)
+        seed = np.uint64(self.seed % 2**64)
+        bits = _mixed(_mixed(_mixed(np.full(len(low), seed)) ^ low) ^ high)
+        return np.asarray(bits < np.uint64(self.validation * 2.0**64))
+
+
+def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) -> Mask:
+    """Items to hold out so that about a fraction of the pairs, and not too many, is measured with.
+
+    A pair of random items is held out if both are, so that √f of the items is drawn.
+
+    Examples
+    --------
+    >>> int(held_items(10_000, 1_000_000, 0.2, 10_000, seed=0).sum())
+    972
+    """
+    share = math.sqrt(min(fraction, most / pairs))
+    bits = stream(seed, "split").bit_generator.random_raw(count)
+    return np.asarray(bits < np.uint64(share * 2.0**64))
+
+
+def _ends(said: Judgements) -> NDArray[np.int64]:
+    """Both items of every row; a single one stands for both."""
+    return np.where(said.ends < 0, said.ends[:, :1], said.ends)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the result depends on every bit given."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+class NothingLeftError(TableError):
+    """All rows are held out."""
 
 
 @dataclass
@@ -73,7 +155,7 @@ class Survey:
     split: Split
     fingerprint: str
     instance_weight: Floats
-    judged: NDArray[np.bool_]
+    judged: Mask
     group_training: list[int]
     weight: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
@@ -95,19 +177,9 @@ class Survey:
 
     def sample_rows(self) -> Judgements:
         """The sample as training rows, with one of every kind at least."""
-        rows = list(self.sampled)
-        present = {name for part in rows for name in part.kinds()}
-        return Judgements.concatenate(
-            [*rows, *(row for name, row in self.first.items() if name not in present)]
-        )
-
-    def validation_rows(self) -> Judgements | None:
-        """Rows that early stopping looks at, of the kinds that are trained on."""
-        if not self.validating:
-            return None
-        rows = Judgements.concatenate(self.validating)
-        known = rows.of(*self.first)
-        return rows[known] if known.any() else None
+        present = {name for part in self.sampled for name in part.kinds()}
+        more = [row for name, row in self.first.items() if name not in present]
+        return Judgements.concatenate([*self.sampled, *more])
 
     def prior(self, majority: Literal["positive", "negative"]) -> float:
         """The class prior that all similarities for training imply."""
@@ -120,30 +192,40 @@ class Survey:
         # The estimate depends on the mean alone; only its interval needs the rows.
         return estimate_prior(np.full(2, total / weight), majority).value
 
-    def take(self, group: int, said: Judgements, drawn: NDArray[np.bool_]) -> None:
+    def take(self, group: int, said: Judgements, drawn: Mask) -> None:
         """Take in some rows of a row group, those drawn into the sample too."""
-        self.judged[said.ends] = True
+        self.judged[_ends(said)] = True
         self.counts.update(said.counts())
         self.counts["self_pairs"] += int((said.ends[:, 0] == said.ends[:, 1]).sum())
-        some = said[drawn]
-        for part, kept in (
-            (self.split.training(some) if len(some) else None, self.sampled),
-            (self.split.validating(said), self.validating),
-            (self.split.measuring(said), self.held),
-        ):
-            kept += [] if part is None else [part]
-        if (usable := self.split.usable(said)) is not None:
-            self.instance_weight += usable.item_weight(len(self.instance_weight))
-            told = usable[usable.has("similarity")]
-            self.similarity += [float(told.weight @ told.u), float(told.weight.sum())]
-        if (training := self.split.training(said)) is not None:
-            self.counts["training"] += len(training)
-            self.group_training[group] += len(training)
-            self.weight += float(training.weight.sum())
-            for name in training.kinds():
-                if name not in self.first:
-                    row = int(training.of(name).argmax())
-                    self.first[name] = training[row : row + 1]
+        usable, training = self.split.usable(said), self.split.training(said)
+        self.sampled.append(self.split.training(said[drawn]))
+        if self.split.validation:
+            self.validating.append(self.split.validating(said))
+        if self.split.held is not None:
+            self.held.append(self.split.measuring(said))
+        self.instance_weight += usable.item_weight(len(self.instance_weight))
+        told = usable[usable.has("similarity")]
+        self.similarity += [float(told.weight @ told.u), float(told.weight.sum())]
+        self.counts["training"] += len(training)
+        self.group_training[group] += len(training)
+        self.weight += float(training.doubled().weight.sum())
+        for name in training.kinds():
+            if name not in self.first:
+                self.first[name] = training[int(training.of(name).argmax())]
+
+
+def survey_for(
+    classifier: PairClassifier,
+    file: PairFile,
+    held: Mask | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Survey:
+    """Read a file once, for a training of this classifier that must not see items held out."""
+    seed = int(check_random_state(classifier.random_state).randint(2**31 - 1))
+    share = 0.0
+    if classifier.early_stopping:
+        share = min(float(classifier.validation_fraction), VALIDATION_PAIRS / file.rows)
+    return survey_pairs(file, Split(held, share, seed), seed=seed, progress=progress)
 
 
 def survey_pairs(
@@ -179,7 +261,7 @@ def survey_pairs(
     Examples
     --------
     >>> import tempfile
-    >>> from pairlearn.estimators.stream_items import open_items
+    >>> from pairlearn.estimators.pair_files import open_items
     >>> from pairlearn.tables import PairTable, write_pairs
     >>> table = PairTable([0, 1], [1, 2], [0.5, 0.9], [0.1, np.nan], preference=[1, 0])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -192,22 +274,16 @@ def survey_pairs(
     split = Split() if split is None else split
     digest = hashlib.sha256(f"{file.digest()} {split.validation} {split.seed}".encode())
     digest.update(b"" if split.held is None else split.held.data)
-    items = len(file.items)
+    items, groups = len(file.items), len(file.group_rows)
     found = Survey(
-        file,
-        split,
-        digest.hexdigest(),
-        instance_weight=np.zeros(items),
-        judged=np.zeros(items, bool),
-        group_training=[0] * len(file.group_rows),
+        file, split, digest.hexdigest(), np.zeros(items), np.zeros(items, bool), [0] * groups
     )
     share, present, done = min(1.0, sample / file.rows), -1, 0
-    for group, said in file.judgements(range(len(file.group_rows))):
+    for group, said in file.judgements(range(groups)):
         if group != present:
             present, rng = group, stream(seed, "sample", group)
-        n = len(said)
-        found.take(group, said, rng.bit_generator.random_raw(n) / 2.0**64 < share)
-        done += n
+        found.take(group, said, rng.bit_generator.random_raw(len(said)) / 2.0**64 < share)
+        done += len(said)
         if progress is not None:
             progress(done)
     if not found.training:

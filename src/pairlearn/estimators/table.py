@@ -1,32 +1,41 @@
-"""Everything that `fit` is given, as instances and a table of judgements."""
+"""Everything that `fit` is given: instances and a table of judgements. Bad input never trains."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.seen import fingerprints
-from pairlearn.estimators.validation import (
-    read_classes,
+from pairlearn import kinds
+from pairlearn.columns import placed
+from pairlearn.estimators.instances import (
+    Floats,
+    checked_numbers,
+    fingerprints,
     read_instances,
-    read_labels,
     read_pairs,
-    read_preference,
-    read_weight,
 )
+from pairlearn.estimators.population import prior_from_similarities
+from pairlearn.estimators.splits import held_out_rows
 from pairlearn.judgements import Judgements
+from pairlearn.labels import PairLabels
+from pairlearn.tables import PairTable
 
-__all__ = ["Table", "read_table"]
+if TYPE_CHECKING:
+    from pairlearn.training import PairStream, Recipe
 
 CLASSES = np.array([-1, 1])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Instances, and what was said of them.
+    """Instances, and what was said of them: what `PairClassifier.fit` learns from.
+
+    All of it is in memory here; `pairlearn.estimators.streams` has one whose rows stay in
+    their file.
 
     Attributes
     ----------
@@ -42,6 +51,10 @@ class Table:
         Names of the features.
     ids : array of shape (N,), optional
         What the instances are called; "" where that is not known.
+    seed : int, optional
+        Of everything random, where it was drawn before; by default `fit` draws it.
+    scratch : Path, optional
+        Folder for standardised features of instances that are mapped from a file.
     """
 
     features: NDArray[Any]
@@ -50,6 +63,12 @@ class Table:
     classes: NDArray[Any]
     names: NDArray[Any] | None
     ids: NDArray[np.str_] | None = None
+    seed: int | None = None
+    scratch: Path | None = None
+
+    def item_weight(self) -> Floats:
+        """How much each instance counts."""
+        return self.judged.item_weight(len(self.features))
 
     def fingerprints(self) -> NDArray[np.int64]:
         """By which the instances that something was said of are recognised later."""
@@ -58,7 +77,7 @@ class Table:
         return fingerprints(self.features[used], None if self.ids is None else self.ids[used])
 
     def rows(self, labelled_weight: float | str) -> Judgements:
-        """All statements, labels with the share asked for.
+        """All statements, labels with the share asked for; of a stream, a sample.
 
         Judged rows have mean weight one. So has each label with "auto": it counts one half,
         as one pair does, whose likelihood is halved.
@@ -72,6 +91,27 @@ class Table:
             known = known.scaled(share * judged.weight.sum() / (known.weight.sum() / 2))
         return Judgements.concatenate([judged, known])
 
+    def held_out(
+        self, rows: Judgements, fraction: float, seed: int
+    ) -> tuple[Judgements, Judgements | None]:
+        """The rows to train on, and those that early stopping looks at."""
+        if len(rows) < 2:
+            return rows, None
+        mask = held_out_rows(rows, fraction, seed)
+        return rows[~mask], rows[mask]
+
+    def prior(self, rows: Judgements, majority: Literal["positive", "negative"]) -> float:
+        """The class prior that the similarities imply, given the larger class."""
+        return prior_from_similarities(rows, majority).value
+
+    def count(self, rows: Judgements) -> int:
+        """How many rows there are to train on."""
+        return len(rows)
+
+    def source(self, recipe: Recipe) -> PairStream | None:
+        """Where the rows to train on come from, if not from memory."""
+        return None
+
 
 def read_table(
     pairs: Any,
@@ -84,6 +124,8 @@ def read_table(
     positive: Any = None,
 ) -> Table:
     """Check what `fit` is given and put it together."""
+    if isinstance(pairs, Table):
+        return pairs
     if isinstance(labels, Judgements):
         return _of_judgements(pairs, labels, preprocessor, labelled, positive)
     found = read_pairs(pairs, preprocessor)
@@ -176,3 +218,127 @@ def _with_labels(
     elif positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
     return Table(features, judged, known, classes, table.names, ids)
+
+
+def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:
+    """Similarity and difference of n pairs, NaN where not given.
+
+    An array (n, 2) or a `PairTable` may have rows without either (a preference may stand
+    for them). Values outside the ranges are refused in an array; in a table or in
+    `PairLabels` they were checked, or noise was admitted.
+    """
+    if labels is None:
+        return np.full(n, np.nan), np.full(n, np.nan)
+    if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], PairLabels):
+        labels = PairLabels.concatenate(labels)  # scikit-learn takes rows one by one
+    if isinstance(labels, PairTable):
+        similarity, difference = labels.similarity, labels.difference
+    elif not isinstance(labels, PairLabels):
+        array = checked_numbers("labels", np.asarray(labels))
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise ValueError(
+                "labels must be PairLabels or have shape (n, 2), columns similarity and "
+                f"difference; got {array.shape}"
+            )
+        empty = np.isnan(array).all(1)
+        # PairLabels checks the ranges; what is empty is checked with the preferences.
+        columns = np.where(empty[:, None], 0.0, array)
+        checked = PairLabels.from_array(columns)
+        similarity, difference = (
+            np.where(empty, np.nan, column) for column in (checked.similarity, checked.difference)
+        )
+    else:
+        told = labels.to_array()
+        told = np.asarray(told.cpu() if hasattr(told, "cpu") else told)
+        similarity, difference = told.T
+    _same_length("labels", len(similarity), n)
+    return similarity.astype(np.float64), difference.astype(np.float64)
+
+
+def read_preference(preference: Any, n: int) -> Floats:
+    """−1 where the left one is more positive, +1 the right one, NaN where none is given.
+
+    Examples
+    --------
+    >>> read_preference(["left", None, "right"], 3)
+    array([-1., nan,  1.])
+    """
+    if preference is None:
+        return np.full(n, np.nan)
+    array = np.asarray(preference)
+    _same_length("preference", len(array) if array.ndim else 0, n)
+    with placed(lambda row: f"row {row}"):
+        return kinds.columns()["preference"].read(array)
+
+
+def read_weight(sample_weight: Any, n: int) -> Floats:
+    """Weights of n pairs, one each if none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = checked_numbers("sample_weight", np.asarray(sample_weight)).astype(np.float64)
+    if weight.ndim != 1:
+        raise ValueError(f"sample_weight must have shape (n,); got {weight.shape}")
+    _same_length("sample_weight", len(weight), n)
+    wrong = ~np.isfinite(weight) | (weight < 0)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"sample_weight must be finite and at least 0; row {row} is {weight[row]:g}"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every pair: there is nothing to learn from")
+    return weight
+
+
+def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The two classes, the positive one last, and which instances are positive.
+
+    Of two numbers the larger one is positive unless `positive` says otherwise; of other
+    classes nothing but `positive` tells.
+
+    Examples
+    --------
+    >>> classes, which = read_classes(["ham", "spam", "ham"], 3, positive="ham")
+    >>> classes.tolist(), which.tolist()
+    (['spam', 'ham'], [True, False, True])
+    """
+    array = np.asarray(y)
+    if array.shape != (n,):
+        raise ValueError(
+            f"labelled classes must have shape ({n},), one for each instance; got {array.shape}"
+        )
+    missing = array != array
+    if np.any(missing):
+        raise ValueError(f"labelled classes are missing (NaN) in row {int(missing.argmax())}")
+    classes = np.unique(array)
+    if len(classes) > 2:
+        raise ValueError(f"labelled classes must be two; got {classes[:5].tolist()}")
+    if len(classes) < 2:
+        for usual in (np.array([-1, 1]), np.array([0, 1])):
+            if array.dtype.kind in "iufb" and classes[0] in usual:
+                classes = usual
+                break
+        else:
+            raise ValueError(
+                f"labelled classes are all {classes[0]!r}: give instances of both classes, or "
+                "call the classes -1 and 1"
+            )
+    if positive is None:
+        if array.dtype.kind not in "iufb":
+            one, other = classes.tolist()
+            raise ValueError(
+                f"labelled classes are {one!r} and {other!r}: say which one is positive, as in "
+                f"positive={other!r}"
+            )
+    elif positive not in classes.tolist():
+        raise ValueError(
+            f"positive is {positive!r}, and the labelled classes are {classes.tolist()}"
+        )
+    elif positive == classes[0]:
+        classes = classes[::-1].copy()
+    return classes, array == classes[1]
+
+
+def _same_length(name: str, length: int, n: int) -> None:
+    if length != n:
+        raise ValueError(f"{name} has {length} rows and pairs has {n}: they need the same length")

@@ -300,7 +300,7 @@ def measure(
     >>> measure(model, told.items, told.pairs, found, names=("model", "pairs")).reasons
     {}
     """
-    from pairlearn.estimators.streaming import log_odds
+    from pairlearn.estimators.prediction import log_odds
 
     used = table[table.judged]
     try:

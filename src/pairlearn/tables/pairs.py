@@ -386,8 +386,10 @@ def columns_about(*, single: bool) -> list[str]:
     return list(dict.fromkeys(column.name for columns in found for column in columns))
 
 
-def check_pairs(table: PairTable, *, noisy: bool) -> None:
+def check_pairs(table: PairTable, single: NDArray[np.bool_] | None = None, *, noisy: bool) -> None:
     """Refuse values that cannot be judgements, the earliest row first.
+
+    `single` says which rows are about one item where the ids do not.
 
     Raises
     ------
@@ -398,7 +400,7 @@ def check_pairs(table: PairTable, *, noisy: bool) -> None:
     --------
     >>> check_pairs(PairTable([1], [2], [0.5], None), noisy=False)
     """
-    said = table.said()
+    said, alone = table.said(), table.single if single is None else single
     problems: list[tuple[int, str]] = []
     for name, column in kinds.columns().items():
         if name in said:
@@ -413,8 +415,8 @@ def check_pairs(table: PairTable, *, noisy: bool) -> None:
     pairs = columns_about(single=False)
     listed = f"{', '.join(pairs[:-1])} or {pairs[-1]}"
     for bad, text in (
-        (~table.single & ~given[False], f"no judgement; give {listed}, or drop the row"),
-        (table.single & (given[False] | ~given[True]), "right is empty; every row needs it"),
+        (~alone & ~given[False], f"no judgement; give {listed}, or drop the row"),
+        (alone & (given[False] | ~given[True]), "right is empty; every row needs it"),
     ):
         problems += [(row, text) for row in first_rows(bad)]
     if (weight := table.weight) is not None:

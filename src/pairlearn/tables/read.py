@@ -22,6 +22,7 @@ from pairlearn.columns import (
     same_kind,
     shown,
 )
+from pairlearn.judgements import Judgements
 from pairlearn.tables.items import ItemTable, as_features, check_names, npy_items
 from pairlearn.tables.pairs import PairTable, check_pairs, columns_about, pair_columns
 from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of
@@ -31,6 +32,7 @@ __all__ = ["iter_items", "iter_pairs", "named_pairs", "read_items", "read_pairs"
 PathLike: TypeAlias = str | os.PathLike[str]
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table", PairTable, ItemTable)
+Chunk = TypeVar("Chunk", PairTable, ItemTable, Judgements)
 
 
 def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
@@ -117,7 +119,7 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     if not alone:
         names = [name for name in names if name not in columns_about(single=True)]
     tables = _tables(source, names, pair_builder(source, noisy, text_ids=text))
-    return _rechunk(tables, rows, PairTable.concatenate)
+    return rechunked(tables, rows, PairTable.concatenate)
 
 
 def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
@@ -198,7 +200,7 @@ def iter_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _item_source(path, ids)
     text = source is not None and _scan(source, ["id"], set())[0]
-    return _rechunk(_item_batches(path, ids, source, text_ids=text), rows, _join_items)
+    return rechunked(_item_batches(path, ids, source, text_ids=text), rows, _join_items)
 
 
 def named_pairs(source: Source) -> list[str]:
@@ -365,15 +367,15 @@ def _item_batches(
 _join_items = partial(ItemTable.concatenate, unique=False)
 
 
-def _rechunk(
-    tables: Iterator[Table], rows: int, join: Callable[[Sequence[Table]], Table]
-) -> Iterator[Table]:
-    """The same rows in tables of ``rows`` each, but for the last."""
-    kept: list[Table] = []
+def rechunked(
+    parts: Iterator[Chunk], rows: int, join: Callable[[Sequence[Chunk]], Chunk]
+) -> Iterator[Chunk]:
+    """The same rows in parts of ``rows`` each, but for the last."""
+    kept: list[Chunk] = []
     count = 0
-    for table in tables:
-        kept.append(table)
-        count += len(table)
+    for part in parts:
+        kept.append(part)
+        count += len(part)
         if count >= rows:
             joined = join(kept)
             whole = count - count % rows

@@ -8,18 +8,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
-from pairlearn.training.groups import Group
 from pairlearn.training.ranks import Ranks
-from pairlearn.training.stream import Block, PairStream
 
-__all__ = ["Batches", "MemoryBatches", "StreamBatches"]
+
+@runtime_checkable
+class PairStream(Protocol):
+    """Judged pairs that are read a block at a time, more than memory may hold.
+
+    Attributes
+    ----------
+    pairs : int
+        Rows in an epoch.
+    block_pairs : int
+        Rows in every block of an epoch but its last: a multiple of the batch size.
+    fingerprint : str
+        The same for the same rows in the same order.
+    """
+
+    pairs: int
+    block_pairs: int
+    fingerprint: str
+
+    def blocks(self, epoch: int, start: int) -> Iterator[Judgements]:
+        """The blocks of an epoch, shuffled, from number `start` on; weights have mean one."""
 
 
 class Batches(ABC):
@@ -87,29 +107,28 @@ class MemoryBatches(Batches):
     ----------
     held : list of Tensor
         As the attribute, on the device.
-    groups : sequence of Group
-        Their seeds decide the order; groups of one seed share it.
+    seeds : sequence of int
+        Of the groups, which decide the order; groups of one seed share it.
     """
 
     def __init__(
         self,
         held: list[Tensor],
-        groups: Sequence[Group],
+        seeds: Sequence[int],
         batch_size: int,
         ranks: Ranks,
         *,
         pads: bool,
     ) -> None:
         super().__init__(held[0].shape[1], batch_size, ranks, pads=pads)
-        self.held = held
-        self.seeds = [group.seed for group in groups]
+        self.held, self.seeds = held, seeds
         self._next: dict[int, tuple[Tensor, Tensor, list[int]]] = {}
 
-    def restart(self, held: Sequence[Tensor], groups: Sequence[Group]) -> None:
+    def restart(self, held: Sequence[Tensor], seeds: Sequence[int]) -> None:
         """Take other pairs of the same number, in the same place."""
         for tensor, new in zip(self.held, held, strict=True):
             tensor.copy_(new)
-        self.seeds, self._next = [group.seed for group in groups], {}
+        self.seeds, self._next = seeds, {}
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """As in `Batches`."""
@@ -140,8 +159,8 @@ class StreamBatches(Batches):
     ----------
     source : PairStream
         Where they come from.
-    columns : int
-        How many the objective needs beside the judgements.
+    kinds : sequence of str
+        Kinds of rows, for each of which the objective needs a column of weights.
     like : Tensor
         Type and device of the judgements.
     """
@@ -151,7 +170,7 @@ class StreamBatches(Batches):
         source: PairStream,
         batch_size: int,
         ranks: Ranks,
-        columns: int,
+        kinds: Sequence[str],
         like: Tensor,
         *,
         pads: bool,
@@ -161,10 +180,10 @@ class StreamBatches(Batches):
             raise ValueError(
                 f"blocks of {source.block_pairs} pairs do not divide into batches of {batch_size}"
             )
-        self.source = source
+        self.source, self.kinds = source, kinds
         size = min(source.block_pairs, source.pairs)
         ends = [torch.zeros(1, size, dtype=torch.int64, device=like.device) for _ in range(2)]
-        self.held = ends + [like.new_zeros(1, 1, size) for _ in range(2 + columns)]
+        self.held = ends + [like.new_zeros(1, 1, size) for _ in range(2 + len(kinds))]
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """As in `Batches`."""
@@ -173,8 +192,8 @@ class StreamBatches(Batches):
         seen = first * self.source.block_pairs
         for block in self.source.blocks(epoch, first):
             self._take(block)
-            seen += len(block.ends)
-            order, weight, counts = self._parts(np.arange(len(block.ends))[None])
+            seen += len(block)
+            order, weight, counts = self._parts(np.arange(len(block))[None])
             chosen = torch.split(torch.from_numpy(order).to(self.held[0].device), counts, 1)
             weights = torch.split(torch.from_numpy(weight).to(self.held[2]), counts)
             yield from zip(chosen[skipped:], weights[skipped:], strict=True)
@@ -182,7 +201,8 @@ class StreamBatches(Batches):
         if seen != self.pairs:
             raise ValueError(f"the stream gave {seen:,} pairs in place of {self.pairs:,}")
 
-    def _take(self, block: Block) -> None:
-        columns = [*np.ascontiguousarray(block.ends.T), block.u, block.v, *block.columns]
+    def _take(self, block: Judgements) -> None:
+        weights = [np.where(block.of(name), block.weight, 0.0) for name in self.kinds]
+        columns = [*block.ends.T, block.u, block.v, *weights]
         for tensor, column in zip(self.held, columns, strict=True):
             tensor[..., : len(column)].copy_(torch.from_numpy(np.ascontiguousarray(column)))

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
 
-__all__ = ["Arrays", "Checkpoint", "CheckpointError"]
-
 Arrays = dict[str, NDArray[Any]]
 _FORMAT = b"pairlearn checkpoint 2\n"
 _DIGEST = 32

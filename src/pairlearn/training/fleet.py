@@ -21,17 +21,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.models import CONVOLUTIONAL, MLP, make_model
-from pairlearn.training.batches import Batches, MemoryBatches, StreamBatches
+from pairlearn.training.batches import Batches, MemoryBatches, PairStream, StreamBatches
 from pairlearn.training.checkpoint import Arrays, Checkpoint
-from pairlearn.training.graph import GraphedStep
 from pairlearn.training.groups import Group, check_groups
 from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import Ranks, current_ranks
-from pairlearn.training.step import Step
-from pairlearn.training.stream import PairStream
-
-__all__ = ["Fleet", "Precision", "choose_device"]
+from pairlearn.training.step import GraphedStep, Step
 
 Precision = Literal["float64", "float32", "tf32", "bf16"]
 EVALUATION_ROWS = 2048
@@ -326,19 +322,20 @@ class Fleet:
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
         assert isinstance(self.batches, MemoryBatches)  # else `can_restart` says no
-        self.batches.restart(self._pairs_and_labels(), self.groups)
+        self.batches.restart(self._pairs_and_labels(), self._seeds())
         self.objective.restart(self.groups)
-        self.step.restart()
-        self.epoch, self.steps_done, self.history = 0, 0, []
-        self._risk.zero_()
+        self._forget_steps()
 
     def begin_again(self) -> None:
         """Train anew from the weights that the network has; the objective may have changed."""
+        self._forget_steps()
+        if self._graphed is not None:
+            self._graphed = GraphedStep(self._train_step)
+
+    def _forget_steps(self) -> None:
         self.step.restart()
         self.epoch, self.steps_done, self.history = 0, 0, []
         self._risk.zero_()
-        if self._graphed is not None:
-            self._graphed = GraphedStep(self._train_step)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the trained models as a plain module."""
@@ -383,10 +380,13 @@ class Fleet:
         source, pads = self.groups[0].pairs, self.network.pads
         if isinstance(source, PairStream):
             like = torch.zeros((), dtype=self.dtype, device=self.device)
-            count = len(self.groups[0].kinds)
-            return StreamBatches(source, self.batch_size, self.ranks, count, like, pads=pads)
+            kinds = self.groups[0].kinds
+            return StreamBatches(source, self.batch_size, self.ranks, kinds, like, pads=pads)
         held = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
-        return MemoryBatches(held, self.groups, self.batch_size, self.ranks, pads=pads)
+        return MemoryBatches(held, self._seeds(), self.batch_size, self.ranks, pads=pads)
+
+    def _seeds(self) -> list[int]:
+        return [group.seed for group in self.groups]
 
     def _pairs_and_labels(self) -> list[Tensor]:
         """Both ends (G, n) of the pairs, values and weights of the kinds (G, M, n)."""

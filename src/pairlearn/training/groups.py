@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.risks import Risk
-from pairlearn.training.stream import PairStream
-
-__all__ = ["Group", "Member", "TestSet", "check_groups"]
+from pairlearn.training.batches import PairStream
 
 
 @dataclass(frozen=True)

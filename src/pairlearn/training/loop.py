@@ -23,18 +23,6 @@ from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.fleet import Fleet
 
-__all__ = [
-    "Average",
-    "Callback",
-    "Cosine",
-    "EarlyStopping",
-    "Guidance",
-    "History",
-    "Report",
-    "Testing",
-    "run_epochs",
-]
-
 History = list[dict[str, float]]
 GUIDED = 0.25
 """Part of the epochs in which mean(p) is drawn to the guiding prior."""

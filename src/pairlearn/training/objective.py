@@ -28,8 +28,6 @@ from pairlearn.risks.base import terms_used
 from pairlearn.training.groups import Group
 from pairlearn.training.ranks import ALONE
 
-__all__ = ["Objective", "Total"]
-
 Total = Callable[[Tensor], Tensor]
 """A sum over ranks, through which gradients flow."""
 PARTIAL_RISKS = 6  # of the convex combination, which has the most

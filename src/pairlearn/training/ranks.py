@@ -20,8 +20,6 @@ from torch import Tensor, distributed, nn
 
 from pairlearn.risks import Risk
 
-__all__ = ["ALONE", "Ranks", "current_ranks", "risk_over_ranks", "sum_over_ranks"]
-
 
 class _Sum(torch.autograd.Function):
     """The sum over ranks; so is its adjoint."""

@@ -22,6 +22,7 @@ from torch import nn
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.risks import Risk
+from pairlearn.training.batches import PairStream
 from pairlearn.training.checkpoint import Checkpoint
 from pairlearn.training.fleet import Fleet, Precision
 from pairlearn.training.groups import Group, Member
@@ -35,9 +36,6 @@ from pairlearn.training.loop import (
     History,
     run_epochs,
 )
-from pairlearn.training.stream import PairStream
-
-__all__ = ["Recipe", "Trained", "is_guided", "module_logits", "train"]
 
 Floats = NDArray[np.float64]
 

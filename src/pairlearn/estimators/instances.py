@@ -1,0 +1,372 @@
+"""Instances: read from whatever they are given as, standardised, and recognised later.
+
+A fitted model keeps two hashes of each training item, one of its features and one of its
+features and its id: it does better on these items than on others. Items without ids are
+recognised by their features.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.columns import find_rows
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Instances (N, ...), and pairs (n, 2) of their rows.
+
+    Attributes
+    ----------
+    recur : bool
+        Whether some instance is in several pairs.
+    names : array of str, optional
+        Names of the features.
+    ids : array of shape (N,), optional
+        What the instances are called.
+    """
+
+    features: NDArray[Any]
+    ends: NDArray[np.int64]
+    recur: bool
+    names: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
+
+    @property
+    def items(self) -> NDArray[np.int64] | None:
+        """The instances in each pair, where that makes pairs dependent."""
+        return self.ends if self.recur else None
+
+
+def read_pairs(pairs: Any, preprocessor: Any = None) -> Instances:
+    """Instances of pairs (n, 2, d, ...), or of (n, 2) ids that a preprocessor knows.
+
+    Equal features are the same instance, which makes pairs dependent as an id would.
+
+    Examples
+    --------
+    >>> found = read_pairs([[5, 7], [7, 9]], preprocessor=np.arange(20.0).reshape(10, 2))
+    >>> found.features[:, 0].tolist(), found.ends.tolist(), found.recur
+    ([10.0, 14.0, 18.0], [[0, 1], [1, 2]], True)
+    """
+    _refuse_sparse("pairs", pairs)
+    array = np.asarray(pairs)
+    if array.ndim < 2 or array.shape[1] != 2:
+        raise ValueError(
+            "pairs must have shape (n, 2, d, ...), or (n, 2) with ids and a preprocessor; "
+            f"got {array.shape}"
+        )
+    if not len(array):
+        raise ValueError("pairs is empty: there is nothing to learn from")
+    if array.ndim > 2:
+        array = checked_numbers("pairs", array)
+        _refuse_missing("pairs", array)
+        features = array.reshape(-1, *array.shape[2:])
+        first, which = same_rows(features)
+        recur = len(first) < len(features)
+        return Instances(features[first] if recur else features, which.reshape(-1, 2), recur)
+    if preprocessor is None:
+        raise ValueError(
+            f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
+            "features: an array whose rows they are, a table with an index, or a function"
+        )
+    ids, ends = np.unique(array, return_inverse=True)
+    features, names = look_up(preprocessor, ids)
+    recur = len(ids) < array.size
+    return Instances(features, ends.reshape(-1, 2).astype(np.int64), recur, names, ids)
+
+
+def read_instances(
+    name: str, x: Any, preprocessor: Any = None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Instances (m, d, ...) as they are, or those of ids (m,), and the features' names."""
+    _refuse_sparse(name, x)
+    if is_item_table(x):
+        return look_up(x, np.asarray(x.ids))
+    array = np.asarray(x)
+    if array.ndim == 1 and preprocessor is not None:
+        return look_up(preprocessor, array)
+    if array.ndim < 2:
+        raise ValueError(f"{name} must have shape (m, d, ...); got {array.shape}")
+    array = checked_numbers(name, array)
+    _refuse_missing(name, array)
+    return array, None
+
+
+def look_up(preprocessor: Any, ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Features (m, d, ...) of ids (m,), and the features' names if there are any.
+
+    Parameters
+    ----------
+    preprocessor : array, table or callable
+        An array, whose rows the ids are; a data frame with the ids as index; a table with
+        `ids` and `features`; or a function from ids (m,) to features (m, ...).
+    ids : array of shape (m,)
+        Distinct or not.
+    """
+    names: Any = None
+    if hasattr(preprocessor, "iloc"):
+        rows = preprocessor.index.get_indexer(ids)
+        _refuse_unknown(ids, rows < 0, "index of the preprocessor")
+        features, names = preprocessor.to_numpy()[rows], preprocessor.columns
+    elif is_item_table(preprocessor):
+        rows = find_rows(ids, np.asarray(preprocessor.ids))
+        _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
+        features = np.asarray(preprocessor.features)[rows]
+        names = getattr(preprocessor, "names", None)
+    elif callable(preprocessor):
+        features = np.asarray(preprocessor(ids))
+        if features.ndim < 2 or len(features) != len(ids):
+            raise ValueError(
+                f"preprocessor must give features (m, d, ...) of m ids; for {len(ids)} ids it "
+                f"gave an array of shape {features.shape}"
+            )
+    else:
+        array = np.asarray(preprocessor)
+        if array.ndim < 2:
+            raise ValueError(f"preprocessor must have shape (m, d, ...); got {array.shape}")
+        if ids.dtype.kind not in "iu":
+            raise ValueError(
+                f"ids of type {ids.dtype} cannot be rows of an array: give whole numbers, or a "
+                "preprocessor with an index"
+            )
+        unknown = (ids < 0) | (ids >= len(array))
+        _refuse_unknown(ids, unknown, f"{len(array)} rows of the preprocessor")
+        features = array[ids]
+    features = checked_numbers("features of the preprocessor", features)
+    _refuse_missing("features of the preprocessor", features, ids)
+    named = names is not None and all(isinstance(name, str) for name in names)
+    return features, np.asarray(names, dtype=object) if named else None
+
+
+def is_item_table(x: Any) -> bool:
+    """Whether something has the ids and features of items, as an `ItemTable` does."""
+    return hasattr(x, "ids") and hasattr(x, "features")
+
+
+def _refuse_sparse(name: str, values: Any) -> None:
+    if hasattr(values, "toarray") and hasattr(values, "tocsr"):
+        raise TypeError(f"{name} is sparse, and dense data is required: use .toarray()")
+
+
+def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Real numbers in an array; objects and text only if they are numbers."""
+    if values.dtype.kind in "fiub":
+        return values
+    try:
+        if values.dtype.kind == "c":
+            raise ValueError("complex numbers")
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from None
+
+
+def _refuse_missing(name: str, values: NDArray[Any], ids: NDArray[Any] | None = None) -> None:
+    if values.dtype.kind != "f":
+        return
+    # One sum tells of any NaN or infinity, short of an overflow, which is then looked at.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    wrong = ~np.isfinite(values.reshape(len(values), -1)).all(1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        which = f"row {row}" if ids is None else f"the row of id {_plain_id(ids, row)!r}"
+        raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
+
+
+def _refuse_unknown(ids: NDArray[Any], unknown: NDArray[np.bool_], where: str) -> None:
+    if unknown.any():
+        one = _plain_id(ids, int(unknown.argmax()))
+        raise ValueError(f"id {one!r} is not among the {where}")
+
+
+def _plain_id(ids: NDArray[Any], row: int) -> Any:
+    return ids[row : row + 1].tolist()[0]
+
+
+def feature_scale(features: NDArray[Any], weight: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each feature; of each channel of images (N, C, H, W).
+
+    Constant features get the scale one. Instances without channels but with several
+    axes, (N, H, W), are standardised as a whole.
+
+    Examples
+    --------
+    >>> mean, scale = feature_scale(np.array([[1.0, 5.0], [3.0, 5.0]]), np.ones(2))
+    >>> mean, scale
+    (array([2., 5.]), array([1., 1.]))
+    """
+    channels = 1 if features.ndim == 3 else features.shape[1]
+    view = features.reshape(len(features), channels, -1)
+    total = weight.sum() * view.shape[2]
+
+    def mean_of(power: int, about: Floats) -> Floats:
+        result = np.zeros(channels)
+        for part in chunks(view):
+            centred = view[part] - about[:, None]
+            result += weight[part] @ (centred**power).sum(-1)
+        mean: Floats = result / total
+        return mean
+
+    about = view[int((weight > 0).argmax())].mean(-1, dtype=np.float64)
+    mean = about + mean_of(1, about)
+    scale = np.sqrt(mean_of(2, mean))
+    scale[scale <= 10 * np.finfo(np.float64).eps * np.abs(mean)] = 1.0
+    shape = (channels,) + (1,) * (features.ndim - 2)
+    return mean.reshape(shape), scale.reshape(shape)
+
+
+def standardised(
+    features: NDArray[Any], mean: Floats, scale: Floats, scratch: Any = None
+) -> NDArray[np.float32]:
+    """(features − mean)/scale in float32, computed in float64.
+
+    Features that are mapped from a file give an array in a file without a name, in the folder
+    `scratch`, which is gone with the array.
+
+    Examples
+    --------
+    >>> standardised(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([1.0]))
+    array([[-1.],
+           [ 1.]], dtype=float32)
+    """
+    result: NDArray[np.float32]
+    if isinstance(features, np.memmap):
+        with tempfile.TemporaryFile(dir=scratch, prefix="pairlearn-") as file:
+            result = np.memmap(file, np.float32, "w+", shape=features.shape)
+    else:
+        result = np.empty(features.shape, dtype=np.float32)
+    for part in chunks(features):
+        result[part] = (features[part] - mean) / scale
+    return result
+
+
+def chunks(features: NDArray[Any]) -> list[slice]:
+    """Slices of the rows with about `CHUNK` numbers each."""
+    rows = max(1, CHUNK // max(1, int(np.prod(features.shape[1:]))))
+    return [slice(start, start + rows) for start in range(0, len(features), rows)]
+
+
+NO_ACCURACY = "this is not an accuracy"
+"""How a doubt begins where all pairs have items of the training."""
+
+
+class SeenItemsWarning(UserWarning):
+    """A model is measured on items that it was trained on, which is not its accuracy."""
+
+
+def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indices:
+    """64-bit hashes of the features of items, as numbers of a type, and of their ids as text.
+
+    Examples
+    --------
+    >>> one, other, same = row_hashes(np.array([[0.1, 2], [0.1, 3], [0.1, 2]]))
+    >>> one == other, one == same
+    (np.False_, np.True_)
+    """
+    rows = np.asarray(features).reshape(len(features), -1)
+    names = [b""] * len(rows) if ids is None else [str(i).encode() for i in np.asarray(ids)]
+    hashes = np.empty(len(rows), np.int64)
+    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
+        data = (row.astype(dtype) + dtype(0)).tobytes()  # −0 is 0
+        digest = blake2b(data + name, digest_size=8).digest()
+        hashes[number] = int.from_bytes(digest, "little", signed=True)
+    return hashes
+
+
+def same_rows(features: Any) -> tuple[Indices, Indices]:
+    """The first row of each distinct one, in their order, and which of those each row is.
+
+    Examples
+    --------
+    >>> same_rows(np.array([[3.0], [1.0], [3.0]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    _, first, which = np.unique(row_hashes(features), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order].astype(np.int64), place[which.reshape(-1)].astype(np.int64)
+
+
+def fingerprints(features: Any, ids: Any = None) -> Indices:
+    """What a model keeps of its training items: hashes (m, 2), the second 0 without ids.
+
+    Features are compared in float32, as tables of items have them.
+    """
+    rows = row_hashes(features, dtype=np.float32)
+    named = np.zeros_like(rows) if ids is None else row_hashes(features, ids, np.float32)
+    return np.stack([rows, named], 1)
+
+
+def seen_items(kept: Any, features: Any, ids: Any = None) -> Mask:
+    """Which items a model was trained on; none where it keeps no fingerprints.
+
+    Parameters
+    ----------
+    kept : array of shape (k, 2), or None
+        The model's `fingerprints`.
+    features : array of shape (m, d, ...)
+        The items.
+    ids : array of shape (m,), optional
+        Their ids, which must then be the same too, if the model has any.
+
+    Examples
+    --------
+    >>> kept = fingerprints(np.array([[1.0], [2.0]]), ["a", "b"])
+    >>> seen_items(kept, np.array([[1.0], [2.0]]), ["a", "c"]), seen_items(kept, np.array([[2.0]]))
+    (array([ True, False]), array([ True]))
+    """
+    if kept is None:
+        return np.zeros(len(features), bool)
+    kept = np.asarray(kept)
+    if kept.ndim != 2 or kept.shape[1] != 2 or kept.dtype != np.int64:
+        raise ValueError(
+            "training_items_ must be int64 of shape (k, 2); got "
+            f"{kept.dtype} of shape {kept.shape}: fit the model again"
+        )
+    named = ids is not None and bool(kept[:, 1].any())
+    hashes = row_hashes(features, ids if named else None, np.float32)
+    return np.isin(hashes, kept[:, int(named)])
+
+
+def doubt_of_seen(new: Mask) -> str | None:
+    """What is wrong with measuring on pairs, if something is.
+
+    Parameters
+    ----------
+    new : array of bool, shape (n,)
+        Pairs without an item that the model was trained on.
+
+    Examples
+    --------
+    >>> doubt_of_seen(np.array([True, True, False]))
+    'the model was trained on items of 1 of the 3 pairs, and does better on those: measured on \
+the other 2'
+    """
+    old = int((~new).sum())
+    if not old:
+        return None
+    if new.sum() < 2:
+        return (
+            f"{NO_ACCURACY}: the model was trained on items of {old:,} of the {len(new):,} pairs, "
+            "and does better on those than on others. Split by items before training: "
+            "`pairlearn split`, hold_out_items, or cv=ItemKFold()"
+        )
+    return (
+        f"the model was trained on items of {old:,} of the {len(new):,} pairs, and does better on "
+        f"those: measured on the other {int(new.sum()):,}"
+    )

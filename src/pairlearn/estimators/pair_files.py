@@ -1,0 +1,290 @@
+"""Files of items and of pairs that are too large for memory: features mapped, ids looked up."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.columns import Ids, RowError, check_unique, placed, same_kind, shown
+from pairlearn.judgements import Judgements
+from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows, read_items
+from pairlearn.tables.items import npy_items
+from pairlearn.tables.pairs import check_pairs, columns_about
+from pairlearn.tables.read import named_pairs, statements
+from pairlearn.tables.sources import ParquetSource, open_source, suffix_of
+from pairlearn.tables.write import in_words
+
+PathLike = str | os.PathLike[str]
+BATCH = 1 << 17
+"""Most rows that are decoded at a time."""
+
+
+class ItemIndex:
+    """Where items stand, by their ids.
+
+    Parameters
+    ----------
+    ids : int or array of shape (m,)
+        Ids of the items, each once; a number m stands for 0, 1, …, m − 1. Whole numbers
+        need 16 bytes an item, text that of a hash table.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> ItemIndex(np.array([30, 10])).rows(pyarrow.array([10, 20, 30]))
+    array([ 1, -1,  0])
+    >>> ItemIndex(np.array(["a", "b"])).rows(pyarrow.array(["b", "c"]))
+    array([ 1, -1])
+    """
+
+    def __init__(self, ids: int | Ids) -> None:
+        self.whole = isinstance(ids, int) or ids.dtype.kind == "i"
+        if self.whole and not isinstance(ids, int) and np.array_equal(ids, np.arange(len(ids))):
+            ids = len(ids)
+        self.ids = ids
+        if self.whole and not isinstance(ids, int):
+            self._order = np.argsort(ids, kind="stable")
+            self._sorted: Any = ids[self._order]
+
+    def names(self) -> Ids:
+        """The ids, in the order of the items."""
+        return np.arange(self.ids) if isinstance(self.ids, int) else self.ids
+
+    def rows(self, column: Any) -> NDArray[np.int64]:
+        """Rows of the items in an Arrow array of ids, −1 for unknown ones and nulls."""
+        import pyarrow
+        from pyarrow import compute
+
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if self.whole and pyarrow.types.is_integer(column.type):
+            known = np.asarray(column.is_valid())
+            wanted = column.fill_null(0).to_numpy(zero_copy_only=False)
+            if isinstance(self.ids, int):
+                known &= (wanted >= 0) & (wanted < self.ids)
+                return np.where(known, wanted, -1).astype(np.int64)
+            place = np.searchsorted(self._sorted, wanted).clip(max=len(self._sorted) - 1)
+            return np.where(known & (self._sorted[place] == wanted), self._order[place], -1)
+        names = pyarrow.array(self.names().astype(np.str_))
+        found = compute.index_in(column.cast(names.type), value_set=names)
+        return np.asarray(compute.fill_null(found, -1), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class StreamItems:
+    """Items that pairs refer to.
+
+    Attributes
+    ----------
+    path : Path
+        Their file.
+    features : array of shape (m, d)
+        Mapped from the file if that is NPY, else in memory.
+    names : tuple of str
+        Of the features.
+    index : ItemIndex
+        Where each id stands.
+    """
+
+    path: Path
+    features: NDArray[Any]
+    names: tuple[str, ...]
+    index: ItemIndex
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def some(self, rows: NDArray[np.int64]) -> ItemTable:
+        """Some of the items, in memory."""
+        return ItemTable.trusted(self.index.names()[rows], self.features[rows], self.names)
+
+
+def open_items(path: PathLike, ids: PathLike | None = None) -> StreamItems:
+    """Check a file of items, and map its features where that can be done.
+
+    Parameters
+    ----------
+    path, ids : path-like
+        As in `pairlearn.tables.read_items`. Features of an ``.npy`` file stay in the file;
+        those of other files are read into memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(3))
+    ...     items = open_items(f"{folder}/x.npy")
+    ...     len(items), items.names, type(items.features).__name__
+    (3, ('x0', 'x1', 'x2'), 'memmap')
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".npy" or not path.is_file():
+        table = read_items(path, ids)
+        return StreamItems(path, table.features, table.names, ItemIndex(table.ids))
+    known: list[Ids] = []
+    names: tuple[str, ...] = ()
+    for part in npy_items(path, None if ids is None else Path(ids)):  # which checks every row
+        names = part.names
+        if ids is not None:
+            known.append(part.ids)
+    features = np.load(path, mmap_mode="r", allow_pickle=False)
+    if ids is None:
+        return StreamItems(path, features, names, ItemIndex(len(features)))
+    all_ids: Any = np.concatenate(same_kind(known))
+    with placed(lambda row: f"{ids}, row {row + 1}"):
+        check_unique("id", all_ids)
+    return StreamItems(path, features, names, ItemIndex(all_ids))
+
+
+class PairFile:
+    """A Parquet file of judged pairs, its ids looked up among items.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    items : StreamItems
+        Where the ids are found.
+    noisy : bool
+        As in `pairlearn.tables.read_pairs`.
+
+    Attributes
+    ----------
+    group_rows : list of int
+        Rows in each row group.
+    rows : int
+        Rows of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pairlearn.tables import write_pairs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(3))
+    ...     np.save(f"{folder}/ids.npy", np.array(["a", "b", "c"]))
+    ...     table = PairTable(["c", "b"], ["a", "c"], [0.5, 0.9], None)
+    ...     path = write_pairs(table, f"{folder}/pairs.parquet")
+    ...     file = PairFile(path, open_items(f"{folder}/x.npy", f"{folder}/ids.npy"))
+    ...     [said.ends.tolist() for _, said in file.judgements([0])]
+    [[[2, 0], [1, 2]]]
+    """
+
+    def __init__(self, path: Path, items: StreamItems, *, noisy: bool = False) -> None:
+        self.path, self.items, self.noisy = Path(path), items, noisy
+        if self.path.suffix.lower() != ".parquet":
+            raise TableError(
+                f"{path}: pairs are streamed from Parquet files; "
+                f"pairlearn.estimators.rewrite_pairs({str(path)!r}, 'pairs.parquet') makes one"
+            )
+        source = open_source(self.path, "streamed pairs")
+        assert isinstance(source, ParquetSource)
+        self._source = source
+        self._names = [name for name in named_pairs(source) if name != "annotator"]
+        self.group_rows = source.group_rows
+        self.rows = sum(self.group_rows)
+        if not self.rows:
+            raise TableError(f"{path} has a header but no rows")
+        self._starts = np.cumsum([0, *self.group_rows])
+        self._state = self._stat()
+
+    def judgements(self, groups: Iterable[int]) -> Iterator[tuple[int, Judgements]]:
+        """What was said in some row groups, each with its number, some rows at a time.
+
+        Raises
+        ------
+        TableError
+            For the first bad row, or if the file is another than it was.
+        """
+        if self._stat() != self._state:
+            raise TableError(f"{self.path} was changed while it was being read: start anew")
+        group, done = -1, 0
+        for number, columns in self._source.group_batches(self._names, groups, BATCH):
+            done = done if number == group else 0
+            group = number
+            with placed(self._source.place, int(self._starts[group]) + done):
+                said = self._said(columns)
+            done += len(columns["left"])
+            yield group, said
+
+    def digest(self) -> str:
+        """SHA-256 of the file, and of what its ids stand for."""
+        with self.path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        ids = self.items.index.ids
+        digest.update(str(ids).encode() if isinstance(ids, int) else np.ascontiguousarray(ids).data)
+        return digest.hexdigest()
+
+    def _said(self, columns: dict[str, Any]) -> Judgements:
+        """A batch of rows, checked as `read_pairs` does."""
+        alone = np.zeros(len(columns["left"]), bool)
+        if set(columns) & {*columns_about(single=True)}:
+            alone = np.asarray(columns["right"].cast("string").fill_null("")) == ""
+        left = self._rows_of("left", columns["left"], np.zeros_like(alone))
+        right = self._rows_of("right", columns["right"], alone)
+        said = statements(self._source, columns, alone)
+        table = PairTable.trusted(left=left, right=right, **said)
+        check_pairs(table, alone, noisy=self.noisy)
+        return Judgements.from_columns(np.stack([left, right]).T, table.said(), table.weight)
+
+    def _rows_of(self, side: str, column: Any, empty: NDArray[np.bool_]) -> NDArray[np.int64]:
+        rows = self.items.index.rows(column)
+        unknown = (rows < 0) & ~empty
+        if unknown.any():
+            row = int(unknown.argmax())
+            value = column[row].as_py()
+            if value is None:
+                raise RowError(row, f"{side} is empty; every row needs it")
+            raise RowError(
+                row, f"{side} {shown(value)} is not among the items in {self.items.path}"
+            )
+        return rows
+
+    def _stat(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_size, found.st_mtime_ns
+
+
+def rewrite_pairs(source: PathLike, out: PathLike, *, rows: int = 1 << 17) -> int:
+    r"""Write a table of pairs as Parquet in row groups of equal size, in constant memory.
+
+    Parameters
+    ----------
+    source : path-like
+        A ``.csv`` or ``.parquet`` file of pairs.
+    out : path-like
+        The ``.parquet`` file, another one.
+    rows : int
+        Rows of a row group.
+
+    Returns
+    -------
+    int
+        Rows in all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     csv = Path(folder, "pairs.csv")
+    ...     _ = csv.write_text("left,right,similarity\n7,9,0.8\n9,4,0.1\n4,7,1\n")
+    ...     rewrite_pairs(csv, Path(folder, "pairs.parquet"), rows=2)
+    3
+    """
+    source, out = Path(source), Path(out)
+    suffix_of(out, "streamed pairs", (".parquet",))
+    if out.exists() and source.exists() and out.samefile(source):
+        raise TableError(f"{out} is what is read here: choose another file to write")
+    tables = iter_pairs(source, rows, noisy=True)
+    first = next(tables)
+    with open_rows(out, list(first.columns())) as written:
+        for table in chain([first], tables):
+            written.write(in_words(table))
+        return written.count
