@@ -87,7 +87,6 @@ nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(?!pairlearn).*")]
 nitpick_ignore = [
     # Named in docstrings, and not public.
     ("py:func", "canonical_order"),
-    ("py:func", "pairlearn.paper.store.flat_rows"),
 ]
 
 # --- HTML -----------------------------------------------------------------------------------

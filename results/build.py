@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 from pairlearn.paper import GRIDS, TABLES, RunStore, Selection, summarize, to_markdown
-from pairlearn.paper.published import PUBLISHED
+from pairlearn.paper.cells import PUBLISHED
 from pairlearn.paper.store import write_parquet
 from pairlearn.paper.tables import Row, Table
 

@@ -12,11 +12,10 @@ from typer.testing import CliRunner
 
 from pairlearn.cli.bench import report as command
 from pairlearn.paper import GRIDS, Record, Run, RunStore, Selection, StoreError
+from pairlearn.paper.cells import published_accuracy, published_robustness
 from pairlearn.paper.headline import summarize_grid
 from pairlearn.paper.page import Source, build_report, read_sources
-from pairlearn.paper.published import published_accuracy, published_robustness
-from pairlearn.paper.sources import read_records
-from pairlearn.paper.store import write_parquet
+from pairlearn.paper.store import read_records, write_parquet
 from test_pages import HOSTILE, Reader
 
 app = typer.Typer()
@@ -78,6 +77,19 @@ def test_runs_in_a_place_that_is_filled_are_left_out_but_not_further_seeds(tmp_p
     assert [(len(s.records), s.repeated) for s in sources] == [(2 * half, 0), (0, 3), (half, half)]
     (summary,) = [summarize_grid("accuracy", [r for s in sources for r in s.records])]
     assert {len(line.cell.seeds) for line in summary.lines} == {3}
+
+
+def test_published_images_do_not_take_the_place_of_proper_ones(tmp_path: Path) -> None:
+    proper = fake_records("accuracy", datasets=("cifar10",), priors=(0.5,))
+    mixed = fake_records("accuracy", datasets=("cifar10",), priors=(0.5,), images="published")
+    write_store(tmp_path / "accuracy.jsonl", proper)
+    write_store(tmp_path / "published.jsonl", mixed)
+    sources = read_sources([tmp_path])
+    assert [(len(s.records), s.repeated) for s in sources] == [(len(proper), 0), (len(mixed), 0)]
+    page = build_report(sources).page
+    assert page.count(">CIFAR-10<") - page.count(">CIFAR-10, published images<") == 3
+    counts = summarize_grid("accuracy", [r for s in sources for r in s.records]).to_dict()
+    assert (counts["cells"], counts["not_run"]) == (22, 360 - 7)
 
 
 @pytest.mark.parametrize(

@@ -475,3 +475,12 @@ def test_only_what_is_asked_for_comes_back_and_in_its_own_company(monkeypatch):
     everything = dict(execute(whole, device="cpu", workers=1))
     part = dict(execute(whole[1:2], among=whole, device="cpu", workers=1))
     assert part == {whole[1]: everything[whole[1]]}
+
+
+def test_guided_training_is_not_mirrored_where_the_unguided_is(monkeypatch):
+    monkeypatch.setattr(module, "load", pairlearn.datasets.load)
+    few = {"prior": 0.1, "pairs": 100, "epochs": 40, "batch_size": 32, "model": "mlp"}
+    alone, guided = (make(f"likelihood-{kind}", **few) for kind in ("abs", "guided"))
+    found = results([alone, guided])
+    assert found[alone.key()]["stratified"] < 0.3
+    assert found[guided.key()]["stratified"] > 0.9

@@ -18,9 +18,9 @@ from pairlearn.paper import (
     summarize,
     tolerance,
 )
+from pairlearn.paper.cells import Cell
+from pairlearn.paper.compare import passes, report_data, report_text
 from pairlearn.paper.methods import PAPER_METHODS
-from pairlearn.paper.render import passes, report_data, report_text
-from pairlearn.paper.summary import Cell
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 

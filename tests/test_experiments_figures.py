@@ -11,15 +11,16 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 from pairlearn.paper import GRIDS, Record, Run, Selection, summarize
+from pairlearn.paper.cells import Cell
 from pairlearn.paper.figures import (
+    FIGURES,
+    draw_figures,
     plot_accuracy,
     plot_gamma,
     plot_limited,
-    plot_robustness_bars,
     plot_robustness_heatmap,
+    save_figures,
 )
-from pairlearn.paper.panels import FIGURES, draw_figures, save_figures
-from pairlearn.paper.summary import Cell
 
 OURS = "ours, coloured by method"
 
@@ -38,7 +39,7 @@ def fake_cells(grid: str, **selection: Any) -> list[Cell]:
         ("accuracy", ["accuracy-0.2", "accuracy-0.5", "accuracy-0.8"]),
         ("gamma", ["gamma-0.2"]),
         ("limited", ["limited-0.2", "limited-0.5", "limited-0.8"]),
-        ("robustness", ["robustness-letter", "robustness-bars-letter"]),
+        ("robustness", ["robustness-letter"]),
     ],
 )
 def test_every_figure_is_drawn_and_saved(grid: str, names: list[str], tmp_path: Path) -> None:
@@ -110,12 +111,6 @@ def test_heat_map_prints_every_accuracy_and_leaves_gaps_empty() -> None:
     assert len(plot_robustness_heatmap(cells[1:], Figure().subplots()).texts) == 24
 
 
-def test_bars_are_one_for_each_noise() -> None:
-    cells = fake_cells("robustness", datasets=("letter",), methods=("likelihood-abs",))
-    ax = plot_robustness_bars(cells, Figure().add_subplot(projection="3d"))
-    assert len(ax.collections) == 25
-
-
 def test_accuracy_shows_ours_the_published_and_the_supervised() -> None:
     cells = fake_cells("accuracy", datasets=("letter",), priors=(0.2,))
     ax = plot_accuracy(cells, Figure().subplots())
@@ -132,7 +127,7 @@ def test_published_numbers_stand_beside_the_subset_they_were_measured_on() -> No
     assert set(ax.get_legend_handles_labels()[1]) == {OURS, "supervised, ours"}
 
 
-@pytest.mark.parametrize(("grid", "count"), [("gamma", 1), ("robustness", 2)])
+@pytest.mark.parametrize(("grid", "count"), [("gamma", 1), ("robustness", 1)])
 def test_figures_say_the_prior_and_the_test_subset(grid: str, count: int) -> None:
     figures = draw_figures(grid, fake_cells(grid, datasets=("letter",)))
     titles = [figure.get_suptitle() for _, figure in figures]

@@ -209,7 +209,7 @@ def test_unknown_names_are_refused() -> None:
 def test_import_is_light() -> None:
     heavy = ["matplotlib", "pyarrow", "sklearn", "pandas", "scipy", "rich", "typer"]
     code = (
-        "import sys, pairlearn.paper, pairlearn.paper.panels\n"
+        "import sys, pairlearn.paper, pairlearn.paper.figures\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run(

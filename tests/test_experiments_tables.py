@@ -15,7 +15,7 @@ from pairlearn.paper import (
     to_latex,
     to_markdown,
 )
-from pairlearn.paper.summary import mean_and_std
+from pairlearn.paper.cells import mean_and_std
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 

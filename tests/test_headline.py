@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pairlearn.cli.bench import headline
 from pairlearn.paper import GRIDS, Record, Run, Tally, headline_counts
 from pairlearn.paper.page import build_report, read_sources
-from pairlearn.paper.sources import Source
+from pairlearn.paper.store import Source
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

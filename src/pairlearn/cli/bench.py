@@ -19,7 +19,7 @@ from pairlearn.cli.refusals import check_new_file, refusing
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
-    from pairlearn.paper.summary import Cell
+    from pairlearn.paper.cells import Cell
 
 __all__ = ["app"]
 
@@ -59,8 +59,8 @@ app.command()(run)
 @with_options(Chosen)
 def status(chosen: Chosen, as_json: JsonOption = False) -> None:
     """How much of an experiment is finished."""
-    from pairlearn.paper.render import aligned
-    from pairlearn.paper.summary import dataset_title
+    from pairlearn.paper.cells import dataset_title
+    from pairlearn.paper.tables import aligned
 
     with refusing("bench status"):
         wanted = chosen.runs()
@@ -88,9 +88,9 @@ def table(
 ) -> None:
     """Mean and standard deviation over seeds, laid out as in the paper."""
     from pairlearn.atomic import replacing
-    from pairlearn.paper.render import to_csv, to_latex, to_markdown
-    from pairlearn.paper.summary import result_rows
-    from pairlearn.paper.tables import TABLES
+    from pairlearn.paper.cells import result_rows
+    from pairlearn.paper.store import to_csv
+    from pairlearn.paper.tables import TABLES, to_latex, to_markdown
 
     with refusing("bench table"):
         summaries = _summaries(chosen, test_subset)
@@ -119,7 +119,7 @@ def figure(
     as_json: JsonOption = False,
 ) -> None:
     """Draw the figures of an experiment."""
-    from pairlearn.paper.panels import save_figures
+    from pairlearn.paper.figures import save_figures
 
     _one(test_subset, "a figure shows")
     with refusing("bench figure"):
@@ -137,9 +137,8 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare with the published tables cell by cell; exit code 1 if they disagree."""
-    from pairlearn.paper.against_published import compare_with_published, improvements
-    from pairlearn.paper.published import PUBLISHED
-    from pairlearn.paper.render import passes, report_data, report_text
+    from pairlearn.paper import compare as comparing
+    from pairlearn.paper.cells import PUBLISHED
 
     _one(test_subset, "a comparison is on")
     name = chosen.grid.value
@@ -148,15 +147,15 @@ def compare(
     published = PUBLISHED[name]()
     with refusing("bench compare"):
         (cells,) = _summaries(chosen, test_subset)
-        comparison = compare_with_published(cells, published)
-        improved = improvements(cells, published)
+        comparison = comparing.compare_with_published(cells, published)
+        improved = comparing.improvements(cells, published)
         if not comparison.cells and not improved:
             raise ValueError("none of the runs has a counterpart in the published tables")
     if as_json:
-        typer.echo(json.dumps(report_data(comparison, improved)))
+        typer.echo(json.dumps(comparing.report_data(comparison, improved)))
     else:
-        typer.echo(report_text(comparison, improved))
-    if not passes(comparison, improved):
+        typer.echo(comparing.report_text(comparison, improved))
+    if not comparing.passes(comparison, improved):
         raise typer.Exit(1)
 
 
@@ -169,7 +168,7 @@ def theory(
 ) -> None:
     """Geometry of the labels, class prior, variances, and bounds beside measured errors."""
     from pairlearn.paper import theory as tables
-    from pairlearn.paper.render import aligned
+    from pairlearn.paper.tables import aligned
 
     start = time.monotonic()
     with refusing("bench theory", ImportError, OSError):
@@ -238,7 +237,7 @@ def headline(
     with refusing("bench headline"):
         from pairlearn.paper.grids import GRIDS
         from pairlearn.paper.headline import headline_counts
-        from pairlearn.paper.page import read_sources
+        from pairlearn.paper.store import read_sources
 
         sources = read_sources(_paths(store, results))
         counts = {
@@ -263,8 +262,8 @@ def _paths(store: list[Path] | None, results: Path | None) -> list[Path]:
 
 def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
     """The cells on each test subset asked for; an error if there are none."""
+    from pairlearn.paper.cells import TEST_SUBSETS, summarize
     from pairlearn.paper.grids import GRIDS
-    from pairlearn.paper.summary import TEST_SUBSETS, summarize
 
     store = chosen.open_store()
     records = chosen.selection().records(GRIDS[chosen.grid.value], store)

@@ -13,12 +13,19 @@ published numbers are functions of that summary.
 
 from __future__ import annotations
 
-from pairlearn.paper.against_published import ComparedCell as ComparedCell
-from pairlearn.paper.against_published import Comparison as Comparison
-from pairlearn.paper.against_published import Improvement as Improvement
-from pairlearn.paper.against_published import compare_with_published as compare_with_published
-from pairlearn.paper.against_published import improvements as improvements
-from pairlearn.paper.against_published import tolerance as tolerance
+from pairlearn.paper.cells import Cell as Cell
+from pairlearn.paper.cells import PublishedCell as PublishedCell
+from pairlearn.paper.cells import published_accuracy as published_accuracy
+from pairlearn.paper.cells import published_datasets as published_datasets
+from pairlearn.paper.cells import published_robustness as published_robustness
+from pairlearn.paper.cells import result_rows as result_rows
+from pairlearn.paper.cells import summarize as summarize
+from pairlearn.paper.compare import ComparedCell as ComparedCell
+from pairlearn.paper.compare import Comparison as Comparison
+from pairlearn.paper.compare import Improvement as Improvement
+from pairlearn.paper.compare import compare_with_published as compare_with_published
+from pairlearn.paper.compare import improvements as improvements
+from pairlearn.paper.compare import tolerance as tolerance
 from pairlearn.paper.grids import GRIDS as GRIDS
 from pairlearn.paper.grids import PAPER_DATASETS as PAPER_DATASETS
 from pairlearn.paper.grids import Grid as Grid
@@ -27,24 +34,17 @@ from pairlearn.paper.grids import get_grid as get_grid
 from pairlearn.paper.headline import Tally as Tally
 from pairlearn.paper.headline import headline_counts as headline_counts
 from pairlearn.paper.methods import Method as Method
-from pairlearn.paper.published import PublishedCell as PublishedCell
-from pairlearn.paper.published import published_accuracy as published_accuracy
-from pairlearn.paper.published import published_datasets as published_datasets
-from pairlearn.paper.published import published_robustness as published_robustness
-from pairlearn.paper.render import to_csv as to_csv
-from pairlearn.paper.render import to_latex as to_latex
-from pairlearn.paper.render import to_markdown as to_markdown
 from pairlearn.paper.runs import Record as Record
 from pairlearn.paper.runs import Run as Run
 from pairlearn.paper.runs import StoreError as StoreError
 from pairlearn.paper.store import DuplicateRunError as DuplicateRunError
 from pairlearn.paper.store import RunStore as RunStore
 from pairlearn.paper.store import StoreLockedError as StoreLockedError
-from pairlearn.paper.summary import Cell as Cell
-from pairlearn.paper.summary import result_rows as result_rows
-from pairlearn.paper.summary import summarize as summarize
+from pairlearn.paper.store import to_csv as to_csv
 from pairlearn.paper.tables import TABLES as TABLES
 from pairlearn.paper.tables import accuracy_table as accuracy_table
 from pairlearn.paper.tables import gamma_table as gamma_table
 from pairlearn.paper.tables import limited_table as limited_table
 from pairlearn.paper.tables import robustness_table as robustness_table
+from pairlearn.paper.tables import to_latex as to_latex
+from pairlearn.paper.tables import to_markdown as to_markdown

@@ -19,10 +19,13 @@ from torch import Tensor
 from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
 from pairlearn.data import Dataset, as_features, as_images, split_indices
 from pairlearn.data.sampling import sample_pairs, subset_at_prior
+from pairlearn.estimators.population import guiding_prior
+from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
+from pairlearn.paper.methods import GUIDED, risk_of
 from pairlearn.paper.runs import Run
-from pairlearn.risks import make_risk
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
+from pairlearn.training.trainer import is_guided
 
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior where it is not the natural one
@@ -135,16 +138,8 @@ class Benchmark:
         free_memory()
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_reserved(device)
-        fleet = Fleet(
-            self.features,
-            [self._group(group, annotators) for group in groups],
-            self.model,
-            batch_size=run.batch_size,
-            device=self.device,
-            precision=self.precision,
-            compiled=False,
-        )
-        fleet.fit(1, window=1)
+        members = [self._group(group, annotators) for group in groups]
+        self._new_fleet(members, run.batch_size, compiled=False).fit(1, window=1)
         return torch.cuda.max_memory_reserved(device) - before
 
     def __getstate__(self) -> dict[str, Any]:
@@ -158,23 +153,16 @@ class Benchmark:
         if choose_device(self.device).type == "cuda":
             self._used = None
             free_memory()
-        fleet = Fleet(
-            self.features,
-            groups,
-            self.model,
-            batch_size=batch_size,
-            device=self.device,
-            precision=self.precision,
-        )
+        fleet = self._new_fleet(groups, batch_size)
         if self.model in CONVOLUTIONAL:
             self._used = fleet
         return fleet
 
-    def _group(
-        self,
-        runs: Sequence[Run],
-        annotators: Posteriors,
-    ) -> Group:
+    def _new_fleet(self, groups: list[Group], batch_size: int, **options: Any) -> Fleet:
+        options |= {"device": self.device, "precision": self.precision}
+        return Fleet(self.features, groups, self.model, batch_size=batch_size, **options)
+
+    def _group(self, runs: Sequence[Run], annotators: Posteriors) -> Group:
         first = runs[0]
         train, test = self.rows(first.seed)
         positive = self.positive[train]
@@ -182,12 +170,17 @@ class Benchmark:
         pairs = train[ends]
         members = []
         for run in runs:
-            risk = make_risk(run.method, prior=run.estimator_prior)
+            risk = risk_of(run.method, run.estimator_prior)
             labels: Any = positive[ends]
+            guide = None
             if risk.judgements == ("similarity", "difference"):
                 told = judge(annotators[annotator_of(run)], pairs)
                 labels = add_noise(told, run.label_noise, run.seed).to_array()
-            members.append(Member(risk, labels, run.learning_rate, run.weight_decay, run.seed))
+            if run.method == GUIDED and is_guided(run.epochs):
+                judged = Judgements.from_pairs(pairs, labels)
+                guide = guiding_prior(np.asarray(self.features), judged, run.seed)
+            rates = run.learning_rate, run.weight_decay
+            members.append(Member(risk, labels, *rates, run.seed, guiding_prior=guide))
         return Group(pairs, members, first.seed, self._test_set(test, first))
 
     def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:

@@ -9,12 +9,10 @@ machine, or those of Ray or Slurm.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -33,12 +31,12 @@ from pairlearn.paper.benchmark import (
     train_annotator_batch,
     train_fleet,
 )
-from pairlearn.paper.runs import Run
+from pairlearn.paper.methods import risk_of
+from pairlearn.paper.runs import Run, grouped
 from pairlearn.paper.workers import Cluster, ClusterError, Processes
-from pairlearn.risks import Supervised, make_risk
+from pairlearn.risks import Supervised
 from pairlearn.training import Precision
 
-T = TypeVar("T")
 MEMBERS_ON_CPU = 1  # stacking gains nothing there, and alone a run rounds as it always does
 MODELS_ON_CUDA = 1024
 MARGIN = 0.8  # of the free memory that is planned with; the rest is for what was not foreseen
@@ -205,14 +203,6 @@ def _best_size(groups: Sequence[Sequence[Run]]) -> int:
     return min(range(1, max(map(len, groups)) + 1), key=cost)
 
 
-def grouped(things: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """The things by their key, in the order in which keys first come."""
-    groups: dict[Any, list[T]] = defaultdict(list)
-    for thing in things:
-        groups[key(thing)].append(thing)
-    return dict(groups)
-
-
 def _size_of_a_model(fleet: PlannedFleet) -> tuple[int, int]:
     run = fleet[0][0]
     return run.batch_size, run.n_training_pairs
@@ -335,7 +325,7 @@ def _runs_of(fleet: PlannedFleet) -> list[Run]:
 
 def _as_trained(run: Run) -> Run:
     """The run with ε = 1 or σ = 0 where its risk reads neither prior nor judgements."""
-    risk = make_risk(run.method, prior=run.estimator_prior)
+    risk = risk_of(run.method, run.estimator_prior)
     if isinstance(risk, Supervised):
         return replace(run, prior_factor=1.0, label_noise=0.0)
     return run if risk.needs_prior else replace(run, prior_factor=1.0)

@@ -1,21 +1,28 @@
-"""Figures of the experiments: functions that draw into given axes and return them."""
+"""Figures of the experiments: functions that draw into given axes, whole figures, files."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.paper.against_published import condition
+from pairlearn.extras import missing_extra
+from pairlearn.paper.cells import Cell, index_cells, match, published_accuracy
 from pairlearn.paper.methods import CORRECTIONS, Method
-from pairlearn.paper.published import published_accuracy
-from pairlearn.paper.summary import Cell, index_cells
-from pairlearn.style import GREY, axis_label, label_axes, method_style
+from pairlearn.paper.runs import grouped
+from pairlearn.report.figures import save_figure
+from pairlearn.style import GREY, SPREAD, STYLE, axis_label, label_axes, method_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NamedFigure = tuple[str, "Figure"]
 
 _SHARE = "share correct"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
@@ -79,11 +86,11 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
     >>> plot_limited([], Figure().subplots()).get_xlabel()
     'training pairs (number)'
     """
-    for name in dict.fromkeys(cell.config.method for cell in cells):
-        method = Method.parse(name)
-        line = [cell for cell in cells if cell.config.method == name]
-        pairs = lambda cell: cell.config.n_training_pairs  # noqa: E731
-        _plot_line(ax, line, pairs, label=method.title, **method_style(name).line())
+    for name, line in grouped(cells, lambda cell: cell.config.method).items():
+        style = method_style(name).line()
+        _plot_line(
+            ax, line, lambda c: c.config.n_training_pairs, label=line[0].method.title, **style
+        )
     return label_axes(ax, "training pairs", "accuracy", x_unit="number", y_unit=_SHARE)
 
 
@@ -128,55 +135,6 @@ def plot_robustness_heatmap(
     return ax
 
 
-def plot_robustness_bars(
-    cells: Sequence[Cell], ax: Any, limits: tuple[float, float] | None = None
-) -> Any:
-    """Accuracy of one method for every ε and σ, as the paper draws it.
-
-    Height and colour both show the accuracy; the floor is the lower limit, not 0.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Of one data set and method.
-    ax : matplotlib 3-D Axes
-        Where to draw.
-    limits : tuple of float, optional
-        Accuracies at the floor and at the top of the colour scale.
-
-    Returns
-    -------
-    matplotlib 3-D Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> ax = Figure().add_subplot(projection="3d")
-    >>> plot_robustness_bars([], ax).get_zlabel()
-    'accuracy (share correct)'
-    """
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
-
-    factors, noises, means = _noise_grid(cells)
-    if means.size:
-        low, high = limits or (float(np.nanmin(means)) - 0.02, float(np.nanmax(means)))
-        scale = Normalize(low, high)
-        for (i, j), mean in np.ndenumerate(means):
-            if np.isfinite(mean):
-                color = colormaps["viridis"](scale(mean))
-                ax.bar3d(j - 0.35, i - 0.35, low, 0.7, 0.7, max(mean - low, 0), color=color)
-        ax.set_zlim(low, high)
-    ax.set_xticks(range(len(noises)), [f"{noise:g}" for noise in noises])
-    ax.set_yticks(range(len(factors)), [f"{factor:g}" for factor in factors])
-    ax.set(xlabel="label noise σ", ylabel="prior factor ε", zlabel=axis_label("accuracy", _SHARE))
-    ax.tick_params(labelsize=6, pad=-1)
-    ax.set_box_aspect(None, zoom=0.82)  # or its labels would leave the axes
-    ax.view_init(elev=28, azim=-55)
-    return ax
-
-
 def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Every method, beside its published number, with the supervised accuracy as a line.
 
@@ -202,14 +160,13 @@ def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     >>> plot_accuracy([], Figure().subplots()).get_xlabel()
     'accuracy (log of error)'
     """
-    published = {(*condition(cell), cell.method): cell for cell in published_accuracy()}
+    published = match([c for c in cells if c.test_subset == "paper"], published_accuracy())
     weak = [cell for cell in cells if cell.method.is_weak]
     errors = [1 - cell.mean for cell in cells]
     for place, cell in enumerate(weak):
         style = method_style(cell.config.method).points()
         _plot_error(ax, place - 0.17, cell.mean, cell.std, style)
-        printed = published.get((*condition(cell), cell.method))
-        if printed is not None and cell.test_subset == "paper":
+        if printed := published.get(cell):
             _plot_error(ax, place + 0.17, printed.mean, printed.std, _PUBLISHED)
             errors.append(1 - printed.mean)
     for cell in cells:
@@ -269,3 +226,159 @@ def _noise_grid(cells: Sequence[Cell]) -> tuple[list[float], list[float], Any]:
     for (factor, noise), cell in places.items():
         means[factors.index(factor), noises.index(noise)] = cell.mean
     return factors, noises, means
+
+
+def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
+    """Every figure of an experiment, with a name for its file.
+
+    Parameters
+    ----------
+    grid : {"accuracy", "gamma", "limited", "robustness"}
+        Which experiment.
+    cells : sequence of Cell
+        Its summary on one test subset.
+
+    Returns
+    -------
+    list of tuple of str and matplotlib Figure
+
+    Examples
+    --------
+    >>> draw_figures("gamma", [])
+    []
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise missing_extra("plot", "matplotlib", "a figure") from None
+    with matplotlib.rc_context(STYLE):
+        return list(FIGURES[grid](cells))
+
+
+def save_figures(
+    grid: str,
+    cells: Sequence[Cell],
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draw every figure of an experiment and write it in every format.
+
+    Parameters
+    ----------
+    grid : {"accuracy", "gamma", "limited", "robustness"}
+        Which experiment.
+    cells : sequence of Cell
+        Its summary on one test subset.
+    folder : path-like
+        Where the files go.
+    formats : sequence of str
+        Endings of files.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Examples
+    --------
+    >>> save_figures("gamma", [], "figures")
+    []
+    """
+    return [
+        save_figure(figure, Path(folder, f"{name}.{kind}"))
+        for name, figure in draw_figures(grid, cells)
+        for kind in formats
+    ]
+
+
+def _accuracy(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
+    for prior, at in sorted(grouped(cells, lambda cell: cell.config.prior).items()):
+        panels = grouped(at, lambda cell: cell.dataset_title)
+        rows = {tuple(c.config.method for c in p if c.method.is_weak) for p in panels.values()}
+        size = (2.1, 0.13 * max(map(len, rows)) + 0.6)
+        # With the same methods in every panel, those on the left name them for all.
+        options: dict[str, Any] = {"label_width": 1.2, "share_rows": len(rows) == 1}
+        title = f"{_origin(at)}; bars {SPREAD}"
+        yield f"accuracy-{prior:g}", _panels(panels, plot_accuracy, size, title, **options)
+
+
+def _curves(
+    name: str, plot: Callable[[Sequence[Cell], Axes], Axes], cells: Sequence[Cell]
+) -> Iterator[NamedFigure]:
+    for prior, at in sorted(grouped(cells, lambda cell: cell.config.prior).items()):
+        panels = grouped(at, lambda cell: cell.dataset_title)
+        title = f"{_origin(at)}; bands {SPREAD}"
+        yield f"{name}-{prior:g}", _panels(panels, plot, (2.1, 1.9), title)
+
+
+def _heat_maps(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
+    """A figure for each data set with a panel for each method, all with the same colours."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    for here in grouped(cells, lambda cell: cell.dataset_title).values():
+        limits = min(cell.mean for cell in here), max(cell.mean for cell in here)
+        panels = grouped(here, lambda cell: cell.method.title)
+        plot = partial(plot_robustness_heatmap, limits=limits)
+        title = f"{here[0].dataset_title}, {_origin(here)}"
+        figure = _panels(panels, plot, (2.3, 2.3), title, columns=len(panels), share_rows=True)
+        scale = ScalarMappable(Normalize(*limits), "viridis")
+        figure.colorbar(scale, ax=figure.axes, label=axis_label("accuracy", _SHARE))
+        yield f"robustness-{here[0].config.dataset}", figure
+
+
+FIGURES: dict[str, Callable[[Sequence[Cell]], Iterator[NamedFigure]]] = {
+    "accuracy": _accuracy,
+    "gamma": partial(_curves, "gamma", plot_gamma),
+    "limited": partial(_curves, "limited", plot_limited),
+    "robustness": _heat_maps,
+}
+"""What draws the figures of each grid."""
+
+
+def _panels(
+    panels: dict[str, list[Cell]],
+    plot: Callable[[Sequence[Cell], Axes], Axes],
+    size: tuple[float, float],
+    title: str,
+    *,
+    columns: int = 4,
+    label_width: float = 0.2,
+    share_rows: bool = False,
+) -> Figure:
+    """Panels by title, in at most so many columns, and one legend below them all."""
+    from matplotlib.figure import Figure
+
+    rows = -(-len(panels) // columns)
+    columns = -(-len(panels) // rows)
+    width = columns * size[0] + (1 if share_rows else columns) * label_width
+    figure = Figure((width, rows * size[1] + 0.5), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for ax in grid.flat[len(panels) :]:
+        ax.set_visible(False)
+    labelled: dict[str, Any] = {}
+    for number, ((name, cells), ax) in enumerate(zip(panels.items(), grid.flat, strict=False)):
+        plot(cells, ax).set_title(name)
+        if number % columns:
+            ax.set_ylabel("")
+            if share_rows:
+                ax.tick_params(labelleft=False)
+        if number + columns < len(panels):
+            ax.set_xlabel("")
+        handles, labels = ax.get_legend_handles_labels()
+        labelled |= dict(zip(labels, handles, strict=True))
+    if labelled:
+        lines = -(-len(labelled) // max(1, int(width / 1.75)))
+        figure.legend(
+            list(labelled.values()),
+            list(labelled),
+            loc="outside lower center",
+            ncols=-(-len(labelled) // lines),
+        )
+    figure.suptitle(title)
+    return figure
+
+
+def _origin(cells: Sequence[Cell]) -> str:
+    """What all panels of a figure have in common."""
+    return f"π₊ = {cells[0].config.prior:g}, {cells[0].test_subset} test subset"

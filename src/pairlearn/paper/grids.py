@@ -12,6 +12,7 @@ from typing import Any
 from pairlearn.data import SPECS, DatasetSpec, get_spec
 from pairlearn.paper.methods import (
     CORRECTIONS,
+    GUIDED,
     METHOD_GROUPS,
     canonical_name,
     convex_method,
@@ -106,39 +107,29 @@ class Grid:
                 label_noise=noise,
                 fraction=fraction,
                 annotator=self.annotator,
-                **self._recipe(specs.get(dataset) or get_spec(dataset)),
+                model=self.model or spec.model,
+                pairs=spec.n_pairs,
+                epochs=spec.epochs if self.epochs is None else self.epochs,
+                batch_size=spec.batch_size,
+                learning_rate=spec.learning_rate,
+                weight_decay=spec.weight_decay,
+                images=self.images if len(spec.shape) == 3 else "proper",
             )
-            for dataset, prior, seed, factor, noise, fraction, method in product(
-                self.datasets,
-                self.priors,
-                self.seeds,
-                self.prior_factors,
-                self.label_noises,
-                self.fractions,
-                self.methods,
+            for dataset in self.datasets
+            for spec in [specs.get(dataset) or get_spec(dataset)]
+            for prior, seed, factor, noise, fraction, method in product(
+                *(self.priors, self.seeds, self.prior_factors),
+                *(self.label_noises, self.fractions, self.methods),
             )
             if is_defined(method, round(factor * prior, 12))
         ]
-
-    def _recipe(self, spec: DatasetSpec) -> dict[str, Any]:
-        epochs = spec.epochs if self.epochs is None else self.epochs
-        return {
-            "model": self.model or spec.model,
-            "pairs": spec.n_pairs,
-            "epochs": epochs,
-            "batch_size": spec.batch_size,
-            "learning_rate": spec.learning_rate,
-            "weight_decay": spec.weight_decay,
-            "window": 10,
-            "images": self.images if len(spec.shape) == 3 else "proper",
-        }
 
 
 _GRIDS = (
     Grid(
         name="accuracy",
         description="every method of the paper and ours, at three class priors",
-        methods=tuple(method for group in METHOD_GROUPS for method in group),
+        methods=tuple(method for group in METHOD_GROUPS for method in group if method != GUIDED),
         priors=(0.2, 0.5, 0.8),
     ),
     Grid(
@@ -261,13 +252,8 @@ class Selection:
         >>> Selection.parse(priors="0.2,0.8", seeds="3").seeds
         (0, 1, 2)
         """
-        return cls(
-            datasets=_words(datasets),
-            priors=_numbers(priors),
-            seeds=_seeds(seeds),
-            methods=_words(methods),
-            **single,
-        )
+        single |= {"datasets": _words(datasets), "methods": _words(methods)}
+        return cls(priors=_numbers(priors), seeds=_seeds(seeds), **single)
 
     def of(self, grid: Grid) -> Grid:
         """The grid with these values in place of its own."""
@@ -282,22 +268,20 @@ class Selection:
         return [r for r in records if self._covers(r.run) and _belongs(r.run, grid)]
 
     def _covers(self, run: Run) -> bool:
-        lists = {"dataset": self.datasets, "prior": self.priors, "seed": self.seeds,
-                 "method": self.methods}  # fmt: skip
-        single = {"epochs": self.epochs, "model": self.model, "annotator": self.annotator}
-        if run.dataset in COLOUR:
-            single["images"] = self.images
+        wanted = {name: value for name, value in vars(self).items() if value is not None}
+        if run.dataset not in COLOUR:
+            wanted.pop("images", None)
         return all(
-            wanted is None or getattr(run, name) in wanted for name, wanted in lists.items()
-        ) and all(wanted in (None, getattr(run, name)) for name, wanted in single.items())
+            getattr(run, name.removesuffix("s")) in value
+            if isinstance(value, tuple)
+            else getattr(run, name) == value
+            for name, value in wanted.items()
+        )
 
 
 def _belongs(run: Run, grid: Grid) -> bool:
-    return (
-        run.prior_factor in grid.prior_factors
-        and run.label_noise in grid.label_noises
-        and run.fraction in grid.fractions
-    )
+    noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
+    return noise and run.fraction in grid.fractions
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:

@@ -6,32 +6,34 @@ of the likelihood is counted once however many priors it was not given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pairlearn.paper.against_published import (
+from pairlearn.paper.cells import (
+    PUBLISHED,
+    TEST_SUBSETS,
+    Cell,
+    PublishedCell,
+    dataset_title,
+    match,
+    position,
+    published_accuracy,
+    summarize,
+)
+from pairlearn.paper.compare import (
     CEILING_MARGIN,
     CHALLENGER,
     NOT_COMPARABLE,
+    ROUNDING,
     ComparedCell,
     Comparison,
+    best_of,
     compare_with_published,
-    condition,
     improvements,
 )
-from pairlearn.paper.published import PUBLISHED, PublishedCell, published_accuracy
 from pairlearn.paper.runs import Record, Run
-from pairlearn.paper.summary import (
-    TEST_SUBSETS,
-    Cell,
-    dataset_title,
-    index_cells,
-    position,
-    summarize,
-)
 
-_ROUNDING = 1e-9
 _SHOWN = 20  # losses in print; to_dict has all
 _PAPER = ("sconf", "confdiff", "convex", "sconfconfdiff")
 
@@ -71,7 +73,7 @@ class Tally:
     @property
     def losses(self) -> tuple[tuple[str, float], ...]:
         """The cells in which it does not hold, the worst first."""
-        lost = [cell for cell in self.margins if cell[1] < -_ROUNDING]
+        lost = [cell for cell in self.margins if cell[1] < -ROUNDING]
         return tuple(sorted(lost, key=lambda cell: cell[1]))
 
     @property
@@ -96,16 +98,9 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "claim": self.claim,
-            "test_subset": self.test_subset,
-            "holds": self.holds,
-            "cells": self.cells,
-            "least": self.least,
-            "most": self.most,
-            "mean": self.mean,
-            "losses": [{"cell": name, "margin": margin} for name, margin in self.losses],
-        }
+        names = ("claim", "test_subset", "holds", "cells", "least", "most", "mean")
+        losses = [{"cell": name, "margin": margin} for name, margin in self.losses]
+        return {name: getattr(self, name) for name in names} | {"losses": losses}
 
     def __str__(self) -> str:
         lines = [
@@ -140,84 +135,82 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     {}
     """
     known = [record for record in records if record.run.dataset not in NOT_COMPARABLE]
-    tallies = [*_against_published(grid, known), *_against_ours(summarize(known, "stratified"))]
-    return {name: tally for name, tally in tallies if tally.cells}
-
-
-def _against_published(grid: str, records: Sequence[Record]) -> list[tuple[str, Tally]]:
-    if grid not in PUBLISHED:
-        return []
-    published, cells = PUBLISHED[grid](), summarize(records, "paper")
-    compared = compare_with_published(cells, published).evidence
-    improved = improvements(cells, published)
-    bounded = [(item, item.ceiling) for item in improved if item.ceiling is not None]
     claims = {
-        "reproduced": (
-            "within tolerance of the published number",
-            [
-                (f"{_named(c)}, {c.method}", c.tolerance - abs(c.difference))
-                for c in compared
-            ],
-        ),
-        "published": (
-            f"{CHALLENGER} at or above the best published weakly supervised method",
-            [(_named(item), item.ours - item.best) for item in improved],
-        ),
-        "ceiling": (
-            f"{CHALLENGER} at most {CEILING_MARGIN:g} below the lesser of supervised and annotator",
-            [(_named(item), item.ours - bound + CEILING_MARGIN) for item, bound in bounded],
-        ),
-    }  # fmt: skip
-    return [(name, Tally(words, "paper", tuple(m))) for name, (words, m) in claims.items()]
-
-
-def _against_ours(cells: Sequence[Cell]) -> list[tuple[str, Tally]]:
-    """The likelihood beside everything else that was run where it was."""
-    ours = {_place(cell): cell for cell in cells if cell.config.method == CHALLENGER}
-    rivals: dict[str, tuple[str, Callable[[Cell], bool]]] = {
-        "own": ("the best of our runs of the paper's methods", lambda c: c.method.risk in _PAPER),
-        "supervised": ("supervised training on the same pairs", lambda c: not c.method.is_weak),
+        "paper": _against_published(grid, summarize(known, "paper")),
+        "stratified": _against_ours(summarize(known, "stratified")),
     }
-    claims: dict[str, tuple[str, dict[Any, float]]] = {}
-    for name, (words, is_rival) in rivals.items():
-        best: dict[Any, float] = {}
-        for cell in filter(is_rival, cells):
-            best[_place(cell)] = max(cell.mean, best.get(_place(cell), 0.0))
-        claims[name] = words, best
-    annotators = {p: cell.annotator for p, cell in ours.items() if cell.annotator is not None}
-    claims["annotator"] = "the annotator", annotators
-    return [
-        (
-            name,
-            Tally(
-                f"{CHALLENGER} at or above {words}",
-                "stratified",
-                tuple(
-                    (_named(replace(cell.config, prior_factor=1.0)), cell.mean - best[place])
-                    for place, cell in ours.items()
-                    if place in best
-                ),
-            ),
-        )
-        for name, (words, best) in claims.items()
-    ]
+    return {
+        name: Tally(claim, subset, tuple(margins))
+        for subset, found in claims.items()
+        for name, claim, margins in found
+        if margins
+    }
 
 
-def _place(cell: Cell) -> tuple[Any, ...]:
-    """What the likelihood depends on, which ε is not."""
-    config = cell.config
-    return config.dataset, config.prior, config.label_noise, config.fraction
+Claim = tuple[str, str, list[tuple[str, float]]]
 
 
-def _named(place: Any) -> str:
+def _against_published(grid: str, cells: Sequence[Cell]) -> Iterator[Claim]:
+    published = PUBLISHED[grid]() if grid in PUBLISHED else ()
+    improved = improvements(cells, published)
+    yield (
+        "reproduced",
+        "within tolerance of the published number",
+        [
+            (f"{_named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
+            for cell in compare_with_published(cells, published).evidence
+        ],
+    )
+    yield (
+        "published",
+        f"{CHALLENGER} at or above the best published weakly supervised method",
+        [(_named(item), item.ours - item.best) for item in improved],
+    )
+    yield (
+        "ceiling",
+        f"{CHALLENGER} at most {CEILING_MARGIN:g} below the lesser of supervised and annotator",
+        [
+            (_named(item), item.ours - item.ceiling + CEILING_MARGIN)
+            for item in improved
+            if item.ceiling is not None
+        ],
+    )
+
+
+def _against_ours(cells: Sequence[Cell]) -> Iterator[Claim]:
+    """The likelihood beside everything else that was run where it was."""
+    ours = best_of(cell for cell in cells if cell.config.method == CHALLENGER)
+    own = best_of(cell for cell in cells if cell.method.risk in _PAPER)
+    supervised = best_of(cell for cell in cells if not cell.method.is_weak)
+    rivals: dict[tuple[str, str], dict[Any, float]] = {
+        ("own", "the best of our runs of the paper's methods"): _means(own),
+        ("supervised", "supervised training on the same pairs"): _means(supervised),
+        ("annotator", "the annotator"): {
+            at: cell.annotator for at, cell in ours.items() if cell.annotator is not None
+        },
+    }
+    for (name, words), best in rivals.items():
+        margins = [
+            (_named(replace(cell.config, prior_factor=1.0)), cell.mean - best[at])
+            for at, cell in ours.items()
+            if at in best
+        ]
+        yield name, f"{CHALLENGER} at or above {words}", margins
+
+
+def _means(cells: dict[Any, Cell]) -> dict[Any, float]:
+    return {at: cell.mean for at, cell in cells.items()}
+
+
+def _named(item: Any) -> str:
     """A cell in words."""
-    parts = [f"{dataset_title(place.dataset)} at {place.prior:g}"]
-    if getattr(place, "prior_factor", 1.0) != 1.0:
-        parts.append(f"ε = {place.prior_factor:g}")
-    if place.label_noise:
-        parts.append(f"σ = {place.label_noise:g}")
-    if getattr(place, "fraction", 1.0) != 1.0:
-        parts.append(f"{place.fraction:.0%} of the pairs")
+    parts = [f"{dataset_title(item.dataset)} at {item.prior:g}"]
+    if getattr(item, "prior_factor", 1.0) != 1.0:
+        parts.append(f"ε = {item.prior_factor:g}")
+    if item.label_noise:
+        parts.append(f"σ = {item.label_noise:g}")
+    if getattr(item, "fraction", 1.0) != 1.0:
+        parts.append(f"{item.fraction:.0%} of the pairs")
     return ", ".join(parts)
 
 
@@ -227,7 +220,6 @@ class Line:
 
     cells: dict[str, Cell]
     published: PublishedCell | None
-    compared: ComparedCell | None
 
     @property
     def cell(self) -> Cell:
@@ -235,9 +227,11 @@ class Line:
         return next(iter(self.cells.values()))
 
     @property
-    def facets(self) -> dict[str, str]:
-        """What it is filtered by."""
-        return {"dataset": self.cell.config.dataset, "prior": f"{self.cell.config.prior:g}"}
+    def compared(self) -> ComparedCell | None:
+        """Ours on the paper's test subset beside the published; None where one of them is not."""
+        if self.published is None or "paper" not in self.cells:
+            return None
+        return ComparedCell.of(self.cells["paper"], self.published)
 
 
 @dataclass(frozen=True)
@@ -269,32 +263,16 @@ def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
     360
     """
     records = list(records)
-    placed: dict[Run, dict[str, Cell]] = {}
-    whole = []
-    for subset in TEST_SUBSETS:
-        # Methods without γ have no place on the γ-curve.
-        cells = [c for c in summarize(records, subset) if grid != "gamma" or c.gamma is not None]
-        index_cells(cells, lambda c: (*condition(c), c.config.fraction, c.config.method))
-        for cell in cells:
-            placed.setdefault(cell.config, {})[subset] = cell
-        whole += [c for c in cells if c.config.fraction == 1 and subset == "paper"]
     # γ-curves and limited data were published as figures; the accuracy tables have some.
     published = PUBLISHED.get(grid, published_accuracy)()
-    comparison = compare_with_published(whole, published)
-    printed = {(*condition(cell), cell.method.title): cell for cell in published}
-    compared = {
-        (c.dataset, c.prior, c.prior_factor, c.label_noise, c.method): c for c in comparison.cells
-    }
-    lines = []
-    for config in sorted(placed, key=position):
-        cell = next(iter(placed[config].values()))
-        place = (*condition(cell), cell.method.title)
-        part = config.fraction != 1  # of the pairs, of which nothing was published
-        lines.append(
-            Line(
-                placed[config],
-                None if part else printed.get(place),
-                None if part else compared.get(place),
-            )
-        )
+    subsets: dict[Run, dict[str, Cell]] = {}
+    printed: dict[Run, PublishedCell] = {}
+    for subset in reversed(TEST_SUBSETS):
+        # Methods without γ have no place on the γ-curve.
+        cells = [c for c in summarize(records, subset) if grid != "gamma" or c.gamma is not None]
+        for cell in cells:
+            subsets.setdefault(cell.config, {})[subset] = cell
+        printed |= {cell.config: p for cell, p in match(cells, published).items()}
+    lines = [Line(subsets[run], printed.get(run)) for run in sorted(subsets, key=position)]
+    comparison = compare_with_published(cells, published)  # on the paper's test subset
     return GridSummary(grid, tuple(lines), comparison, headline_counts(grid, records))

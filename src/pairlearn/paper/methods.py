@@ -1,4 +1,8 @@
-"""Methods as the tables name them: risk, γ and correction of a name of the catalogue."""
+"""Methods as the tables name them: risk, γ and correction of a name of the catalogue.
+
+A method is a risk of the catalogue, or one with something beside it: "likelihood-guided" is
+"likelihood-abs" with the guiding prior that :class:`~pairlearn.PairClassifier` uses.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from pairlearn.risks import RISKS, make_risk
+from pairlearn.risks import RISKS, Risk, make_risk
 
 CORRECTIONS = ("none", "relu", "abs")
+GUIDED = "likelihood-guided"
 
-_CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS"}
+_CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS", "guided": "ABS, guided"}
 _NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>\d*\.?\d+))?(-(?P<correction>[a-z].*))?")
 # Where every risk is defined: a name that cannot be built here is wrong, not just undefined.
 _ORDINARY_PRIOR = 0.3
@@ -27,7 +32,7 @@ class Method:
     gamma : float or None
         γ of the convex combination.
     correction : str
-        "none", "relu", "abs" or "slope=NUMBER".
+        "none", "relu", "abs", "slope=NUMBER" or "guided".
 
     Examples
     --------
@@ -67,15 +72,12 @@ class Method:
     @property
     def title(self) -> str:
         """The name for tables and figures, in the paper's words where it has one."""
-        _, _, number = self.risk.partition("-")
-        title = self.family_title
         if self.risk == "supervised":
-            return title
-        if number:
-            title += f"(λ={number})"
-        if self.gamma is not None:
-            title += f"(γ={self.gamma:g})"
-        return f"{title}-{self.correction_title}"
+            return self.family_title
+        _, _, number = self.risk.partition("-")
+        weight = f"(λ={number})" if number else ""
+        share = "" if self.gamma is None else f"(γ={self.gamma:g})"
+        return f"{self.family_title}{weight}{share}-{self.correction_title}"
 
     @property
     def family_title(self) -> str:
@@ -97,17 +99,6 @@ class Method:
 def convex_method(gamma: float, correction: str) -> str:
     """The name of the convex combination at γ; at its ends, of the method that it is there.
 
-    Parameters
-    ----------
-    gamma : float
-        Weight of Sconf, in [0, 1].
-    correction : str
-        The correction.
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> [convex_method(gamma, "abs") for gamma in (0, 0.3, 1)]
@@ -118,26 +109,20 @@ def convex_method(gamma: float, correction: str) -> str:
     return f"{family}-{correction}"
 
 
+def risk_of(method: str, prior: float) -> Risk:
+    """The risk that a method trains with; ValueError if there is none at this prior."""
+    return make_risk("likelihood-abs" if method == GUIDED else method, prior=prior)
+
+
 @cache
 def canonical_name(method: str) -> str:
     """The one spelling of a method's name; ValueError if there is no such risk."""
-    return str(make_risk(method, prior=_ORDINARY_PRIOR))
+    return method if method == GUIDED else str(risk_of(method, _ORDINARY_PRIOR))
 
 
 @cache
 def is_defined(method: str, prior: float) -> bool:
     """Whether a method exists at the prior that its estimator is given.
-
-    Parameters
-    ----------
-    method : str
-        Name for :func:`pairlearn.make_risk`; one that does not exist is an error.
-    prior : float
-        The estimator's class prior.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -148,7 +133,7 @@ def is_defined(method: str, prior: float) -> bool:
     if not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior}")
     try:
-        make_risk(method, prior=prior)
+        risk_of(method, prior)
     except ValueError:
         return False
     return True
@@ -157,17 +142,13 @@ def is_defined(method: str, prior: float) -> bool:
 _OURS = ("nonnegative", "likelihood")
 _TABULATED = ("sconf", "confdiff", "convex", "sconfconfdiff", *_OURS, "supervised")
 
-
-def _family_row(correction: str) -> tuple[str, ...]:
-    return tuple(convex_method(gamma, correction) for gamma in (0, 0.2, 0.5, 0.8, 1))
-
-
 METHOD_GROUPS: tuple[tuple[str, ...], ...] = (
     tuple(f"sconfconfdiff-{correction}" for correction in CORRECTIONS),
-    _family_row("none"),
-    _family_row("relu"),
-    _family_row("abs"),
-    ("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS)),
+    *(
+        tuple(convex_method(gamma, correction) for gamma in (0, 0.2, 0.5, 0.8, 1))
+        for correction in CORRECTIONS
+    ),
+    ("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS), GUIDED),
     tuple(f"{family}-abs" for family in RISKS if family not in _TABULATED),
     ("supervised",),
 )
@@ -176,7 +157,18 @@ METHOD_GROUPS: tuple[tuple[str, ...], ...] = (
 A further risk of the catalogue has a group of its own, with ABS.
 """
 
-PAPER_METHODS: tuple[str, ...] = tuple(
-    method for method in (*(m for group in METHOD_GROUPS[:4] for m in group), "supervised")
-)
+PAPER_METHODS: tuple[str, ...] = (*(m for group in METHOD_GROUPS[:4] for m in group), "supervised")
 """The methods of the paper's tables."""
+
+_GROUP = {name: number for number, group in enumerate(METHOD_GROUPS) for name in group}
+_ORDER = {name: number for number, name in enumerate(_GROUP)}
+
+
+def method_group(method: str) -> int:
+    """The number of a method's group in the tables; those the paper does not have come last."""
+    return _GROUP.get(method, len(METHOD_GROUPS))
+
+
+def method_order(method: str) -> int:
+    """Where a method stands among the rows of the tables."""
+    return _ORDER.get(method, len(_ORDER))

@@ -15,7 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -24,11 +24,13 @@ from pairlearn.extras import missing_extra
 from pairlearn.paper.benchmark import Benchmark, Inputs
 from pairlearn.paper.workers import (
     LOSSES,
+    Cluster,
     ClusterError,
     Failure,
     attempt,
     checked,
     describe,
+    on_cuda,
 )
 
 T = TypeVar("T")
@@ -43,7 +45,7 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 _PRIVATE = _QUIET | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
-class Ray:
+class Ray(Cluster):
     """Workers of a Ray cluster: one task a CPU, or one a GPU where there are any.
 
     In a process that is connected to a Ray cluster already, that one is used and left
@@ -82,11 +84,9 @@ class Ray:
     def __repr__(self) -> str:
         return f"Ray({self.address!r})"
 
-    def __enter__(self) -> Ray:
+    def __enter__(self) -> Self:
         with ExitStack() as opening:
-            self._ray = opening.enter_context(
-                _started(self.cpus, self.gpus) if self.address is None else _joined(self.address)
-            )
+            self._ray = opening.enter_context(_connected(self.address, self.cpus, self.gpus))
             self._open = opening.pop_all()
         return self
 
@@ -94,15 +94,9 @@ class Ray:
         self._put.clear()
         self._open.close()
 
-    def device(self, asked: str) -> str:
-        """CUDA if the cluster has GPUs and `asked` allows it, else the CPU."""
-        has = bool(self._ray.cluster_resources().get("GPU"))
-        if asked.startswith("cuda") and not has:
-            raise ClusterError(
-                "device='cuda' needs a GPU and the Ray cluster has none; add a machine with "
-                "one, or choose device='cpu'"
-            )
-        return "cuda" if has and asked != "cpu" else "cpu"
+    def _without_gpus(self) -> str | None:
+        has = self._ray.cluster_resources().get("GPU")
+        return None if has else "the Ray cluster has none; add a machine with one"
 
     def run(
         self, work: Callable[[Inputs, T], R], inputs: Inputs, tasks: Sequence[T]
@@ -115,7 +109,7 @@ class Ray:
         """Do one task on each machine of the cluster that has a device of that kind."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        kind = "GPU" if _on_cuda(inputs) else "CPU"
+        kind = "GPU" if on_cuda(inputs) else "CPU"
         submit = self._submitter(work, inputs)
         pending = {
             submit(task, NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)): task
@@ -128,7 +122,7 @@ class Ray:
         """A function that makes a task a Ray task and returns the reference to its result."""
         shared = self._shared(inputs.benchmark, inputs.posteriors)
         # The process of a GPU task ends with it, as Ray does by default: that frees the device.
-        needs = {"num_cpus": 0, "num_gpus": 1} if _on_cuda(inputs) else {"num_cpus": 1}
+        needs = {"num_cpus": 0, "num_gpus": 1} if on_cuda(inputs) else {"num_cpus": 1}
         remote = self._ray.remote(max_retries=LOSSES, retry_exceptions=False, **needs)(_do)
 
         def submit(task: T, strategy: Any = "DEFAULT") -> Any:
@@ -164,58 +158,52 @@ class Ray:
 
 
 @contextmanager
-def _started(cpus: int | None, gpus: int | None) -> Iterator[Any]:
-    """Ray on this machine, heard by nobody else; it ends with this process or before."""
-    with _environment(_PRIVATE):
-        ray = _imported()
-        if ray.is_initialized():
-            yield ray
-            return
-        folder = tempfile.mkdtemp(prefix="ray-")
-        try:
-            context = ray.init(
-                address="local",
-                num_cpus=cpus,
-                num_gpus=gpus,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=_object_store_bytes(),
-                _temp_dir=folder,
-            )
-            if context.address_info["node_ip_address"] != _LOOPBACK:
-                raise ClusterError(
-                    "ray was imported before it could be told to stay on this machine; set "
-                    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment"
-                )
-            yield ray
-        finally:
-            ray.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _joined(address: str) -> Iterator[Any]:
-    """The Ray cluster at an address."""
-    if address != "auto":
+def _connected(address: str | None, cpus: int | None, gpus: int | None) -> Iterator[Any]:
+    """Ray at an address, or on this machine, where it ends with this process or before."""
+    if address not in (None, "auto"):
         _check_answers(address)
-    with _environment(_QUIET):
-        ray = _imported()
-        if ray.is_initialized():
-            yield ray
-            return
+    with _environment(_PRIVATE if address is None else _QUIET), ExitStack() as ending:
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            ray.shutdown()
-            raise ClusterError(
-                f"the Ray cluster at {address!r} cannot be joined: {error}\n"
-                "`ray start --head` starts one on this machine"
-            ) from None
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
+            import ray
+        except ImportError:
+            raise missing_extra("ray", "ray", "a Ray cluster") from None
+        if not ray.is_initialized():
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+            folder = ending.enter_context(
+                tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
+            )
+            ending.callback(ray.shutdown)
+            if address is None:
+                _start(ray, folder, num_cpus=cpus, num_gpus=gpus, **quiet)
+            else:
+                _join(ray, address, **quiet)
+        yield ray
+
+
+def _start(ray: Any, folder: str, **options: Any) -> None:
+    """A cluster on this machine, heard by nobody else."""
+    context = ray.init(
+        address="local",
+        include_dashboard=False,
+        object_store_memory=_object_store_bytes(),
+        _temp_dir=folder,
+        **options,
+    )
+    if context.address_info["node_ip_address"] != _LOOPBACK:
+        raise ClusterError(
+            "ray was imported before it could be told to stay on this machine; set "
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in the environment"
+        )
+
+
+def _join(ray: Any, address: str, **options: Any) -> None:
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ClusterError(
+            f"the Ray cluster at {address!r} cannot be joined: {error}\n"
+            "`ray start --head` starts one on this machine"
+        ) from None
 
 
 def _check_answers(address: str) -> None:
@@ -235,26 +223,16 @@ def _check_answers(address: str) -> None:
         ) from None
 
 
-def _imported() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise missing_extra("ray", "ray", "a Ray cluster") from None
-    return ray
-
-
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
+    before = {name: os.environ[name] for name in values if name in os.environ}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in values:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _object_store_bytes() -> int:
@@ -264,10 +242,6 @@ def _object_store_bytes() -> int:
     except OSError:  # not on Linux
         free = OBJECT_STORE_BYTES
     return max(_SMALLEST_STORE, min(OBJECT_STORE_BYTES, free // 2))
-
-
-def _on_cuda(inputs: Inputs) -> bool:
-    return torch.device(inputs.benchmark.device).type == "cuda"
 
 
 # --- on a worker ----------------------------------------------------------------------------
@@ -287,23 +261,17 @@ def _do(version: str, work: Callable[[Inputs, T], R], shared: list[Any], task: T
 
 def _read(references: list[Any]) -> list[Any]:
     """What the references stand for; kept, so that one task after another finds it there."""
+    global _held
     import ray
 
     keys = [reference.hex() for reference in references]
-    for key in set(_held).difference(keys):
-        del _held[key]
-    for key, reference in zip(keys, references, strict=True):
-        if key not in _held:
-            thing = ray.get(reference)
-            _held[key] = _where_it_lies(thing) if isinstance(thing, Benchmark) else thing
+    new = {k: ray.get(r) for k, r in zip(keys, references, strict=True) if k not in _held}
+    for thing in new.values():
+        if isinstance(thing, Benchmark):
+            with warnings.catch_warnings():
+                # The object store is read-only, and torch warns that it cannot keep to that.
+                # As a tensor a fleet does not copy the features, and nothing writes to them.
+                warnings.filterwarnings("ignore", "The given NumPy array is not", UserWarning)
+                thing.features = torch.as_tensor(thing.features)
+    _held = {key: new[key] if key in new else _held[key] for key in keys}
     return [_held[key] for key in keys]
-
-
-def _where_it_lies(benchmark: Benchmark) -> Benchmark:
-    """The benchmark with its features as a tensor, which a fleet does not copy."""
-    with warnings.catch_warnings():
-        # The object store is read-only, and torch warns that it cannot keep to that. Nothing
-        # writes to features.
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
-        benchmark.features = torch.as_tensor(benchmark.features)
-    return benchmark

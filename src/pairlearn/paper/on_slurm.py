@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
@@ -30,13 +30,13 @@ from pairlearn.extras import missing_extra
 from pairlearn.paper.benchmark import AnnotatorKey, Benchmark, Inputs
 from pairlearn.paper.workers import (
     LOSSES,
+    Cluster,
     ClusterError,
     Failure,
     attempt,
     checked,
     describe,
 )
-from pairlearn.training import Precision
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,7 +47,7 @@ _PLAIN = {"cpus": "cpus_per_task", "gpus": "gpus_per_node", "time": "timeout_min
 _PASSED_ON = ("account", "constraint", "exclude", "gres", "mem", "nodelist", "partition", "qos")
 
 
-class Slurm:
+class Slurm(Cluster):
     """Jobs of a Slurm cluster, or processes of this machine that stand in for them.
 
     Parameters
@@ -88,7 +88,7 @@ class Slurm:
         self._files = 0
         self._made_parent = False
 
-    def __enter__(self) -> Slurm:
+    def __enter__(self) -> Self:
         submitit = _imported()
         if self.where == "slurm" and shutil.which("sbatch") is None:
             raise ClusterError(
@@ -110,21 +110,16 @@ class Slurm:
             with suppress(OSError):  # the jobs of another grid are there
                 self.folder.parent.rmdir()
 
-    def device(self, asked: str) -> str:
-        """CUDA if the jobs ask for GPUs and `asked` allows it, else the CPU."""
-        gpus = bool(self.parameters.get("gpus_per_node") or self.parameters.get("slurm_gres"))
-        if asked.startswith("cuda") and not gpus:
-            raise ClusterError(
-                "device='cuda' needs a GPU and the jobs ask for none; give "
-                "--cluster-option gpus=1, or choose device='cpu'"
-            )
-        return "cuda" if gpus and asked != "cpu" else "cpu"
+    def _without_gpus(self) -> str | None:
+        if self.parameters.get("gpus_per_node") or self.parameters.get("slurm_gres"):
+            return None
+        return "the jobs ask for none; give --cluster-option gpus=1"
 
     def run(
         self, work: Callable[[Inputs, T], R], inputs: Inputs, tasks: Sequence[T]
     ) -> Generator[R, None, None]:
         """Do every task in some job and yield the results as their jobs end."""
-        saved = self._save(inputs)
+        job_of = self._job(work, inputs)
         count = min(self.jobs, len(tasks))
         waiting = [_Bundle(list(tasks[start::count])) for start in range(count)]
         running: list[tuple[Any, _Bundle]] = []
@@ -133,9 +128,7 @@ class Slurm:
                 now, waiting = self._take(waiting, len(running))
                 if now:
                     with _interruptible():
-                        started = self._executor.map_array(
-                            _Job(work, saved), [bundle.tasks for bundle in now]
-                        )
+                        started = self._executor.map_array(job_of, [b.tasks for b in now])
                     running += zip(started, now, strict=True)
                 ended = [one for one in running if one[0].done()]
                 running = [one for one in running if one not in ended]
@@ -151,10 +144,6 @@ class Slurm:
         finally:
             for job, _ in running:
                 job.cancel(check=False)
-
-    def everywhere(self, work: Callable[[Inputs, T], R], inputs: Inputs, task: T) -> list[R]:
-        """Do one task in one job: all jobs ask for the same kind of device."""
-        return list(self.run(work, inputs, [task]))
 
     def _take(self, waiting: list[_Bundle], running: int) -> tuple[list[_Bundle], list[_Bundle]]:
         """What to submit now, and what to keep: Slurm queues jobs, this machine does not."""
@@ -176,18 +165,18 @@ class Slurm:
             return None
         return outcomes
 
-    def _save(self, inputs: Inputs) -> _Saved:
+    def _job(self, work: Callable[[Inputs, Any], Any], inputs: Inputs) -> _Job:
+        """What a job does, with the arrays that it reads on the disk."""
         self._files += 1
         benchmark, folder = inputs.benchmark, self.folder / f"inputs-{self._files}"
         arrays = {"x": benchmark.dataset.x, "y": benchmark.dataset.y}
-        keys = list(inputs.posteriors)
-        if keys:
-            arrays["posteriors"] = np.stack([inputs.posteriors[key] for key in keys])
+        if inputs.posteriors:
+            arrays["posteriors"] = np.stack(list(inputs.posteriors.values()))
         for name, array in arrays.items():
             with replacing(folder / f"{name}.npy") as part, part.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
-        spec = benchmark.dataset.spec
-        return _Saved(folder, spec, benchmark.model, benchmark.device, benchmark.precision, keys)
+        recipe = benchmark.model, benchmark.device, benchmark.precision
+        return _Job(work, folder, benchmark.dataset.spec, recipe, list(inputs.posteriors))
 
 
 def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
@@ -237,37 +226,25 @@ class _Bundle:
 
 
 @dataclass(frozen=True)
-class _Saved:
-    """Inputs on the disk."""
-
-    folder: Path
-    spec: DatasetSpec
-    model: str
-    device: str
-    precision: Precision
-    annotators: list[AnnotatorKey]
-
-    def read(self) -> Inputs:
-        x, y = (np.load(self.folder / f"{name}.npy", allow_pickle=False) for name in "xy")
-        benchmark = Benchmark(Dataset(self.spec, x, y), self.model, self.device, self.precision)
-        if not self.annotators:
-            return Inputs(benchmark)
-        posteriors = np.load(self.folder / "posteriors.npy", allow_pickle=False)
-        return Inputs(benchmark, dict(zip(self.annotators, posteriors, strict=True)))
-
-
-@dataclass(frozen=True)
 class _Job:
-    """What a job does: read the inputs, then one task after another."""
+    """Read the inputs from the disk, then do one task after another."""
 
     work: Callable[[Inputs, Any], Any]
-    saved: _Saved
+    folder: Path
+    spec: DatasetSpec
+    recipe: tuple[Any, ...]
+    annotators: list[AnnotatorKey]
 
     def __call__(self, tasks: list[Any]) -> list[Any | Failure]:
         lost = _imported().core.utils.UncompletedJobError  # raised in here when time is up
         torch.set_num_threads(1)
-        inputs = self.saved.read()
+        benchmark = Benchmark(Dataset(self.spec, self._array("x"), self._array("y")), *self.recipe)
+        told = self._array("posteriors") if self.annotators else ()
+        inputs = Inputs(benchmark, dict(zip(self.annotators, told, strict=True)))
         return [attempt(self.work, inputs, task, (lost,)) for task in tasks]
+
+    def _array(self, name: str) -> Any:
+        return np.load(self.folder / f"{name}.npy", allow_pickle=False)
 
 
 @contextmanager

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pairlearn.paper.cells import PUBLISHED, TEST_SUBSETS, Cell, PublishedCell, dataset_title
 from pairlearn.paper.figures import plot_accuracy, plot_gamma, plot_limited, plot_robustness_heatmap
 from pairlearn.paper.grids import GRIDS
 from pairlearn.paper.headline import GridSummary, Line, Tally, summarize_grid
 from pairlearn.paper.methods import CORRECTIONS, Method
-from pairlearn.paper.published import PUBLISHED, PublishedCell
-from pairlearn.paper.runs import Record, Run
-from pairlearn.paper.sources import Source, read_sources
-from pairlearn.paper.summary import (
-    TEST_SUBSETS,
-    Cell,
-    dataset_title,
-)
+from pairlearn.paper.runs import Record, Run, grouped
+from pairlearn.paper.store import Source, read_sources
 from pairlearn.paper.theory.geometry import geometry_rows, plot_label_plane
 from pairlearn.report.figures import PageFigure, draw
 from pairlearn.report.html import (
@@ -166,21 +159,24 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
 
 def _figures(summary: GridSummary) -> Iterator[PageFigure]:
     """A figure for each data set, prior and test subset; of heat maps also for each method."""
-    groups = [(f, list(lines)) for f, lines in groupby(summary.lines, lambda line: line.facets)]
-    for facets, lines in groups:
-        title = f"{dataset_title(facets['dataset'])}, π₊ = {facets['prior']}"
+    groups = grouped(summary.lines, lambda line: (line.cell.dataset_title, line.cell.config.prior))
+    for (name, prior), lines in groups.items():
         for subset in reversed(TEST_SUBSETS):
             cells = [line.cells[subset] for line in lines if subset in line.cells]
-            if not cells:
-                continue
-            shown = {**facets, "subset": subset}
+            shown = {**_facets(lines[0]), "subset": subset}
             if summary.grid == "robustness":
                 yield from _heat_maps(cells, shown)
-                continue
-            height = 0.19 * len(cells) + 1.0 if summary.grid == "accuracy" else 2.8
-            alt = f"{_TITLES[summary.grid]}: {title}. {_best(cells)}"
-            drawing = draw(partial(_PLOTS[summary.grid], cells), alt, (3.9, height))
-            yield PageFigure(title, drawing, "", shown)
+            elif cells:
+                title = f"{name}, π₊ = {prior:g}"
+                height = 0.19 * len(cells) + 1.0 if summary.grid == "accuracy" else 2.8
+                alt = f"{_TITLES[summary.grid]}: {title}. {_best(cells)}"
+                drawing = draw(partial(_PLOTS[summary.grid], cells), alt, (3.9, height))
+                yield PageFigure(title, drawing, "", shown)
+
+
+def _facets(line: Line) -> dict[str, str]:
+    """What a line, or a figure of such lines, is filtered by."""
+    return {"dataset": line.cell.config.dataset, "prior": f"{line.cell.config.prior:g}"}
 
 
 def _accuracy_with_annotator(cells: Sequence[Cell], ax: Axes) -> None:
@@ -199,10 +195,9 @@ _PLOTS = {"accuracy": _accuracy_with_annotator, "gamma": plot_gamma, "limited": 
 
 
 def _heat_maps(cells: Sequence[Cell], facets: dict[str, str]) -> Iterator[PageFigure]:
-    limits = min(cell.mean for cell in cells), max(cell.mean for cell in cells)
-    for name in dict.fromkeys(cell.config.method for cell in cells):
-        mine = [cell for cell in cells if cell.config.method == name]
-        title = f"{dataset_title(facets['dataset'])}, {mine[0].method.title}"
+    for method, mine in grouped(cells, lambda cell: cell.method.title).items():
+        limits = min(cell.mean for cell in cells), max(cell.mean for cell in cells)
+        title = f"{mine[0].dataset_title}, {method}"
         alt = f"Accuracy by ε and σ: {title}. {_best(mine)}"
         drawing = draw(partial(plot_robustness_heatmap, mine, limits=limits), alt, (3.5, 2.6))
         note = "darkest {:.3f}, brightest {:.3f}".format(*limits)
@@ -219,16 +214,15 @@ def _best(cells: Sequence[Cell]) -> str:
 
 def _legend(summary: GridSummary) -> list[tuple[Markup, str]]:
     """What lines and markers of an experiment's figures mean."""
-    names = list(dict.fromkeys(line.cell.config.method for line in summary.lines))
-    titles = {name: Method.parse(name).title for name in names}
+    methods = {line.cell.config.method: line.cell.method for line in summary.lines}
+    titles = {name: method.title for name, method in methods.items()}
     if summary.grid == "robustness":
         return []
     if summary.grid == "gamma":
-        methods = {f"convex-{c}": Method("convex", None, c) for c in CORRECTIONS}
-        titles = {name: f"Convex, {one.correction_title}" for name, one in methods.items()}
+        corrections = {c: Method("convex", None, c).correction_title for c in CORRECTIONS}
+        titles = {f"convex-{c}": f"Convex, {title}" for c, title in corrections.items()}
     elif summary.grid == "accuracy":  # its rows say the rest
-        families = dict.fromkeys(name.partition("-")[0] for name in names)
-        titles = {f"{f}-abs": Method(f, None, "abs").family_title for f in families}
+        titles = {f"{m.risk.partition('-')[0]}-abs": m.family_title for m in methods.values()}
 
     def swatch(name: str) -> Markup:
         def plot(ax: Any) -> None:
@@ -243,37 +237,38 @@ def _legend(summary: GridSummary) -> list[tuple[Markup, str]]:
 def _cells_table(summary: GridSummary) -> HtmlTable:
     """Every configuration of an experiment, ours beside the published."""
     where = _WHERE[summary.grid]
-    rows = []
-    for line in summary.lines:
-        cell = line.cell
-        paper, stratified = (_mean(line.cells.get(subset)) for subset in TEST_SUBSETS)
-        difference = None if line.compared is None else line.compared.difference
-        rows.append(
-            [
-                TableCell(dataset_title(cell.config.dataset)),
-                number_cell(cell.config.prior),
-                *(number_cell(value(cell)) for value in where.values()),
-                TableCell(cell.method.title),
-                _mean(line.published),
-                paper,
-                difference_cell(difference),
-                TableCell(_verdict(line)),
-                stratified,
-                number_cell(len(cell.seeds)),
-            ]
-        )
+
+    def row(line: Line) -> dict[str, TableCell]:
+        cell, compared = line.cell, line.compared
+        return {
+            "data set": TableCell(cell.dataset_title),
+            "prior π₊": number_cell(cell.config.prior),
+            **{name: number_cell(value(cell)) for name, value in where.items()},
+            "method": TableCell(cell.method.title),
+            "published": _mean(line.published),
+            "ours, paper's test subset": _mean(line.cells.get("paper")),
+            "difference": difference_cell(compared.difference if compared else None),
+            "within tolerance": TableCell(_verdict(line)),
+            "ours, stratified test subset": _mean(line.cells.get("stratified")),
+            "seeds": number_cell(len(cell.seeds)),
+        }
+
     count = summary.to_dict()
     words = f"{_TITLES[summary.grid]}: {len(summary.lines):,} cells"
     if count["compared"]:
         words += f", {count['compared']:,} with a published number that counts"
     if count["not_run"] and summary.grid in PUBLISHED:
         words += f"; {count['not_run']:,} published cells were not run"
-    columns = (
-        *("data set", "prior π₊", *where, "method", "published", "ours, paper's test subset"),
-        *("difference", "within tolerance", "ours, stratified test subset", "seeds"),
+    facets = [_facets(line) for line in summary.lines]
+    return _html_table(f"{words}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
+
+
+def _html_table(
+    caption: str, rows: Sequence[dict[str, TableCell]], facets: Sequence[dict[str, str]] = ()
+) -> HtmlTable:
+    return HtmlTable(
+        caption, list(rows[0]) if rows else [], [list(row.values()) for row in rows], facets
     )
-    facets = [line.facets for line in summary.lines]
-    return HtmlTable(f"{words}. Mean {SPREAD}.", columns, rows, facets)
 
 
 def _verdict(line: Line) -> str:
@@ -292,45 +287,44 @@ def _mean(cell: Cell | PublishedCell | None) -> TableCell:
 
 def _runs_table(sources: Sequence[Source]) -> HtmlTable:
     """What ran, on what, and for how long."""
-    rows = []
-    for source in sources:
-        groups: dict[Any, list[Record]] = defaultdict(list)
-        for record in source.records:
-            noted = (str(record.notes.get(n, "–")) for n in ("device", "precision", "version"))
-            groups[record.run.dataset, *noted].append(record)
-        file = source.path.name
-        if source.repeated:
-            file += f" (without {source.repeated} runs in whose place another file has some)"
-        for (dataset, *noted), group in groups.items():
-            runs = [record.run for record in group]
-            seconds = _noted_seconds(group)
-            rows.append(
-                [
-                    TableCell(source.grid),
-                    TableCell(dataset_title(dataset)),
-                    *(
-                        number_cell(count, "{:,}")
-                        for count in (len(runs), *_distinct(runs, "method", "seed"))
-                    ),
-                    TableCell(", ".join(map(str, sorted({run.epochs for run in runs})))),
-                    TableCell(", ".join(sorted({run.model for run in runs}))),
-                    *map(TableCell, noted),
-                    number_cell(sum(seconds), "{:,.0f}") if seconds else TableCell("not noted"),
-                    TableCell(file),
-                ]
-            )
-    columns = (
-        *("experiment", "data set", "runs", "methods", "seeds", "epochs", "network", "device"),
-        *("precision", "version", "time noted (s)", "file"),
-    )
-    return HtmlTable("The runs behind this page, by file and data set", columns, rows)
+    notes = ("device", "precision", "version")
+
+    def row(source: Source, group: Sequence[Record]) -> dict[str, TableCell]:
+        runs = [record.run for record in group]
+        noted = [str(group[0].notes.get(name, "–")) for name in notes]
+        seconds = _noted_seconds(group)
+        left_out = f" (without {source.repeated} runs in whose place another file has some)"
+        return {
+            "experiment": TableCell(source.grid),
+            "data set": TableCell(dataset_title(runs[0].dataset)),
+            "runs": number_cell(len(runs), "{:,}"),
+            "methods": number_cell(len(_values(runs, "method")), "{:,}"),
+            "seeds": number_cell(len(_values(runs, "seed")), "{:,}"),
+            "epochs": TableCell(", ".join(map(str, _values(runs, "epochs")))),
+            "network": TableCell(", ".join(_values(runs, "model"))),
+            **dict(zip(notes, map(TableCell, noted), strict=True)),
+            "time noted (s)": number_cell(sum(seconds), "{:,.0f}")
+            if seconds
+            else TableCell("not noted"),
+            "file": TableCell(f"{source.path.name}{left_out if source.repeated else ''}"),
+        }
+
+    rows = [
+        row(source, group)
+        for source in sources
+        for group in grouped(
+            source.records,
+            lambda record: (record.run.dataset, *(str(record.notes.get(n)) for n in notes)),
+        ).values()
+    ]
+    return _html_table("The runs behind this page, by file and data set", rows)
 
 
-def _distinct(runs: Sequence[Run], *names: str) -> list[int]:
-    return [len({getattr(run, name) for run in runs}) for name in names]
+def _values(runs: Sequence[Run], name: str) -> list[Any]:
+    return sorted({getattr(run, name) for run in runs})
 
 
-def _noted_seconds(records: Iterable[Record]) -> list[float]:
+def _noted_seconds(records: Sequence[Record]) -> list[float]:
     noted = (record.notes.get("seconds") for record in records)
     return [float(seconds) for seconds in noted if isinstance(seconds, int | float)]
 
@@ -356,26 +350,20 @@ def _claims(summaries: Sequence[GridSummary]) -> list[tuple[str, int, int]]:
 
 def _margins(tally: Tally) -> str:
     """What stands below a count: how far it goes, and the worst that speaks against it."""
-    words = (
-        f"margins {signed(tally.least)} to {signed(tally.most)}, {tally.test_subset} test subset"
-    )
+    span = f"{signed(tally.least)} to {signed(tally.most)}"
+    words = f"margins {span}, {tally.test_subset} test subset"
     if tally.losses:
         name, margin = tally.losses[0]
         words += f"; not in {len(tally.losses):,}, at worst {name}, {signed(margin)}"
     return words
 
 
-def _filters(runs: Sequence[Run]) -> dict[str, tuple[str, list[tuple[str, str]]]]:
-    datasets = dict.fromkeys(run.dataset for run in runs)
-    priors = [f"{prior:g}" for prior in sorted({run.prior for run in runs})]
+def _filters(runs: Sequence[Run]) -> dict[str, tuple[str, dict[str, str]]]:
+    datasets = {run.dataset: dataset_title(run.dataset) for run in runs}
+    priors = {f"{prior:g}": f"{prior:g}" for prior in _values(runs, "prior")}
+    subsets = {"paper": "The paper's", "stratified": "Stratified"}
     return {
-        "dataset": (
-            "Data set",
-            [("", "All data sets"), *((name, dataset_title(name)) for name in datasets)],
-        ),
-        "prior": ("Class prior π₊", [("", "All class priors"), *zip(priors, priors, strict=True)]),
-        "subset": (
-            "Test subset in figures",
-            [("paper", "The paper's"), ("stratified", "Stratified")],
-        ),
+        "dataset": ("Data set", {"": "All data sets"} | datasets),
+        "prior": ("Class prior π₊", {"": "All class priors"} | priors),
+        "subset": ("Test subset in figures", subsets),
     }

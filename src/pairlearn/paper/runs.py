@@ -5,21 +5,33 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from pairlearn.paper.methods import canonical_name, is_defined
 
-MODELS = ("mlp", "mlp-bn", "linear", "resnet34", "resnet32")
-ANNOTATORS = ("paper", "calibrated")
-IMAGES = ("proper", "published")
+T = TypeVar("T")
+
+_NAMES = {
+    "model": ("mlp", "mlp-bn", "linear", "resnet34", "resnet32"),
+    "annotator": ("paper", "calibrated"),
+    "images": ("proper", "published"),
+}
 
 _KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "int": (int, "a whole number"),
     "float": (float, "a finite number"),
     "str": (str, "printable text"),
+}
+_LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "prior": (lambda value: 0 < value < 1, "a number in (0, 1)"),
+    "fraction": (lambda value: 0 < value <= 1, "a number in (0, 1]"),
+    **{name: (known.__contains__, f"one of {', '.join(known)}") for name, known in _NAMES.items()},
+    **dict.fromkeys(("pairs", "epochs", "batch_size", "window"), (lambda v: v >= 1, "1 or more")),
+    **dict.fromkeys(("prior_factor", "learning_rate"), (lambda v: v > 0, "positive")),
+    **dict.fromkeys(("seed", "label_noise", "weight_decay"), (lambda v: v >= 0, "0 or more")),
 }
 
 
@@ -85,20 +97,18 @@ class Run:
     images: str = "proper"
 
     def __post_init__(self) -> None:
-        _normalise_types(self)
-        _require(0 < self.prior < 1, "prior", self.prior, "a number in (0, 1)")
-        _require(self.seed >= 0, "seed", self.seed, "0 or more")
-        _require(self.prior_factor > 0, "prior_factor", self.prior_factor, "positive")
-        _require(self.label_noise >= 0, "label_noise", self.label_noise, "0 or more")
-        _require(0 < self.fraction <= 1, "fraction", self.fraction, "a number in (0, 1]")
-        _require(self.model in MODELS, "model", self.model, f"one of {', '.join(MODELS)}")
-        for name, known in (("annotator", ANNOTATORS), ("images", IMAGES)):
-            value = getattr(self, name)
-            _require(value in known, name, value, f"one of {', '.join(known)}")
-        for name in ("pairs", "epochs", "batch_size", "window"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        _require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
-        _require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "0 or more")
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            kind, what = _KINDS[str(entry.type)]
+            if kind is str:
+                right = isinstance(value, str) and value.isprintable()
+            else:
+                right = is_number(value) and kind(value) == value
+            _require(right, entry.name, value, what)
+            # 1 and 1.0 are equal but are not written alike, and the key is what is written.
+            object.__setattr__(self, entry.name, kind(value))
+        for name, (holds, what) in _LIMITS.items():
+            _require(holds(getattr(self, name)), name, getattr(self, name), what)
         object.__setattr__(self, "method", canonical_name(self.method))
         given = self.estimator_prior
         _require(
@@ -139,15 +149,16 @@ class Run:
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
-def is_finite(value: Any) -> bool:
-    """Whether a number is one that a float can hold; ``math.isfinite`` fails for 10**400.
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that a float can hold; ``math.isfinite`` fails for 10**400.
 
     Examples
     --------
-    >>> is_finite(0.5), is_finite(float("nan")), is_finite(10**400)
-    (True, False, False)
+    >>> is_number(0.5), is_number(float("nan")), is_number(10**400), is_number(True)
+    (True, False, False, False)
     """
-    return bool(abs(value) <= sys.float_info.max)
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    return real and bool(abs(value) <= sys.float_info.max)
 
 
 def _require(holds: bool, name: str, value: object, what: str) -> None:
@@ -155,18 +166,12 @@ def _require(holds: bool, name: str, value: object, what: str) -> None:
         raise ValueError(f"{name}={value!r:.80} must be {what}")
 
 
-def _normalise_types(run: Run) -> None:
-    # 1 and 1.0 are equal but are not written alike, and the key is what is written.
-    for entry in dataclasses.fields(run):
-        value = getattr(run, entry.name)
-        kind, what = _KINDS[str(entry.type)]
-        if kind is str:
-            right = isinstance(value, str) and value.isprintable()
-        else:
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            right = number and is_finite(value) and kind(value) == value
-        _require(right, entry.name, value, what)
-        object.__setattr__(run, entry.name, kind(value))
+def grouped(things: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """The things by their key, in the order in which keys first come."""
+    groups: dict[Any, list[T]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
 
 
 NOTES = ("seconds", "device", "precision", "version")
@@ -174,13 +179,7 @@ NOTES = ("seconds", "device", "precision", "version")
 
 
 class StoreError(ValueError):
-    """A run store cannot be read or written as asked.
-
-    Examples
-    --------
-    >>> issubclass(StoreError, ValueError)
-    True
-    """
+    """A run store cannot be read or written as asked."""
 
 
 @dataclass(frozen=True)
@@ -232,21 +231,7 @@ class Record:
 
 
 def checked_results(results: Mapping[str, Any]) -> dict[str, float]:
-    """The results as plain floats.
-
-    Parameters
-    ----------
-    results : mapping of str to number
-        Accuracies by name.
-
-    Returns
-    -------
-    dict of str to float
-
-    Raises
-    ------
-    StoreError
-        If there are none, one has an unprintable name, or one is not a finite number.
+    """The results as plain floats; StoreError if there are none or one is not a finite number.
 
     Examples
     --------
@@ -258,29 +243,13 @@ def checked_results(results: Mapping[str, Any]) -> dict[str, float]:
     for name, value in results.items():
         if not name.isprintable():
             raise StoreError(f"result {name!r:.80} has a name that is not printable text")
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise StoreError(f"result {name!r:.80} must be a number; got {value!r:.80}")
-        if not is_finite(value):
-            raise StoreError(f"result {name!r:.80} must be finite; got {value!r:.80}")
+        if not is_number(value):
+            raise StoreError(f"result {name!r:.80} must be a finite number; got {value!r:.80}")
     return {name: float(value) for name, value in results.items()}
 
 
 def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes, if they can be kept.
-
-    Parameters
-    ----------
-    notes : mapping of str to object
-        By the names in `NOTES`.
-
-    Returns
-    -------
-    dict of str to object
-
-    Raises
-    ------
-    StoreError
-        If one has another name, or is not printable text, a finite number or None.
+    """The notes; StoreError if one is not known, or not printable text, a number or None.
 
     Examples
     --------
@@ -290,10 +259,7 @@ def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(notes) - set(NOTES)):
         raise StoreError(f"notes {unknown} are unknown; use {', '.join(NOTES)}")
     for name, value in notes.items():
-        if isinstance(value, str):
-            right = value.isprintable()
-        else:
-            right = value is None or (isinstance(value, Real) and is_finite(value))
-        if not right:
+        text = isinstance(value, str) and value.isprintable()
+        if not (text or value is None or is_number(value)):
             raise StoreError(f"note {name!r} must be text or a finite number; got {value!r:.80}")
     return dict(notes)

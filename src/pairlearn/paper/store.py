@@ -1,45 +1,39 @@
-"""Finished runs in a file that only grows, and that survives being killed at any moment.
+"""Finished runs: a file that only grows and survives a kill, its exports, and all of a folder.
 
-One line of JSON for each run. A line is written by one ``write`` and counts only once its
-newline is there, so what a kill leaves behind is at worst one unfinished line at the end:
-readers ignore it, and the next writer cuts it off.
+A store has one line of JSON for each run. A line is written by one ``write`` and counts only
+once its newline is there, so what a kill leaves behind is at worst one unfinished line at the
+end: readers ignore it, and the next writer cuts it off.
 """
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pairlearn.atomic import replacing, sync
-from pairlearn.paper.render import to_csv
-from pairlearn.paper.runs import Record, Run, StoreError, checked_notes, checked_results
+from pairlearn.paper.grids import GRIDS, Selection
+from pairlearn.paper.runs import NOTES, Record, Run, StoreError, checked_notes, checked_results
 
+SUFFIXES = (".jsonl", ".parquet")
 _START = b'{"dataset": '  # of every line
+_RESULT = "accuracy_"
 
 
 class StoreLockedError(StoreError):
-    """Another process is writing to the store.
-
-    Examples
-    --------
-    >>> issubclass(StoreLockedError, StoreError)
-    True
-    """
+    """Another process is writing to the store."""
 
 
 class DuplicateRunError(StoreError):
-    """The run is in the store already.
-
-    Examples
-    --------
-    >>> issubclass(DuplicateRunError, StoreError)
-    True
-    """
+    """The run is in the store already."""
 
 
 class RunStore:
@@ -169,11 +163,13 @@ class RunStore:
         return self.rows() == other.rows()
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Export as CSV, see :func:`~pairlearn.paper.store.flat_rows`."""
-        return write_csv(self, path)
+        """Export as CSV: fields of runs, results as ``accuracy_NAME``, and notes."""
+        with replacing(Path(path)) as part:
+            part.write_text(to_csv(flat_rows(self)), encoding="utf-8")
+        return Path(path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Export as Parquet, see :func:`~pairlearn.paper.store.flat_rows`."""
+        """Export as Parquet, with the same columns."""
         return write_parquet(self, path)
 
     def _refresh(self) -> None:
@@ -219,28 +215,41 @@ def _let_go_in_child() -> None:
 os.register_at_fork(after_in_child=_let_go_in_child)
 
 
-def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One flat dictionary for each run, all with the same columns.
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows with the same columns as CSV.
 
     Parameters
     ----------
-    records : iterable of Record
-        What to flatten.
+    rows : sequence of mapping
+        What to write; None is an empty field.
 
     Returns
     -------
-    list of dict
-        The fields of the run, its results as ``accuracy_NAME``, and its notes; None
-        where a run has no such entry.
+    str
+        With a newline at the end.
 
     Examples
     --------
-    >>> flat_rows([])
-    []
+    >>> print(to_csv([{"dataset": "mnist", "gamma": None}]), end="")
+    dataset,gamma
+    mnist,
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """One flat dictionary for each run, all with the same columns.
+
+    They are the fields of the run, its results as ``accuracy_NAME``, and its notes; None where
+    a run has no such entry.
     """
     rows = [
         record.run.fields()
-        | {f"accuracy_{name}": value for name, value in record.results.items()}
+        | {f"{_RESULT}{name}": value for name, value in record.results.items()}
         | record.notes
         for record in records
     ]
@@ -248,59 +257,155 @@ def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
     return [{name: row.get(name) for name in columns} for row in rows]
 
 
-def write_csv(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
-    """Write runs as CSV; the file is whole or is not there.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        What to write.
-    path : path-like
-        The file to write.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_csv([], f"{folder}/runs.csv").name
-    'runs.csv'
-    """
-    with replacing(Path(path)) as part:
-        part.write_text(to_csv(flat_rows(records)), encoding="utf-8")
-    return Path(path)
-
-
 def write_parquet(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
-    """Write runs as Parquet; the file is whole or is not there.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        What to write.
-    path : path-like
-        The file to write.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_parquet([], f"{folder}/runs.parquet").name
-    'runs.parquet'
-    """
+    """Write runs as Parquet, see :func:`flat_rows`; the file is whole or is not there."""
     import pyarrow
     from pyarrow import parquet
 
-    table = pyarrow.Table.from_pylist(flat_rows(records))
     with replacing(Path(path)) as part:
-        parquet.write_table(table, part)
+        parquet.write_table(pyarrow.Table.from_pylist(flat_rows(records)), part)
     return Path(path)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The runs of a file, and the experiment that they belong to.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    grid : str
+        Name of the experiment.
+    records : tuple of Record
+        Its runs.
+    repeated : int
+        Runs that are left out, because an earlier file has them too, or has others in
+        their place: with another network, or another number of epochs.
+
+    Examples
+    --------
+    >>> Source(Path("runs/gamma.jsonl"), "gamma", ()).repeated
+    0
+    """
+
+    path: Path
+    grid: str
+    records: tuple[Record, ...]
+    repeated: int = 0
+
+
+def read_sources(paths: Iterable[Path]) -> list[Source]:
+    """Read run stores, their exports to Parquet, and folders of both.
+
+    A file that is called like an experiment is that experiment's; of any other, the runs
+    tell. Runs whose place in the tables an earlier file fills are left out, unless they are
+    further seeds of the same. CIFAR-10's proper and published images are places of their own.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Files, or folders whose files, or those of their folder ``runs``, are read.
+
+    Returns
+    -------
+    list of Source
+        In the order of the experiments.
+
+    Raises
+    ------
+    StoreError
+        If a file is not there, is not of this kind, or none holds a run.
+
+    Examples
+    --------
+    >>> read_sources([Path("no/such/store.jsonl")])
+    Traceback (most recent call last):
+    pairlearn.paper.runs.StoreError: no/such/store.jsonl does not exist
+    """
+    paths = list(paths)
+    found: list[Source] = []
+    seen: set[Any] = set()
+    filled: dict[Any, set[Run]] = defaultdict(set)  # the configurations in each place
+
+    def is_new(grid: str, run: Run) -> bool:
+        here = filled.get(_place(grid, run))
+        return (not here or replace(run, seed=0) in here) and (grid, run) not in seen
+
+    for file in (file for path in paths for file in _files(path)):
+        records = read_records(file)
+        if not records:
+            continue
+        grid = file.stem if file.stem in GRIDS else _grid_of(records, file)
+        wanted = Selection().records(GRIDS[grid], records)
+        new = [record for record in wanted if is_new(grid, record.run)]
+        for run in (record.run for record in new):
+            seen.add((grid, run))
+            filled[_place(grid, run)].add(replace(run, seed=0))
+        found.append(Source(file, grid, tuple(new), len(wanted) - len(new)))
+    if not any(source.records for source in found):
+        places = ", ".join(map(str, paths))
+        raise StoreError(f"{places}: no finished runs; `pairlearn bench run GRID` makes them")
+    return sorted(found, key=lambda source: list(GRIDS).index(source.grid))
+
+
+def _place(grid: str, run: Run) -> tuple[Any, ...]:
+    noise = run.prior_factor, run.label_noise
+    return grid, run.dataset, run.images, run.prior, *noise, run.fraction, run.method
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    folder = path / "runs" if (path / "runs").is_dir() else path
+    inside = [file for file in sorted(folder.iterdir()) if file.suffix in SUFFIXES]
+    # Those called like an experiment first: others may repeat a part of them.
+    return sorted(inside, key=lambda file: file.stem not in GRIDS)
+
+
+def _grid_of(records: Sequence[Record], path: Path) -> str:
+    """The first experiment whose noise, shares and methods these are."""
+    methods = {record.run.method for record in records}
+    belong = [
+        name
+        for name, grid in GRIDS.items()
+        if len(Selection().records(grid, records)) == len(records)
+    ]
+    if not belong:
+        raise StoreError(f"{path}: its runs are of no experiment that there is a table for")
+    return next((name for name in belong if methods <= set(GRIDS[name].methods)), belong[0])
+
+
+def read_records(path: Path) -> list[Record]:
+    """The runs of one file, a run store or its export to Parquet."""
+    if not path.is_file():
+        raise StoreError(f"{path} does not exist")
+    if path.suffix not in SUFFIXES:
+        raise StoreError(f"{path} must end in {' or '.join(SUFFIXES)}")
+    if path.suffix == ".jsonl":
+        return list(RunStore(path))
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except pyarrow.ArrowException as error:
+        raise StoreError(f"{path} is not a Parquet file that can be read: {error}") from None
+    records = []
+    for number, row in enumerate(rows, 1):
+        try:
+            records.append(_from_row({k: v for k, v in row.items() if v is not None}))
+        except ValueError as error:
+            raise StoreError(f"{path}, row {number} is not a finished run: {error}") from None
+    return records
+
+
+def _from_row(row: dict[str, Any]) -> Record:
+    """The opposite of :func:`flat_rows`, for one row."""
+    names = {field.name for field in fields(Run)}
+    results = {k.removeprefix(_RESULT): v for k, v in row.items() if k.startswith(_RESULT)}
+    return Record(
+        Run.from_fields({name: value for name, value in row.items() if name in names}),
+        checked_results(results),
+        {name: row[name] for name in NOTES if name in row},
+    )

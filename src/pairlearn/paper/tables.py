@@ -1,14 +1,14 @@
-"""The paper's tables from finished runs: what stands where, apart from how it is written."""
+"""The paper's tables from cells: what stands where, and how it is written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from pairlearn.paper.methods import METHOD_GROUPS, Method
-from pairlearn.paper.summary import Cell, dataset_title, index_cells
+from pairlearn.paper.cells import Cell, index_cells, position
+from pairlearn.paper.methods import method_group, method_order
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: its labels, then an entry or None for each column.
-
-    Examples
-    --------
-    >>> Row(("Supervised",), (Entry(0.99, 0.0, rival=False), None)).labels
-    ('Supervised',)
-    """
+    """One line of a table: its labels, then an entry or None for each column."""
 
     labels: tuple[str, ...]
     entries: tuple[Entry | None, ...]
@@ -76,68 +70,6 @@ class Table:
         return [row for block in self.blocks for group in block for row in group]
 
 
-Groups = Sequence[Sequence[Row]]
-
-
-def best_in_columns(groups: Groups) -> tuple[tuple[Row, ...], ...]:
-    """Mark the best rival of each column of a block, and those printed alike.
-
-    Parameters
-    ----------
-    groups : sequence of sequence of Row
-        A block.
-
-    Returns
-    -------
-    tuple of tuple of Row
-
-    Examples
-    --------
-    >>> rows = [Row(("a",), (Entry(0.9, 0.1),)), Row(("b",), (Entry(0.8, 0.1),))]
-    >>> [row.entries[0].best for row in best_in_columns([rows])[0]]
-    [True, False]
-    """
-    columns = list(zip(*(row.entries for group in groups for row in group), strict=True))
-    tops = [_top(column) for column in columns]
-    return tuple(tuple(_marked(row, tops) for row in group) for group in groups)
-
-
-def best_in_rows(groups: Groups) -> tuple[tuple[Row, ...], ...]:
-    """Mark the best rival of each row of a block, and those printed alike.
-
-    Parameters
-    ----------
-    groups : sequence of sequence of Row
-        A block.
-
-    Returns
-    -------
-    tuple of tuple of Row
-
-    Examples
-    --------
-    >>> row = Row(("a",), (Entry(0.9, 0.1), Entry(0.95, 0.1)))
-    >>> [entry.best for entry in best_in_rows([[row]])[0][0].entries]
-    [False, True]
-    """
-    return tuple(
-        tuple(_marked(row, [_top(row.entries)] * len(row.entries)) for row in group)
-        for group in groups
-    )
-
-
-def _top(entries: Iterable[Entry | None]) -> float | None:
-    return max((round(e.mean, 3) for e in entries if e is not None and e.rival), default=None)
-
-
-def _marked(row: Row, tops: Sequence[float | None]) -> Row:
-    entries = tuple(
-        entry and replace(entry, best=entry.rival and round(entry.mean, 3) == top)
-        for entry, top in zip(row.entries, tops, strict=True)
-    )
-    return replace(row, entries=entries)
-
-
 def accuracy_table(cells: Sequence[Cell]) -> Table:
     """Methods as rows, data sets as columns, a block for each class prior.
 
@@ -157,29 +89,17 @@ def accuracy_table(cells: Sequence[Cell]) -> Table:
     >>> accuracy_table([]).stubs
     ('Class prior', 'Method')
     """
-    datasets = _distinct(cell.config.dataset for cell in cells)
-    placed = index_cells(cells, lambda c: (c.config.prior, c.config.method, c.config.dataset))
-
-    def block(prior: float) -> tuple[tuple[Row, ...], ...]:
-        methods = [method for at, method, _ in placed if at == prior]
-        return best_in_columns(
-            [
-                [
-                    Row(
-                        (f"π₊ = {prior:g}", Method.parse(method).title),
-                        tuple(_entry(placed.get((prior, method, name))) for name in datasets),
-                    )
-                    for method in group
-                ]
-                for group in _grouped(methods)
-            ]
-        )
-
-    return Table(
-        f"Accuracy (mean ± standard deviation over {_seeds(cells)}){_subset(cells)}",
+    return _crossed(
+        cells,
+        "Accuracy",
         ("Class prior", "Method"),
-        tuple(dataset_title(name) for name in datasets),
-        tuple(block(prior) for prior in sorted({cell.config.prior for cell in cells})),
+        block=lambda c: (c.config.prior, f"π₊ = {c.config.prior:g}"),
+        row=lambda c: (
+            *(method_group(c.config.method), method_order(c.config.method), c.config.method),
+            c.method.title,
+        ),
+        column=lambda c: c.dataset_title,
+        best_in_columns=True,
     )
 
 
@@ -204,13 +124,14 @@ def robustness_table(cells: Sequence[Cell]) -> Table:
     """
     return _crossed(
         cells,
-        caption="Accuracy with the prior multiplied by ε and labels by N(1, σ²)",
-        stubs=("Data set", "(ε, σ)"),
-        block=lambda c: dataset_title(c.config.dataset),
-        row=lambda c: (c.config.prior_factor, c.config.label_noise),
-        row_title=lambda place: f"({place[0]:g}, {place[1]:g})",
-        column=lambda c: c.config.method,
-        column_title=lambda method: Method.parse(method).title,
+        "Accuracy with the prior multiplied by ε and labels by N(1, σ²)",
+        ("Data set", "(ε, σ)"),
+        block=_by_dataset,
+        row=lambda c: (
+            *(0, c.config.prior_factor, c.config.label_noise),
+            f"({c.config.prior_factor:g}, {c.config.label_noise:g})",
+        ),
+        column=lambda c: c.method.title,
     )
 
 
@@ -233,18 +154,16 @@ def gamma_table(cells: Sequence[Cell]) -> Table:
     """
     return _crossed(
         [cell for cell in cells if cell.gamma is not None],
-        caption="Accuracy of γ·Sconf + (1 − γ)·ConfDiff",
-        stubs=("Data set", "γ"),
-        block=lambda c: dataset_title(c.config.dataset),
-        row=lambda c: c.gamma,
-        row_title=lambda gamma: f"{gamma:g}",
-        column=lambda c: c.method.correction,
-        column_title=lambda correction: Method("convex", None, correction).correction_title,
+        "Accuracy of γ·Sconf + (1 − γ)·ConfDiff",
+        ("Data set", "γ"),
+        block=_by_dataset,
+        row=lambda c: (0, c.gamma, f"{c.gamma:g}"),
+        column=lambda c: c.method.correction_title,
     )
 
 
 def limited_table(cells: Sequence[Cell]) -> Table:
-    """Fractions of the pairs as rows, methods as columns, a block for each set and prior.
+    """Numbers of pairs as rows, methods as columns, a block for each data set and class prior.
 
     Parameters
     ----------
@@ -262,13 +181,14 @@ def limited_table(cells: Sequence[Cell]) -> Table:
     """
     return _crossed(
         cells,
-        caption="Accuracy with a part of the pairs",
-        stubs=("Data set", "Pairs"),
-        block=lambda c: f"{dataset_title(c.config.dataset)}, π₊ = {c.config.prior:g}",
-        row=lambda c: (c.config.fraction, c.config.n_training_pairs),
-        row_title=lambda place: str(place[1]),
-        column=lambda c: c.config.method,
-        column_title=lambda method: Method.parse(method).title,
+        "Accuracy with a part of the pairs",
+        ("Data set", "Pairs"),
+        block=lambda c: (
+            *(*_by_dataset(c)[:-1], c.config.prior),
+            f"{c.dataset_title}, π₊ = {c.config.prior:g}",
+        ),
+        row=lambda c: (0, c.config.fraction, str(c.config.n_training_pairs)),
+        column=lambda c: c.method.title,
     )
 
 
@@ -281,64 +201,177 @@ TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
 """The table of each grid."""
 
 
+def _by_dataset(cell: Cell) -> tuple[Any, ...]:
+    return *position(cell.config)[:2], cell.dataset_title
+
+
 def _crossed(
     cells: Sequence[Cell],
-    *,
     caption: str,
     stubs: tuple[str, str],
-    block: Callable[[Cell], str],
-    row: Callable[[Cell], Any],
-    row_title: Callable[[Any], str],
+    *,
+    block: Callable[[Cell], tuple[Any, ...]],
+    row: Callable[[Cell], tuple[Any, ...]],
     column: Callable[[Cell], str],
-    column_title: Callable[[str], str],
+    best_in_columns: bool = False,
 ) -> Table:
+    """Cells by block, row and column.
+
+    Blocks and rows are sorted, and end in their title; the first value of a row is its group.
+    """
     placed = index_cells(cells, lambda c: (block(c), row(c), column(c)))
-    columns = _distinct(column(cell) for cell in cells)
-
-    def rows(title: str) -> list[Row]:
-        return [
-            Row(
-                (title, row_title(at)),
-                tuple(_entry(placed.get((title, at, name))) for name in columns),
-            )
-            for at in sorted({at for where, at, _ in placed if where == title})
+    columns = tuple(dict.fromkeys(map(column, cells)))
+    blocks = []
+    for which in sorted({which for which, _, _ in placed}):
+        at = sorted({at for other, at, _ in placed if other == which})
+        entries = [[_entry(placed.get((which, key, name))) for name in columns] for key in at]
+        if best_in_columns:
+            entries = _transposed([_best_marked(line) for line in _transposed(entries)])
+        else:
+            entries = [_best_marked(line) for line in entries]
+        rows = [
+            (key[0], Row((which[-1], key[-1]), tuple(line)))
+            for key, line in zip(at, entries, strict=True)
         ]
-
-    return Table(
-        f"{caption} (mean ± standard deviation over {_seeds(cells)}){_subset(cells)}",
-        stubs,
-        tuple(column_title(name) for name in columns),
-        tuple(best_in_rows([rows(title)]) for title in _distinct(block(cell) for cell in cells)),
-    )
+        groups = groupby(rows, key=lambda row: row[0])
+        blocks.append(tuple(tuple(row for _, row in group) for _, group in groups))
+    origin = f" (mean ± standard deviation over {_seeds(cells)})"
+    if subsets := " and ".join(dict.fromkeys(cell.test_subset for cell in cells)):
+        origin += f", {subsets} test subset"
+    return Table(f"{caption}{origin}", stubs, columns, tuple(blocks))
 
 
 def _entry(cell: Cell | None) -> Entry | None:
     return None if cell is None else Entry(cell.mean, cell.std, rival=cell.method.is_weak)
 
 
-def _grouped(methods: Iterable[str]) -> list[list[str]]:
-    """The methods in the order of the paper's tables, with those it does not have at the end."""
-    group_of = {name: place for place, group in enumerate(METHOD_GROUPS) for name in group}
-    order = {name: place for place, name in enumerate(group_of)}
-
-    def group(name: str) -> int:
-        return group_of.get(name, len(METHOD_GROUPS))
-
-    ordered = sorted(set(methods), key=lambda name: (order.get(name, len(order)), name))
-    return [list(names) for _, names in groupby(ordered, group)]
+def _best_marked(line: Sequence[Entry | None]) -> list[Entry | None]:
+    """The entries with the best rival marked, and those printed alike."""
+    best = max((round(entry.mean, 3) for entry in line if entry and entry.rival), default=None)
+    return [
+        entry and replace(entry, best=entry.rival and round(entry.mean, 3) == best)
+        for entry in line
+    ]
 
 
-def _distinct(values: Iterable[Hashable]) -> list[Any]:
-    return list(dict.fromkeys(values))
+def _transposed(lines: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return list(map(list, zip(*lines, strict=True)))
 
 
-def _seeds(cells: Iterable[Cell]) -> str:
+def _seeds(cells: Sequence[Cell]) -> str:
     counts = sorted({len(cell.seeds) for cell in cells})
     if counts == [1]:
         return "1 seed"
     return " ".join(["–".join(map(str, counts[:: max(1, len(counts) - 1)])), "seeds"]).strip()
 
 
-def _subset(cells: Iterable[Cell]) -> str:
-    subsets = _distinct(cell.test_subset for cell in cells)
-    return f", {' and '.join(subsets)} test subset" if subsets else ""
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns line up as plain text too.
+
+    Examples
+    --------
+    >>> print(aligned(["set", "ok"], [["mnist", "yes"]]))
+    | set   | ok  |
+    | ----- | --- |
+    | mnist | yes |
+    """
+    widths = [max(3, *map(len, column)) for column in zip(header, *rows, strict=True)]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = (text.ljust(width) for text, width in zip(texts, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join(map(line, [header, ["-" * width for width in widths], *rows]))
+
+
+def to_markdown(table: Table) -> str:
+    """Write a table in Markdown, the best entries in bold.
+
+    Parameters
+    ----------
+    table : Table
+        What to write.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(to_markdown(Table("Nothing yet", ("Method",), ("MNIST",), ())))
+    Nothing yet
+    <BLANKLINE>
+    | Method | MNIST |
+    | ------ | ----- |
+    """
+    rows = [[*row.labels, *(_text(e, "**{}**", "–") for e in row.entries)] for row in table.rows]
+    return f"{table.caption}\n\n{aligned([*table.stubs, *table.columns], rows)}"
+
+
+_LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "&%_#"}
+    | {"γ": r"$\gamma$", "λ": r"$\lambda$", "ε": r"$\epsilon$", "σ": r"$\sigma$", "π": r"$\pi$"}
+    | {"₊": "$_+$", "²": "$^2$", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "–": "--"}
+)
+
+
+def to_latex(table: Table) -> str:
+    r"""Write a table in LaTeX for the booktabs package, the best entries in bold.
+
+    Parameters
+    ----------
+    table : Table
+        What to write.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(to_latex(Table("Nothing yet", ("Method",), ("MNIST",), ())))
+    \begin{table}
+    \caption{Nothing yet}
+    \centering
+    \begin{tabular}{lc}
+    \toprule
+    Method & MNIST \\
+    \midrule
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+
+    def escaped(text: str) -> str:
+        # Neighbouring pieces of mathematics become one.
+        return text.translate(_LATEX).replace("$$", "")
+
+    def line(label: str, texts: Sequence[str]) -> str:
+        return " & ".join(map(escaped, [label, *texts])) + r" \\"
+
+    # The first label stands once for its block, so lighter rules leave its column out.
+    stubs, width = len(table.stubs), len(table.stubs) + len(table.columns)
+    light = f"\\cmidrule(lr){{{min(stubs, 2)}-{width}}}"
+    lines = [
+        r"\begin{table}",
+        f"\\caption{{{escaped(table.caption)}}}",
+        r"\centering",
+        f"\\begin{{tabular}}{{{'l' * stubs}{'c' * len(table.columns)}}}",
+        r"\toprule",
+        line(table.stubs[0], [*table.stubs[1:], *table.columns]),
+        r"\midrule",
+    ]
+    for number, block in enumerate(table.blocks):
+        lines += [r"\midrule"] * (number > 0)
+        for place, group in enumerate(block):
+            lines += [light] * (place > 0)
+            for row in group:
+                first, *others = row.labels
+                named = others and row is not block[0][0]
+                texts = [*others, *(_text(e, "\\textbf{{{}}}", "–") for e in row.entries)]
+                lines.append(line("" if named else first, texts))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+
+
+def _text(entry: Entry | None, best: str, none: str) -> str:
+    return none if entry is None else best.format(entry) if entry.best else str(entry)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -27,16 +28,10 @@ LOSSES = 5
 
 
 class ClusterError(RuntimeError):
-    """A cluster cannot be reached or used, or a training on it failed.
-
-    Examples
-    --------
-    >>> issubclass(ClusterError, RuntimeError)
-    True
-    """
+    """A cluster cannot be reached or used, or a training on it failed."""
 
 
-class Cluster(Protocol):
+class Cluster(ABC):
     """Workers that do the tasks of a grid.
 
     A task is done by ``work(inputs, task)``, where `work` is a function of a module, so
@@ -44,15 +39,7 @@ class Cluster(Protocol):
     block ends, or when the iterator of `run` is closed, is cancelled.
     """
 
-    def __enter__(self) -> Cluster:
-        """Start or join the cluster."""
-
-    def __exit__(self, *error: object) -> None:
-        """Leave it, and stop what was started for this grid."""
-
-    def device(self, asked: str) -> str:
-        """The device that the workers train on when `asked` is "auto", "cpu" or "cuda"."""
-
+    @abstractmethod
     def run(
         self, work: Callable[[Inputs, T], R], inputs: Inputs, tasks: Sequence[T]
     ) -> Generator[R, None, None]:
@@ -60,6 +47,24 @@ class Cluster(Protocol):
 
     def everywhere(self, work: Callable[[Inputs, T], R], inputs: Inputs, task: T) -> list[R]:
         """Do one task once on each machine whose device could differ from the others'."""
+        return list(self.run(work, inputs, [task]))
+
+    def device(self, asked: str) -> str:
+        """The device that the workers train on when `asked` is "auto", "cpu" or "cuda"."""
+        lacking = self._without_gpus()
+        if asked.startswith("cuda") and lacking:
+            raise ClusterError(f"device='cuda' needs a GPU and {lacking}, or choose device='cpu'")
+        return "cpu" if lacking or asked == "cpu" else "cuda"
+
+    def _without_gpus(self) -> str | None:  # noqa: B027
+        """Why the workers have no GPU, and what to do for one; None if they have."""
+
+    def __enter__(self) -> Self:
+        """Start or join the cluster."""
+        return self
+
+    def __exit__(self, *error: object) -> None:  # noqa: B027
+        """Leave it, and stop what was started for this grid."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,6 @@ class Failure:
     """What a worker hands back in place of a result when the work raised an exception.
 
     A value, since a raised one would look like a lost worker to some clusters.
-
-    Parameters
-    ----------
-    reason : str
-        The exception in one line.
-    trace : str
-        Where it was raised.
     """
 
     reason: str
@@ -135,7 +133,7 @@ def describe(task: Any) -> str:
     return f"training of {len(runs)} runs together, the first being {runs[0]},"
 
 
-class Processes:
+class Processes(Cluster):
     """Workers are processes of this machine; the default.
 
     Parameters
@@ -155,12 +153,6 @@ class Processes:
             raise ValueError(f"workers must be 1 or more; got {workers}")
         self.workers = workers
 
-    def __enter__(self) -> Processes:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing is left to stop: processes end with the iterator of `run`."""
-
     def device(self, asked: str) -> str:
         """The device of that name; "auto" is CUDA where there is one."""
         return str(choose_device(asked))
@@ -169,16 +161,11 @@ class Processes:
         self, work: Callable[[Inputs, T], R], inputs: Inputs, tasks: Sequence[T]
     ) -> Generator[R, None, None]:
         """Do every task and yield the results as they come."""
-        on_cuda = torch.device(inputs.benchmark.device).type == "cuda"
         # Annotators are few and train briefly: processes take as long to start.
-        brief = work is not train_fleet
-        if on_cuda or self.workers == 1 or len(tasks) == 1 or brief:
+        brief = work is not train_fleet or len(tasks) == 1
+        if brief or self.workers == 1 or on_cuda(inputs):
             return (work(inputs, task) for task in tasks)
         return self._in_processes(work, inputs, tasks)
-
-    def everywhere(self, work: Callable[[Inputs, T], R], inputs: Inputs, task: T) -> list[R]:
-        """Do one task here."""
-        return [work(inputs, task)]
 
     def _in_processes(
         self, work: Callable[[Inputs, T], R], inputs: Inputs, tasks: Sequence[T]
@@ -193,6 +180,11 @@ class Processes:
                     yield future.result()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def on_cuda(inputs: Inputs) -> bool:
+    """Whether the tasks train on a GPU."""
+    return torch.device(inputs.benchmark.device).type == "cuda"
 
 
 _inputs: Inputs  # what a worker process was started with

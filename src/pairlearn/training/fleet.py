@@ -166,7 +166,7 @@ class Fleet:
         dict of array of shape (window, G, M)
             Accuracies on each named subset of the test sets; idle places are NaN.
         """
-        from pairlearn.training.loop import Callback, Testing, run_epochs
+        from pairlearn.training.loop import Callback, Guidance, Testing, run_epochs
 
         class Told(Callback):
             def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
@@ -175,10 +175,11 @@ class Fleet:
 
         tested = all(group.test is not None for group in self.groups)
         kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
+        guided = [] if self.objective.guiding is None else [Guidance()]
         run_epochs(
             self,
             epochs,
-            [*([Testing(window)] if tested else []), Told()],
+            [*guided, *([Testing(window)] if tested else []), Told()],
             checkpoint=kept,
             work=self.fingerprint() if kept else "",
         )
@@ -300,7 +301,8 @@ class Fleet:
         """Whether `restart` takes these groups."""
 
         def shape(groups: Sequence[Group]) -> object:
-            members = [[(m.learning_rate, m.weight_decay) for m in g.members] for g in groups]
+            fixed = ("learning_rate", "weight_decay", "held_prior", "guiding_prior")
+            members = [[[getattr(m, name) for name in fixed] for m in g.members] for g in groups]
             return len(groups[0].pairs), members
 
         own = not isinstance(self.model, str) or isinstance(self.batches, StreamBatches)

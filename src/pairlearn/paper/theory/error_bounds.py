@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
@@ -18,11 +18,14 @@ from pairlearn.paper.bounds.quantities import Form
 from pairlearn.paper.theory.rows import (
     Floats,
     Row,
+    columns,
     logit,
     normal_shape,
+    note,
     rounded,
     row_of_panels,
     sigmoid,
+    where,
 )
 from pairlearn.randomness import stream
 from pairlearn.risks import Risk, make_risk
@@ -124,22 +127,19 @@ class TwoGaussians:
                 n=n, weight_norm=self.radius, feature_radius=size
             ),
         }
-        forms: tuple[Form, Form] = ("printed", "rederived")
+        corrected = {**given, "correction_lipschitz": 1.0}
         found: dict[str, dict[str, float | None]] = {name: {} for name in ESTIMATORS}
-        for form in forms:
-            negativity = bounds.delta_scd(
-                n=n, prior=self.prior, loss_bound=1.0, floors=self.floors, form=form
-            )
+        for form in get_args(Form):
+            partial = {"n": n, "prior": self.prior, "loss_bound": 1.0, "form": form}
+            delta = bounds.delta_scd(floors=self.floors, **partial)
             values = (
                 bounds.estimation_error(**given, form=form),
-                bounds.corrected_estimation_error(
-                    **given, correction_lipschitz=1.0, negativity=negativity, form=form
-                ),
+                bounds.corrected_estimation_error(**corrected, negativity=delta, form=form),
                 bounds.convex_estimation_error(**given, gamma=0.5, form=form),
             )
             for name, value in zip(ESTIMATORS, values, strict=True):
                 found[name][f"bound_{form}"] = value
-        uniform = bounds.uniform_corrected_estimation_error(**given, correction_lipschitz=1.0)
+        uniform = bounds.uniform_corrected_estimation_error(**corrected)
         for name in ESTIMATORS:
             found[name]["bound_uniform"] = uniform if name.endswith("-abs") else None
         return found
@@ -224,11 +224,10 @@ def draw_bounds(rows: Sequence[Row]) -> Figure:
         "convex-0.5-none": "Convex(½), Theorem B.1",
     }
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
-        plot_bounds([row for row in rows if row["risk"] == name], ax).set_title(title)
+        plot_bounds(where(rows, "risk", name), ax).set_title(title)
         ax.label_outer()
-    axes[0].annotate("the loss is at most 1", (0.98, 1), xycoords=("axes fraction", "data"),
-                     xytext=(0, 2), textcoords="offset points", ha="right", color=GREY,
-                     fontsize=7)  # fmt: skip
+    beside: Any = {"xycoords": ("axes fraction", "data"), "ha": "right", "color": GREY}
+    note(axes[0], "the loss is at most 1", (0.98, 1), (0, 2), **beside)
     handles, names = axes[1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=5)
     return figure
@@ -255,29 +254,27 @@ def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
     >>> plot_bounds([], Figure().subplots()).get_ylabel()
     'excess risk'
     """
-    sizes = [row["n"] for row in rows]
+    sizes, mean, high = columns(rows, "n", "excess_mean", "excess_q95")
     ax.axhline(1, color="0.6", lw=0.8)
     for column, color, style, title in (
         ("bound_printed", ORANGE, "--", "bound, printed"),
         ("bound_rederived", BLUE, "-", "bound, rederived"),
         ("bound_uniform", GREEN, "-.", "bound without Δ (ours)"),
     ):
-        if any(row[column] is not None for row in rows):
-            ax.plot(sizes, [row[column] for row in rows], style, color=color, lw=1.5, label=title)
-    mean, high = ([row[name] for row in rows] for name in ("excess_mean", "excess_q95"))
-    ax.plot(sizes, high, "^", color="black", ms=4.5, ls=":", lw=0.8, label="measured, 95% quantile")
-    ax.plot(sizes, mean, "o", color="black", mfc="white", ms=4, ls=":", lw=0.8,
-            label="measured, mean")  # fmt: skip
+        (values,) = columns(rows, column)
+        if any(value is not None for value in values):
+            ax.plot(sizes, values, style, color=color, lw=1.5, label=title)
+    dots: dict[str, Any] = {"color": "black", "ls": ":", "lw": 0.8}
+    ax.plot(sizes, high, "^", ms=4.5, label="measured, 95% quantile", **dots)
+    ax.plot(sizes, mean, "o", ms=4, mfc="white", label="measured, mean", **dots)
     for row in (rows[0], rows[-1]) if rows else ():
-        best = min(row[k] for k in ("bound_rederived", "bound_uniform") if row[k] is not None)
+        best = least_bound(row)
         arrow = {"arrowstyle": "<->", "color": GREY, "lw": 0.8, "shrinkA": 3, "shrinkB": 3}
         ax.annotate("", (row["n"], best), (row["n"], row["excess_q95"]), arrowprops=arrow)
-        left = row is rows[0]
-        ax.annotate(
-            f"× {_two_digits(best / row['excess_q95']):,}",
-            (row["n"], np.sqrt(best * row["excess_q95"])), xytext=(4 if left else -4, 0),
-            textcoords="offset points", ha="left" if left else "right", va="center", color=GREY,
-        )  # fmt: skip
+        shift, side = (4, "left") if row is rows[0] else (-4, "right")
+        at = row["n"], np.sqrt(best * row["excess_q95"])
+        factor = float(f"{best / row['excess_q95']:.2g}")  # two digits
+        note(ax, f"× {int(factor):,}", at, (shift, 0), ha=side, va="center", color=GREY, fontsize=8)
     ax.set(xscale="log", yscale="log", xlabel="pairs n", ylabel="excess risk")
     return ax
 
@@ -293,5 +290,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _two_digits(value: float) -> int:
-    return int(float(f"{value:.2g}"))
+def least_bound(row: Row) -> float:
+    """The least of the bounds on an excess risk that are proved."""
+    limits = (row["bound_rederived"], row["bound_uniform"])
+    return float(min(limit for limit in limits if limit is not None))

@@ -9,7 +9,7 @@ import numpy as np
 
 from pairlearn.diagnostics.plane import plot_plane
 from pairlearn.labels import PairLabels
-from pairlearn.paper.theory.rows import Row, rounded, row_of_panels
+from pairlearn.paper.theory.rows import Row, boxed, columns, note, rounded, row_of_panels, where
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def geometry_rows(levels: int = 11, points: int = 21) -> list[Row]:
     )
     labels = PairLabels.from_posteriors(r, r_prime)
     branch = np.sign(np.round(r + r_prime - 1, 9)).astype(int)
-    columns = (r, r_prime, labels.difference, labels.similarity, branch)
+    values = (r, r_prime, labels.difference, labels.similarity, branch)
     names = ("r", "r_prime", "difference", "similarity", "branch")
-    return [rounded(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    return [rounded(dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
 
 
 def draw_geometry(rows: Sequence[Row]) -> Figure:
@@ -94,27 +94,22 @@ def plot_label_plane(rows: Sequence[Row], ax: Axes, example: tuple[float, float]
     """
     plot_plane(None, ax)
     for level in dict.fromkeys(row["r"] for row in rows):
-        line = [row for row in rows if row["r"] == level]
-        at = [row["difference"] for row in line], [row["similarity"] for row in line]
-        ax.plot(*at, color=GREY, lw=0.7)
+        c, s = columns(where(rows, "r", level), "difference", "similarity")
+        ax.plot(c, s, color=GREY, lw=0.7)
         if round(10 * level) % 2 == 0 and 0 < level < 1:
-            ax.annotate(
-                f"r={level:g}", (at[0][-1], at[1][-1]),
-                xytext=(2, 1), textcoords="offset points", fontsize=6.5, color=GREY,
-            )  # fmt: skip
+            note(ax, f"r={level:g}", (c[-1], s[-1]), (2, 1), fontsize=6.5, color=GREY)
     below: Any = {"fontsize": 7, "ha": "center", "va": "center"}
     ax.text(0, 0.36, "r + r′ = 1\nc² = 1 − 2s", **below)
     ax.text(0, 0.12, "no pair of posteriors\ngives such labels", color=GREY, **below)
     s_at, c_at = _labels(example)
-    for level, color, side, name in (
-        (example[0], BLUE, "right", "slope 2r − 1"),
-        (1 - example[1], ORANGE, "left", "slope 1 − 2r′"),
+    for level, color, side, place, name in (
+        (example[0], BLUE, "right", (-0.40, 0.62), "slope 2r − 1"),
+        (1 - example[1], ORANGE, "left", (0.34, 0.74), "slope 1 − 2r′"),
     ):
         touch_s, touch_c = _labels((level, 1 - level))
         ax.plot([c_at, touch_c], [s_at, touch_s], color=color, lw=2)
         ax.plot(touch_c, touch_s, "o", ms=4, color=color, mfc="white")
-        edge = -0.40 if side == "right" else 0.34
-        ax.text(edge, 0.62 if side == "right" else 0.74, name, color=color, ha=side, fontsize=7)
+        ax.text(*place, name, color=color, ha=side, fontsize=7)
     ax.plot(c_at, s_at, "o", ms=5, color="black", zorder=5)
     ax.set(xlabel="difference c", ylabel="similarity s", xlim=(-1.1, 1.14), ylim=(-0.12, 1.1))
     ax.set_box_aspect(1)
@@ -166,11 +161,7 @@ def plot_posterior_square(ax: Axes, example: tuple[float, float] = EXAMPLE) -> A
         (mirror, ORANGE, "(1 − r′, 1 − r)", (-24, -13)),
     ):
         ax.plot(*point, "o", ms=6, color=color, mec="black", zorder=5)
-        box = {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.8}
-        ax.annotate(
-            name, point, xytext=shift, textcoords="offset points", fontsize=7, color=color,
-            weight="bold", bbox=box,
-        )  # fmt: skip
+        note(ax, name, point, shift, color=color, weight="bold", **boxed(0.8))
     ax.set(xlabel="r = P(y = +1 | x)", ylabel="r′ = P(y′ = +1 | x′)", xlim=(0, 1), ylim=(0, 1))
     ax.set_aspect("equal")
     return ax
@@ -199,17 +190,12 @@ def plot_confidence_vectors(ax: Axes, example: tuple[float, float] = EXAMPLE) ->
     """
     s, c = _labels(example)
     ax.plot([0, 1], [1, 0], color="0.6", lw=1)
-    vectors = [np.array([p, 1 - p]) for p in example]
-    names = (("(r, 1 − r)", BLUE), ("(r′, 1 − r′)", ORANGE))
-    for vector, (name, color) in zip(vectors, names, strict=True):
-        ax.annotate(
-            "", tuple(vector), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.8}
-        )
-        ax.annotate(
-            name, tuple(vector), xytext=(4, 3), textcoords="offset points", color=color, fontsize=8
-        )
+    first, second = (np.array([p, 1 - p]) for p in example)
+    for vector, name, color in ((first, "(r, 1 − r)", BLUE), (second, "(r′, 1 − r′)", ORANGE)):
+        arrow = {"arrowstyle": "-|>", "color": color, "lw": 1.8}
+        ax.annotate("", tuple(vector), (0, 0), arrowprops=arrow)
+        note(ax, name, tuple(vector), (4, 3), color=color, fontsize=8)
         ax.plot([vector[0]] * 2, [vector[1], -0.05], color=color, lw=0.8, ls=":")
-    first, second = vectors
     foot = first * s / (first @ first)
     ax.plot(*zip(second, foot, strict=True), color=GREY, lw=0.9, ls="--")
     ax.plot(*zip((0, 0), foot, strict=True), color="black", lw=3.2, alpha=0.30)

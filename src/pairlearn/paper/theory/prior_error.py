@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,15 +12,18 @@ from pairlearn.labels import PairLabels
 from pairlearn.paper.theory.rows import (
     Floats,
     Row,
+    columns,
     logit,
     normal_shape,
+    note,
     rounded,
     row_of_panels,
     sigmoid,
+    where,
 )
 from pairlearn.prior import estimate_prior
 from pairlearn.randomness import stream
-from pairlearn.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+from pairlearn.style import BLUE, GREEN, GREY, ORANGE, PURPLE, label_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 SEPARATION = 5.0
 """μ of the soft annotator: logit r = μu + logit π₊ with u ~ N(±μ/2, 1)."""
 
+_INTERVALS: tuple[Literal["normal", "mcdiarmid"], ...] = ("normal", "mcdiarmid")
 _PRIOR_STYLES = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))
 
 
@@ -76,9 +80,8 @@ def limiting_prior_error(prior: float, n: int) -> float:
     2.0
     """
     u = np.linspace(-SEPARATION / 2 - 10, SEPARATION / 2 + 10, 4001)
-    density = prior * normal_shape(u - SEPARATION / 2) + (1 - prior) * normal_shape(
-        u + SEPARATION / 2
-    )
+    plus, minus = normal_shape(u - SEPARATION / 2), normal_shape(u + SEPARATION / 2)
+    density = prior * plus + (1 - prior) * minus
     d = sigmoid(SEPARATION * u + logit(prior)) - 0.5
     square = float(density @ d**2 / density.sum())
     sigma = 2 * math.sqrt(square**2 - (prior - 0.5) ** 4)
@@ -128,19 +131,17 @@ def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
     'pairs n'
     """
     for prior, line, color, marker in _by_prior(rows):
-        sizes = [row["n"] for row in line]
-        ax.plot(sizes, [row["rmse_limit"] for row in line], color=color, lw=0.9)
+        sizes, limits, errors = columns(line, "n", "rmse_limit", "rmse")
+        ax.plot(sizes, limits, color=color, lw=0.9)
         if prior in (rows[0]["prior"], 0.5):
-            place = line[len(line) // 2]
+            at = sizes[len(line) // 2], limits[len(line) // 2]
             root, shift, side = (4, (8, 6), "left") if prior == 0.5 else (2, (8, -14), "right")
-            ax.annotate(rf"$\propto n^{{-1/{root}}}$", (place["n"], place["rmse_limit"]),
-                        xytext=shift, textcoords="offset points", color=color, ha=side)  # fmt: skip
-        errors = [row["rmse"] for row in line]
-        ax.plot(sizes, errors, marker, ms=4.5, color=color, mec="white", mew=0.5,
-                label=f"π₊ = {prior:g}")  # fmt: skip
+            note(ax, rf"$\propto n^{{-1/{root}}}$", at, shift, color=color, ha=side, fontsize=8)
+        style: dict[str, Any] = {"ms": 4.5, "color": color, "mec": "white", "mew": 0.5}
+        ax.plot(sizes, errors, marker, label=f"π₊ = {prior:g}", **style)
     ax.plot([], [], color=GREY, lw=0.9, label="limit, large n")
-    note = "exp(−n), as printed, would be\n$10^{-13}$ at n = 30: far below"
-    ax.text(0.03, 0.04, note, transform=ax.transAxes, fontsize=7, color=GREY)
+    words = "exp(−n), as printed, would be\n$10^{-13}$ at n = 30: far below"
+    ax.text(0.03, 0.04, words, transform=ax.transAxes, fontsize=7, color=GREY)
     ax.set(xscale="log", yscale="log", xlabel="pairs n", ylabel="root mean square error of π₊")
     return ax
 
@@ -170,44 +171,36 @@ def plot_prior_coverage(rows: Sequence[Row], ax: Axes) -> Axes:
     for place, (_, line, color, marker) in enumerate(_by_prior(rows)):
         shifted = [row["n"] * 1.07 ** (place - 1.5) for row in line]  # or they would overlap
         for interval, fill in (("normal", color), ("mcdiarmid", "white")):
-            coverage = np.array([row[f"coverage_{interval}"] for row in line])
-            spread = 1.96 * np.sqrt(coverage * (1 - coverage) / [r["repetitions"] for r in line])
-            ax.errorbar(shifted, coverage, spread, fmt=marker, ms=4, color=color, mfc=fill,
-                        lw=0.7, mew=0.9)  # fmt: skip
+            shares, counts = np.array(columns(line, f"coverage_{interval}", "repetitions"))
+            spread = 1.96 * np.sqrt(shares * (1 - shares) / counts)
+            style: dict[str, Any] = {"ms": 4, "color": color, "mfc": fill, "lw": 0.7, "mew": 0.9}
+            ax.errorbar(shifted, shares, spread, fmt=marker, **style)
     ax.plot([], [], "o", color=GREY, ms=4, label="normal")
     ax.plot([], [], "o", color=GREY, mfc="white", ms=4, label="McDiarmid")
-    ax.set(
-        xscale="log", xlabel="pairs n", ylabel="coverage of the 95% interval", ylim=(0.89, 1.005)
-    )
-    return ax
+    ax.set(xscale="log", ylim=(0.89, 1.005))
+    return label_axes(ax, "pairs n", "coverage of the 95% interval")
 
 
 def _prior_row(prior: float, n: int, repetitions: int, seed: int) -> Row:
     rng = stream(seed, "prior error", n, round(1e6 * prior))
     majority: Literal["positive", "negative"] = "positive" if prior >= 0.5 else "negative"
-    errors, inside, widths = [], [], []
-    for _ in range(repetitions):
+    values = np.empty((repetitions, 2, 3))
+    for table in values:
         similarity = _soft_similarities(rng, prior, n)
-        estimates = [
-            estimate_prior(similarity, majority),
-            estimate_prior(similarity, majority, interval="mcdiarmid"),
-        ]
-        errors.append(estimates[0].value - prior)
-        inside.append([e.low <= prior <= e.high for e in estimates])
-        widths.append([e.high - e.low for e in estimates])
-    coverage, width = np.mean(inside, axis=0), np.mean(widths, axis=0)
+        found = [estimate_prior(similarity, majority, interval=name) for name in _INTERVALS]
+        table[:] = [(e.value - prior, e.low <= prior <= e.high, e.high - e.low) for e in found]
+    errors = values[:, 0, 0]
+    coverage, width = values[:, :, 1:].mean(0).T
     row = {
         "prior": prior,
         "n": n,
         "repetitions": repetitions,
-        "bias": np.mean(errors),
-        "rmse": math.sqrt(np.mean(np.square(errors))),
+        "bias": errors.mean(),
+        "rmse": math.sqrt(np.square(errors).mean()),
         "rmse_limit": limiting_prior_error(prior, n),
-        "coverage_normal": coverage[0],
-        "coverage_mcdiarmid": coverage[1],
-        "width_normal": width[0],
-        "width_mcdiarmid": width[1],
     }
+    row |= {f"coverage_{name}": value for name, value in zip(_INTERVALS, coverage, strict=True)}
+    row |= {f"width_{name}": value for name, value in zip(_INTERVALS, width, strict=True)}
     return rounded(row)
 
 
@@ -222,6 +215,6 @@ def _soft_similarities(rng: np.random.Generator, prior: float, n: int) -> Floats
 def _by_prior(rows: Sequence[Row]) -> list[tuple[float, list[Row], str, str]]:
     priors = list(dict.fromkeys(row["prior"] for row in rows))
     return [
-        (prior, [row for row in rows if row["prior"] == prior], *_PRIOR_STYLES[k % 4])
+        (prior, where(rows, "prior", prior), *_PRIOR_STYLES[k % 4])
         for k, prior in enumerate(priors)
     ]

@@ -1,4 +1,4 @@
-"""Rows of numbers, what every subject computes them with, and the layout of its figures."""
+"""Rows of numbers, what every subject computes them with, and how its figures are laid out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -36,62 +37,52 @@ def rounded(row: Row) -> Row:
     >>> rounded({"n": np.int64(30), "rmse": 2 / 3})
     {'n': 30, 'rmse': 0.666667}
     """
-    return {
-        name: float(f"{value:.6g}") if isinstance(value, float) else _plain(value)
-        for name, value in row.items()
-    }
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
+    return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in plain.items()}
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def where(rows: Sequence[Row], name: str, value: object) -> list[Row]:
+    """The rows with this value in a column."""
+    return [row for row in rows if row[name] == value]
+
+
+def columns(rows: Sequence[Row], *names: str) -> list[list[Any]]:
+    """The values of these columns."""
+    return [[row[name] for row in rows] for name in names]
 
 
 def sigmoid(z: Floats) -> Floats:
-    """Probability of a logit.
-
-    Examples
-    --------
-    >>> sigmoid(np.zeros(1))
-    array([0.5])
-    """
+    """Probability of a logit."""
     return 1 / (1 + np.exp(-z))
 
 
 def logit(p: float) -> float:
-    """Logit of a probability.
-
-    Examples
-    --------
-    >>> logit(0.5)
-    0.0
-    """
+    """Logit of a probability."""
     return math.log(p / (1 - p))
 
 
 def normal_shape(z: Floats) -> Floats:
-    """The standard normal density, up to its constant.
-
-    Examples
-    --------
-    >>> normal_shape(np.zeros(1))
-    array([1.])
-    """
+    """The standard normal density, up to its constant."""
     return np.exp(-(z**2) / 2)
 
 
 def row_of_panels(
     size: tuple[float, float], widths: Sequence[float], sharey: bool = False
 ) -> tuple[Figure, Any]:
-    """A figure of this size in inches, and its axes side by side.
-
-    Examples
-    --------
-    >>> _, axes = row_of_panels((6, 3), (1, 2))
-    >>> len(axes)
-    2
-    """
+    """A figure of this size in inches, and its axes side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(size, layout="constrained")
     axes = figure.subplots(1, len(widths), width_ratios=list(widths), sharey=sharey)
     return figure, axes
+
+
+def note(ax: Axes, text: str, at: Any, shift: tuple[float, float], **style: Any) -> None:
+    """Words beside a point, moved by so many points."""
+    style.setdefault("fontsize", 7)
+    ax.annotate(text, at, xytext=shift, textcoords="offset points", **style)
+
+
+def boxed(alpha: float) -> dict[str, Any]:
+    """The style of words that stand on lines: a pale box behind them."""
+    return {"bbox": {"fc": "white", "ec": "none", "alpha": alpha, "pad": 0.8}}

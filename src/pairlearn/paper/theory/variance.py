@@ -5,14 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
-from pairlearn.paper.theory.rows import Floats, Row, rounded, row_of_panels
+from pairlearn.paper.theory.rows import (
+    Floats,
+    Row,
+    boxed,
+    columns,
+    note,
+    rounded,
+    row_of_panels,
+    where,
+)
 from pairlearn.randomness import stream
 from pairlearn.risks import (
     ConfDiff,
@@ -64,9 +73,9 @@ class SmallWorld:
         i, j = np.divmod(np.arange(size**2), size)
         r, z = np.array(self.posterior), np.array(self.logit)
         labels = PairLabels.from_posteriors(r[i], r[j])
-        columns = (z[i], z[j], labels.similarity, labels.difference)
         # Each pair is a batch of its own.
-        logits, logits_prime, s, c = (torch.from_numpy(v).unsqueeze(-1) for v in columns)
+        values = (z[i], z[j], labels.similarity, labels.difference)
+        logits, logits_prime, s, c = (torch.from_numpy(value).unsqueeze(-1) for value in values)
         moments = pair_moments(logits, logits_prime, s, c, make_loss("logistic"), terms=4)
         losses: Floats = contract(table, moments).sum(-1).numpy()
         return losses
@@ -83,9 +92,8 @@ class SmallWorld:
         variate, with optimum β = −Cov(U)⁻¹ Cov(U, L₀).
         """
         start = self.pair_losses(affine_table(self.prior, 0.0, 0.0))
-        moves = np.stack(
-            [self.pair_losses(affine_table(self.prior, *way)) - start for way in directions]
-        )
+        ways = [self.pair_losses(affine_table(self.prior, *way)) for way in directions]
+        moves = np.stack(ways) - start
         weighted = moves * self.pair_mass
         steps = np.linalg.solve(weighted @ moves.T, -weighted @ start)
         plus, minus = steps @ np.array(directions)
@@ -189,18 +197,11 @@ def member_rows() -> list[Row]:
         "optimum": world.optimal_betas((1.0, 0.0), (0.0, 1.0)),
     }
     exact = {name: world.variance(affine_table(world.prior, *at)) for name, at in members.items()}
-    return [
-        rounded(
-            {
-                "member": name,
-                "beta_plus": plus,
-                "beta_minus": minus,
-                "exact": exact[name],
-                "relative": exact[name] / exact["optimum"],
-            }
-        )
-        for name, (plus, minus) in members.items()
+    names = ("member", "beta_plus", "beta_minus", "exact", "relative")
+    rows = [
+        (name, *at, exact[name], exact[name] / exact["optimum"]) for name, at in members.items()
     ]
+    return [rounded(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _variance_rows(
@@ -303,7 +304,7 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
         ("same", BLUE, "o", "β₊ = β₋ = β"),
         ("opposite", ORANGE, "s", "β₊ = −β₋ = β"),
     ):
-        line = [row for row in rows if row["direction"] == direction]
+        line = where(rows, "direction", direction)
         _plot_variance(line, "beta", ax, color=color, marker=marker, label=title)
     near = {
         "confdiff": ((7, -2), "left"),
@@ -315,10 +316,8 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
         if name in ("optimum-same", "optimum-opposite"):
             _mark(ax, (beta, exact), "optimum")
         elif name in near:
-            (title, _, _), (shift, side) = _MEMBERS[name], near[name]
             _mark(ax, (beta, exact), name)
-            ax.annotate(title, (beta, exact), xytext=shift, textcoords="offset points", ha=side,
-                        fontsize=7)  # fmt: skip
+            note(ax, _MEMBERS[name][0], (beta, exact), near[name][0], ha=near[name][1])
     ax.set(xlabel="β", ylabel="n × variance of the risk", yscale="log")
     return ax
 
@@ -364,9 +363,7 @@ def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Ax
             title, shift, side = _MEMBERS[member["member"]]
             at = member["beta_plus"], member["beta_minus"]
             _mark(ax, at, member["member"])
-            box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.6}
-            ax.annotate(title, at, xytext=shift, textcoords="offset points", ha=side, fontsize=7,
-                        bbox=box, zorder=4)  # fmt: skip
+            note(ax, title, at, shift, ha=side, zorder=4, **boxed(0.75))
     ax.set(xlim=(min(plus), max(plus)), ylim=(min(minus), max(minus)))
     return ax
 
@@ -383,9 +380,9 @@ def _mark(ax: Axes, at: tuple[float, float], member: str) -> None:
 def _plot_variance(
     rows: Sequence[Row], x: str, ax: Axes, *, color: str, marker: str, label: str
 ) -> None:
-    at = [row[x] for row in rows]
-    ax.plot(at, [row["exact"] for row in rows], color=color, lw=1.3, label=label)
+    ax.plot(*columns(rows, x, "exact"), color=color, lw=1.3, label=label)
     some = rows[:: max(1, len(rows) // 15)]
     spread = [1.96 * row["standard_error"] for row in some]
-    ax.errorbar([row[x] for row in some], [row["simulated"] for row in some], spread, fmt=marker,
-                ms=3, lw=0.8, color=color, mfc="white")  # fmt: skip
+    style: dict[str, Any] = {"ms": 3, "lw": 0.8, "color": color, "mfc": "white"}
+    at, simulated = columns(some, x, "simulated")
+    ax.errorbar(at, simulated, spread, fmt=marker, **style)

@@ -11,11 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
-from pairlearn.paper.published import PUBLISHED_SEEDS, PublishedCell
-from pairlearn.paper.summary import Cell, index_cells
+from pairlearn.paper.cells import (
+    PUBLISHED_SEEDS,
+    WITHOUT_PRIOR,
+    Cell,
+    PublishedCell,
+    dataset_title,
+    match,
+    place,
+)
+from pairlearn.paper.tables import aligned
 
 BASE_TOLERANCE = 0.006
 REQUIRED_SHARE = 0.85
@@ -25,7 +33,10 @@ NOT_COMPARABLE = ("cifar10",)
 
 The paper says ResNet-34 and no more; ours is above it in every row, supervised training included.
 """
-_ROUNDING = 1e-9  # of sums of decimal fractions
+CHALLENGER = "likelihood-abs"
+CEILING_MARGIN = 0.003
+ROUNDING = 1e-9
+"""Of sums of decimal fractions."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,22 @@ class ComparedCell:
     is_copy: bool = False
     is_steady: bool = False
 
+    @classmethod
+    def of(cls, cell: Cell, published: PublishedCell) -> ComparedCell:
+        """Compare one cell."""
+        return cls(
+            published.dataset,
+            published.prior,
+            published.prior_factor,
+            published.label_noise,
+            method=cell.method.title,
+            published=published.mean,
+            ours=cell.mean,
+            tolerance=tolerance(cell.std, len(cell.seeds), published.std),
+            is_copy=published.copy_of is not None,
+            is_steady=cell.method.correction == "abs" or not cell.method.is_weak,
+        )
+
     @property
     def difference(self) -> float:
         """Ours less the published."""
@@ -82,7 +109,7 @@ class ComparedCell:
     @property
     def ok(self) -> bool:
         """Whether they agree."""
-        return abs(self.difference) <= self.tolerance + _ROUNDING
+        return abs(self.difference) <= self.tolerance + ROUNDING
 
 
 @dataclass(frozen=True)
@@ -125,8 +152,8 @@ class Comparison:
     @property
     def ok(self) -> bool:
         """Whether enough cells agree and no supervised or ABS cell is far off."""
-        enough = self.share is not None and self.share >= REQUIRED_SHARE - _ROUNDING
-        far = self.worst is not None and abs(self.worst.difference) > WORST_ALLOWED + _ROUNDING
+        enough = self.share is not None and self.share >= REQUIRED_SHARE - ROUNDING
+        far = self.worst is not None and abs(self.worst.difference) > WORST_ALLOWED + ROUNDING
         return enough and not far
 
 
@@ -174,51 +201,9 @@ def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedC
     >>> compare_with_published([], published_accuracy()).absent
     360
     """
-    ours = index_cells(cells, lambda cell: (*condition(cell), cell.method))
-    both = [(ours[place], p) for p in published if (place := (*condition(p), p.method)) in ours]
-    return Comparison(tuple(_compared(c, p) for c, p in both), len(published) - len(both))
-
-
-Condition: TypeAlias = tuple[str, float, float, float]
-
-
-def condition(cell: Cell | PublishedCell) -> Condition:
-    """What methods are compared under: data set, prior, ε and σ.
-
-    Parameters
-    ----------
-    cell : Cell or PublishedCell
-        A cell of ours or of the paper.
-
-    Returns
-    -------
-    tuple
-
-    Examples
-    --------
-    >>> from pairlearn.paper import published_robustness
-    >>> condition(published_robustness()[-1])
-    ('pmu-ud', 0.2, 1.2, 0.5)
-    """
-    source = cell.config if isinstance(cell, Cell) else cell
-    return source.dataset, source.prior, source.prior_factor, source.label_noise
-
-
-def _compared(cell: Cell, published: PublishedCell) -> ComparedCell:
-    return ComparedCell(
-        *condition(cell),
-        method=cell.method.title,
-        published=published.mean,
-        ours=cell.mean,
-        tolerance=tolerance(cell.std, len(cell.seeds), published.std),
-        is_copy=published.copy_of is not None,
-        is_steady=cell.method.correction == "abs" or not cell.method.is_weak,
-    )
-
-
-CHALLENGER = "likelihood-abs"
-CEILING_MARGIN = 0.003
-_ROUNDING = 1e-9
+    matched = match(cells, published)
+    absent = len(published) - len(set(matched.values()))
+    return Comparison(tuple(ComparedCell.of(*pair) for pair in matched.items()), absent)
 
 
 @dataclass(frozen=True)
@@ -262,7 +247,7 @@ class Improvement:
     @property
     def beats_best(self) -> bool:
         """Whether it is at or above the best published method."""
-        return self.ours >= self.best - _ROUNDING
+        return self.ours >= self.best - ROUNDING
 
     @property
     def ceiling(self) -> float | None:
@@ -276,7 +261,7 @@ class Improvement:
         """Whether it is at most 0.003 below the ceiling; None where there is none."""
         if self.ceiling is None:
             return None
-        return self.ours >= self.ceiling - CEILING_MARGIN - _ROUNDING
+        return self.ours >= self.ceiling - CEILING_MARGIN - ROUNDING
 
     @property
     def ok(self) -> bool:
@@ -308,34 +293,145 @@ def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> l
     >>> improvements([], published_accuracy())
     []
     """
-    ours = {_place(c): c for c in cells if c.config.method == CHALLENGER}
-    supervised = {_place(c): c for c in cells if not c.method.is_weak}
+    ours = best_of(cell for cell in cells if cell.config.method == CHALLENGER)
+    supervised = best_of(cell for cell in cells if not cell.method.is_weak)
+    weak = [c for c in published if c.method.is_weak and c.copy_of is None]
+    best = best_of(c for c in weak if c.dataset not in NOT_COMPARABLE)
     return [
         Improvement(
-            *place,
-            ours=ours[place].mean,
-            best=best.mean,
-            best_method=best.method.title,
-            supervised=supervised[place].mean if place in supervised else None,
-            annotator=ours[place].annotator,
+            *(one.dataset, one.prior, one.label_noise),
+            *(ours[at].mean, one.mean, one.method.title),
+            supervised=supervised[at].mean if at in supervised else None,
+            annotator=ours[at].annotator,
         )
-        for place, best in _best(published).items()
-        if place in ours
+        for at, one in best.items()
+        if at in ours
     ]
 
 
-def _place(cell: Cell | PublishedCell) -> tuple[str, float, float]:
-    """What the likelihood depends on: data set, prior and σ."""
-    source = cell.config if isinstance(cell, Cell) else cell
-    return source.dataset, source.prior, source.label_noise
+AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
 
 
-def _best(published: Sequence[PublishedCell]) -> dict[tuple[str, float, float], PublishedCell]:
-    best: dict[tuple[str, float, float], PublishedCell] = {}
-    for cell in published:
-        if not cell.method.is_weak or cell.copy_of is not None or cell.dataset in NOT_COMPARABLE:
-            continue
-        place = _place(cell)
-        if place not in best or cell.mean > best[place].mean:
-            best[place] = cell
+def best_of(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
+    """The best of the cells in each place, whatever prior its estimator was given."""
+    best: dict[Any, AnyCell] = {}
+    for cell in cells:
+        at = place(cell, WITHOUT_PRIOR)
+        if at not in best or cell.mean > best[at].mean:
+            best[at] = cell
     return best
+
+
+def passes(comparison: Comparison, improved: Sequence[Improvement]) -> bool:
+    """Whether nothing that was compared failed.
+
+    Examples
+    --------
+    >>> passes(Comparison((), absent=360), [])
+    True
+    """
+    return (comparison.ok or not comparison.evidence) and all(item.ok for item in improved)
+
+
+def report_data(comparison: Comparison, improved: Sequence[Improvement]) -> dict[str, Any]:
+    """The comparison as plain data, for JSON."""
+
+    def data(cell: ComparedCell) -> dict[str, Any]:
+        return asdict(cell) | {"difference": cell.difference, "ok": cell.ok}
+
+    return {
+        "ok": passes(comparison, improved),
+        "share_within_tolerance": comparison.share,
+        "worst_steady": data(comparison.worst) if comparison.worst else None,
+        "absent": comparison.absent,
+        "cells": list(map(data, comparison.cells)),
+        "improvements": [
+            asdict(item) | {"beats_best": item.beats_best, "reaches_ceiling": item.reaches_ceiling}
+            for item in improved
+        ],
+    }
+
+
+_OK = {True: "yes", False: "NO", None: "–"}
+
+
+def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
+    """The comparison as Markdown tables, with a summary below.
+
+    Examples
+    --------
+    >>> print(report_text(Comparison((), absent=360), []))
+    Published cells without runs of ours: 360
+    """
+    compared = [
+        {
+            **_where(cell, comparison.cells),
+            "method": cell.method,
+            "published": f"{cell.published:.3f}",
+            "ours": f"{cell.ours:.4f}",
+            "difference": f"{cell.difference:+.4f}",
+            "tolerance": f"{cell.tolerance:.4f}",
+            "ok": "copy" if cell.is_copy else _OK[cell.ok if cell.counts else None],
+        }
+        for cell in comparison.cells
+    ]
+    ahead = [
+        {
+            **_where(item, improved),
+            CHALLENGER: f"{item.ours:.4f}",
+            "best published": f"{item.best:.3f} {item.best_method}",
+            "at or above": _OK[item.beats_best],
+            "ceiling": "–" if item.ceiling is None else f"{item.ceiling:.4f}",
+            "reached": _OK[item.reaches_ceiling],
+        }
+        for item in improved
+    ]
+    tables = [
+        aligned(list(rows[0]), [list(row.values()) for row in rows])
+        for rows in (compared, ahead)
+        if rows
+    ]
+    return "\n\n".join([*tables, "\n".join(_summary(comparison, improved))])
+
+
+def _where(
+    item: ComparedCell | Improvement, among: Sequence[ComparedCell | Improvement]
+) -> dict[str, str]:
+    """The condition of a cell, by the titles of its columns; noise only where there is some."""
+    noises = {"prior_factor": ("ε", 1.0), "label_noise": ("σ", 0.0)}
+    shown = [name for name in noises if hasattr(item, name)]
+    noisy = any(getattr(other, n) != noises[n][1] for other in among for n in shown)
+    noise = {noises[name][0]: f"{getattr(item, name):g}" for name in shown if noisy}
+    return {"data set": dataset_title(item.dataset), "π₊": f"{item.prior:g}"} | noise
+
+
+def _summary(comparison: Comparison, improved: Sequence[Improvement]) -> list[str]:
+    lines = []
+    if comparison.share is not None:
+        agreeing = sum(cell.ok for cell in comparison.evidence)
+        lines.append(
+            f"Within tolerance: {agreeing} of {len(comparison.evidence)} cells, "
+            f"{comparison.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
+        )
+    if copies := sum(cell.is_copy for cell in comparison.cells):
+        lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
+    if others := sum(not (cell.is_copy or cell.counts) for cell in comparison.cells):
+        lines.append(f"Left out, published with another network: {others} cells")
+    if worst := comparison.worst:
+        lines.append(
+            f"Furthest supervised or ABS cell: {worst.difference:+.4f}, "
+            f"{', '.join([*_where(worst, [worst]).values(), worst.method])} "
+            f"(at most {WORST_ALLOWED:g} wanted)"
+        )
+    if improved:
+        above = sum(item.beats_best for item in improved)
+        lines.append(f"Likelihood-ABS at or above the best published: {above} of {len(improved)}")
+    if known := [item for item in improved if item.reaches_ceiling is not None]:
+        reached = sum(bool(item.reaches_ceiling) for item in known)
+        lines.append(
+            f"Likelihood-ABS at most {CEILING_MARGIN:g} below the lesser of supervised and "
+            f"annotator: {reached} of {len(known)}"
+        )
+    if comparison.absent:
+        lines.append(f"Published cells without runs of ours: {comparison.absent}")
+    return lines
