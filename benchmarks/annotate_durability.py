@@ -139,8 +139,10 @@ async def answer_through_kills(
     people = [StubbornAnnotator(port, token, f"person-{n}") for n, token in enumerate(tokens)]
     over = asyncio.Event()
     works = [asyncio.create_task(who.work(over)) for who in people]
-    for _ in range(kills):
-        await asyncio.sleep(rng.uniform(0.02, 0.5))
+    for kill in range(kills):
+        while sum(len(who.acknowledged) for who in people) < 20 * (kill + 1):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(rng.uniform(0, 0.1))
         assert studio.pid is not None
         os.kill(studio.pid, signal.SIGKILL)
         await asyncio.to_thread(studio.join)

@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import signal
 import socket
 import sqlite3
@@ -80,6 +81,19 @@ class Command:
     def end(self, how: signal.Signals) -> int | None:
         os.kill(self.pid, how)
         return self.wait()
+
+
+def limit_files(pid: int, size: int) -> None:
+    """Let a process write no file beyond a size, which any user may do to their processes."""
+    hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def said_once(words: str) -> None:
+    """What a server tells of an outage of its disk."""
+    assert words.count("answers are not being stored") == 1
+    assert words.count("answers are being stored again") == 1
+    assert "Traceback" not in words and "damaged" not in words
 
 
 def free_port() -> int:

@@ -16,12 +16,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
 
-from browser import chromium, press, settled, snapshot
 from pairlearn.studio import Project, Store, StoreError, backups
 from pairlearn.studio.store_file import StoreFileError, copy_of, find_damage
-from studio_processes import Person, Place
+from studio_processes import Person, Place, limit_files, said_once
 from studio_store import make, rows, said
 
 COUNT = "SELECT count(*) FROM answer"
@@ -59,43 +57,35 @@ def test_a_copy_that_is_not_whole_does_not_appear(
     assert [one.name for one in tmp_path.iterdir()] == ["p"]
 
 
-def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backups, "EVERY", 5)
-    project = answered(tmp_path / "p", 0)
-    for pair in range(1, 41):
+def answer(project: Project, first: int, last: int) -> None:
+    for pair in range(first, last + 1):
         with Store.open(project) as store:  # closing waits for the snapshot
             store.submit(1, pair, said("k")).result()
-    found = sorted((project.folder / "backups").iterdir())
-    assert [path.name for path in found] == [f"auto-{number:09}.sqlite" for number in (30, 35, 40)]
-    assert [rows(path, COUNT)[0][0] for path in found] == [30, 35, 40]
 
 
-def test_snapshots_go_on_after_an_older_state_was_restored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def snapshots(project: Project) -> list[int]:
+    found = (project.folder / "backups").glob("auto-*")
+    return sorted(int(path.stem.removeprefix("auto-")) for path in found)
+
+
+def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after an older state was restored."""
     monkeypatch.setattr(backups, "EVERY", 5)
     project = answered(tmp_path / "p", 0)
-
-    def answer(first: int, last: int) -> None:
-        for pair in range(first, last + 1):
-            with Store.open(project) as store:  # closing waits for the snapshot
-                store.submit(1, pair, said("k")).result()
-
-    def snapshots() -> list[int]:
-        found = (project.folder / "backups").glob("auto-*")
-        return sorted(int(path.stem.removeprefix("auto-")) for path in found)
-
-    answer(1, 8)
+    answer(project, 1, 8)
     early, _ = backups.back_up(project, tmp_path / "early.sqlite")
-    answer(9, 30)
-    assert snapshots() == [20, 25, 30]
+    answer(project, 9, 25)
+    assert snapshots(project) == [15, 20, 25]
+    for number in snapshots(project):
+        path = project.folder / "backups" / f"auto-{number:09}.sqlite"
+        assert rows(path, COUNT) == [(number,)]
     backups.restore(project, early)
-    assert snapshots() == []
+    assert snapshots(project) == []
     assert len(list((project.folder / "backups").glob("replaced-auto-*"))) == 3
     with pytest.raises(StoreError, match="has no backups"):
         backups.newest_backup(project)
-    answer(9, 14)
-    assert snapshots() == [9, 14]
+    answer(project, 9, 14)
+    assert snapshots(project) == [9, 14]
     assert rows(backups.newest_backup(project), COUNT) == [(14,)]
 
 
@@ -110,7 +100,7 @@ def test_snapshots_with_more_answers_than_there_are_stop_nothing(
         for pair in range(3, 9):
             store.submit(1, pair, said("k")).result()
     assert backups.newest_backup(project).name == "auto-000000008.sqlite"
-    assert len(list((project.folder / "backups").iterdir())) == 3
+    assert len(snapshots(project)) == 3
 
 
 def test_nobody_writes_while_a_backup_is_restored(
@@ -254,18 +244,6 @@ def test_only_sqlite_opens_its_files(tmp_path: Path) -> None:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="prlimit and tmpfs are of Linux")
 
 
-def limit_files(pid: int, size: int) -> None:
-    """Let a process write no file beyond a size, which any user may do to their processes."""
-    hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
-
-
-def said_once(words: str) -> None:
-    assert words.count("answers are not being stored") == 1
-    assert words.count("answers are being stored again") == 1
-    assert "Traceback" not in words and "damaged" not in words
-
-
 def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     place = Place(tmp_path, ("ann",), pairs=60)
     with place.served() as server:
@@ -280,31 +258,6 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
         server.end(signal.SIGKILL)
     assert place.stored() == ann.acknowledged
     assert len(ann.acknowledged) == 10
-
-
-def test_the_page_keeps_an_answer_that_is_not_stored_yet(tmp_path: Path) -> None:
-    place = Place(tmp_path, ("ann",), pairs=20)
-    with place.served() as server, chromium() as browser:
-        page = browser.new_page()
-        page.add_init_script("localStorage.setItem('pairlearn tutorial seen', '1')")
-        page.goto(f"{place.url}/a/{place.tokens['ann']}")
-        settled(page)
-        press(page, "s")
-        settled(page, 1)
-        limit_files(server.pid, 4096)
-        press(page, "l")
-        expect(page.locator("#away")).to_contain_text(
-            "The studio cannot write to its disk. Your answer is kept in this browser, "
-            "not stored yet; it is sent again in"
-        )
-        snapshot(page, "disk-full")
-        page.reload()  # it waits through that, too
-        expect(page.locator("#away")).to_contain_text("The studio cannot write to its disk")
-        limit_files(server.pid, resource.RLIM_INFINITY)
-        page.locator("#retry").click()
-        settled(page, 2)
-        said_once(server.words())
-    assert sorted(place.stored().values(), key=str) == [0.0, 1.0]
 
 
 @pytest.fixture

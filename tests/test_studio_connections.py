@@ -58,13 +58,12 @@ def hurried(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudi
             place.connections.pop().close()
 
 
-@pytest.mark.parametrize("sent", SLOW.values(), ids=SLOW.keys())
-def test_a_request_has_to_arrive_in_time(hurried: LiveStudio, sent: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as wire:
-        begun = time.monotonic()
-        wire.sendall(sent)
-        wait_for_end(wire)
-        assert time.monotonic() - begun < 3
+def test_a_request_has_to_arrive_in_time(hurried: LiveStudio) -> None:
+    begun = time.monotonic()
+    with slow_callers(hurried.port, len(SLOW)) as callers:
+        for wire in callers:
+            wait_for_end(wire)
+    assert time.monotonic() - begun < 3
 
 
 def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
@@ -80,7 +79,7 @@ def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
 def test_a_patient_annotator_stays(hurried: LiveStudio, place: Place) -> None:
     ann = Person(place, "ann")
     ann.answer_many(2)
-    time.sleep(1.0)  # longer than a request may take: between requests another limit holds
+    time.sleep(0.7)  # longer than a request may take: between requests another limit holds
     first = ann.connection.sock
     ann.answer_many(2)
     assert ann.connection.sock is first
@@ -110,7 +109,7 @@ def deaf_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
             one.settimeout(5)
             one.connect(("127.0.0.1", port))
-            one.sendall(ask * 1000)
+            one.sendall(ask * 400)
             callers.append(one)
         yield callers
 
@@ -130,7 +129,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 def test_a_reply_has_to_be_read_in_time(
     hurried: LiveStudio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "REPLY_SECONDS", 1.0)
+    monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.4)
     with deaf_callers(hurried.port, 3):
         wait_until(lambda: stuck(hurried) == 3)
         wait_until(lambda: not hurried._server.server_state.connections)
@@ -142,7 +141,7 @@ def test_a_slow_reader_gets_the_whole_reply(
     monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.3)
     with deaf_callers(hurried.port, 1) as (caller,):
         wait_until(lambda: stuck(hurried) == 1)
-        end = time.monotonic() + 2
+        end = time.monotonic() + 1
         while time.monotonic() < end:
             assert caller.recv(65536)
             time.sleep(0.005)

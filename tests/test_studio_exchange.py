@@ -29,7 +29,7 @@ from pairlearn.studio.exchange import (
 from pairlearn.studio.export import aggregated, judgements
 from pairlearn.studio.server import make_app
 from pairlearn.tables import PairTable, TableError, read_items, read_pairs, write_pairs
-from test_studio_web import HERE, Visitor
+from studio_client import HERE, Visitor
 
 
 def row(who: str, pair: int, s: float | None, c: float | None, **rest: Any) -> StoredAnswer:

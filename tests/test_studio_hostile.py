@@ -1,217 +1,263 @@
-"""Input from people who mean harm: each is refused or made harmless, and nothing is stored."""
+"""Requests from people who mean harm: each is refused or made harmless, and nothing is stored."""
 
 from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from starlette.testclient import TestClient
 
-from hostile import client, folder, tokens
+from browser import live_studio, make_project
 from pairlearn.studio import Plan, Project, Store
 from pairlearn.studio.server import make_app
-from pairlearn.studio.server.security import BODY_LIMIT
-from test_studio_web import HERE, Visitor
+from pairlearn.studio.server.security import BODY_LIMIT, Hosts, masked
+from studio_client import HERE, Visitor
 
-__all__ = ["client", "folder", "tokens"]  # fixtures
-
-SCRIPTS = [
-    "<script>alert(1)</script>",
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    '"><svg onload=alert(1)>',
-    "' onmouseover='alert(1)",
-    "{{ 7 * 7 }}{% raw %}",
-    "javascript:alert(1)",
-    "<iframe srcdoc='<script>alert(1)</script>'>",
-    "\u202eevil\u2066",
-    "]]><![CDATA[<b>",
-]
-
+ANSWER, UNDO, IMAGE = "/annotate/1/api/answer", "/annotate/1/api/undo", "/annotate/1/image"
+LINKS = "/api/annotators"
 GOOD = {"similarity": 0.5, "difference": 0.0, "seconds": 1.0, "key": "form-000001"}
-
-# (name, what replaces a field of a good answer)
-FIELDS: list[tuple[str, dict[str, Any]]] = [
-    ("similarity above 1", {"similarity": 1.0000001}),
-    ("similarity below 0", {"similarity": -1e-9}),
-    ("similarity in percent", {"similarity": 80}),
-    ("difference below -1", {"difference": -1.5}),
-    ("difference above 1", {"difference": 2}),
-    ("a number as text", {"similarity": "0.5"}),
-    ("true as a number", {"similarity": True}),
-    ("a list as a number", {"difference": [0.1]}),
-    ("an object as a number", {"difference": {"$gt": 0}}),
-    ("a huge whole number", {"similarity": 10**400}),
-    ("negative seconds", {"seconds": -1}),
-    ("huge seconds", {"seconds": 10**400}),
-    ("text for seconds", {"seconds": "1"}),
-    ("nothing said", {"similarity": None, "difference": None}),
-    ("can't say with an answer", {"cant_say": True}),
-    ("can't say as text", {"cant_say": "yes"}),
-    ("can't say as 1", {"cant_say": 1}),
-    ("a note of 2,001 letters", {"note": "x" * 2001}),
-    ("a note that is no text", {"note": ["x"]}),
-    ("half a surrogate in the note", {"note": "\ud800"}),
-    ("no key", {"key": None}),
-    ("a short key", {"key": "short"}),
-    ("a long key", {"key": "k" * 65}),
-    ("a key with a line break", {"key": "form-000001\nx"}),
-    ("a key of SQL", {"key": "'; DROP TABLE answer; --"}),
-    ("a key in other letters", {"key": "förm-00001"}),
-    ("a pair as text", {"pair": "1"}),
-    ("a pair as a fraction", {"pair": 1.5}),
-    ("a negative pair", {"pair": -1}),
-    ("a pair beyond 64 bits", {"pair": 2**70}),
-    ("true as a pair", {"pair": True}),
-    ("no pair", {"pair": None}),
-    ("an unknown field", {"annotator": 2}),
-    ("a prototype", {"__proto__": {"admin": True}}),
-]
-
-# (name, body, content type, status)
-BODIES: list[tuple[str, bytes, str, int]] = [
-    ("empty", b"", "application/json", 400),
-    ("not JSON", b"{", "application/json", 400),
-    ("a list", b"[]", "application/json", 400),
-    ("a number", b"1", "application/json", 400),
-    ("null", b"null", "application/json", 400),
-    ("NaN", b'{"pair":1,"similarity":NaN,"key":"form-000001"}', "application/json", 400),
-    ("infinity", b'{"pair":1,"similarity":Infinity,"key":"form-000001"}', "application/json", 400),
-    (
-        "-infinity",
-        b'{"pair":1,"difference":-Infinity,"key":"form-000001"}',
-        "application/json",
-        400,
-    ),
-    ("overflow", b'{"pair":1,"similarity":1e999,"key":"form-000001"}', "application/json", 400),
-    ("not UTF-8", b'{"pair":"\xff\xfe"}', "application/json", 400),
-    ("UTF-16", '{"pair":1}'.encode("utf-16"), "application/json", 400),
-    ("a name twice", b'{"pair":1,"pair":2,"key":"form-000001"}', "application/json", 400),
-    ("deeply nested", b"[" * 8000, "application/json", 400),
-    ("a number of 5,000 digits", b'{"pair":' + b"9" * 5000 + b"}", "application/json", 400),
-    ("too large", b'{"note":"' + b"x" * BODY_LIMIT + b'"}', "application/json", 413),
-    ("a form", b"pair=1&similarity=0.5&key=form-000001", "application/x-www-form-urlencoded", 415),
-    ("plain text", b'{"pair":1}', "text/plain", 415),
-    ("multipart", b"--x\r\n\r\n--x--", "multipart/form-data; boundary=x", 415),
-    ("no content type", b'{"pair":1}', "", 415),
-    ("XML", b"<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>", "application/xml", 415),
-]
-
-PATHS = [
-    "../project.json", "../../../../etc/passwd", "/etc/passwd", "..\\..\\secret", "items/../00.png",
-    "./00.png", "00.png\x00.txt", "%2e%2e%2fproject.json", "..%252fproject.json",
-    "....//project.json", "file:///etc/passwd", "http://127.0.0.1/x.png", "~/.ssh/id_rsa", "",
-    "00.png/", "00.PNG",
-    "answers.sqlite", "link.png", "CON", "x" * 5000,
-]  # fmt: skip
+JSON = "application/json"
 
 
-@pytest.fixture
-def ann(client: TestClient, tokens: dict[str, str]) -> Visitor:
-    return Visitor(client, tokens["ann"])
+class Target(NamedTuple):
+    """A studio with hostile files among its items, and two people who have opened their links."""
+
+    folder: Path
+    tokens: dict[str, str]
+    client: TestClient
+    ann: Visitor
+    boss: Visitor
+    cookies: dict[str, str]
+
+    def send(self, method: str, path: str, body: Any, headers: dict[Any, Any]) -> Any:
+        """As a page of either person sends it, but for what is told otherwise."""
+        if isinstance(body, dict) and path == ANSWER:
+            body = {"pair": self.ann.task()["pair"]} | GOOD | body
+        form = (self.boss if path.startswith(LINKS) else self.ann).form
+        given = {"X-Studio-Form": form, "Content-Type": JSON} if method != "GET" else {}
+        sent = [(name, value) for name, value in (given | headers).items() if value is not None]
+        data = body if isinstance(body, (bytes, Iterator)) else json.dumps(body).encode()
+        content = None if method == "GET" else data
+        return self.client.request(
+            method, path, content=content, headers=sent, follow_redirects=False
+        )
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_stored(folder: Path, tokens: dict[str, str]) -> Iterator[None]:
-    yield
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    folder = tmp_path_factory.mktemp("hostile") / "p"
+    _, tokens, boss = make_project(folder, "image", pairs=12, names=("ann", "bob"))
+    (folder / "items" / "link.png").symlink_to("/etc/passwd")
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"
+    (folder / "items" / "00.png").write_bytes(svg)
+    (folder / "items" / "01.png").write_text("<script>alert(1)</script>")
+    with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
+        ann, supervisor = Visitor(client, tokens["ann"]), Visitor(client, boss, "s")
+        cookies = {one.path: f"{one.name}={one.value}" for one in client.cookies.jar}
+        yield Target(folder, tokens | {"boss": boss}, client, ann, supervisor, cookies)
     with Store.open(Project.load(folder)) as store:
         assert store.answers(current=False) == []
         assert [one.name for one in store.annotators()] == ["ann", "bob"]
 
 
-def own_pair(ann: Visitor) -> int:
-    pair: int = ann.client.get("/annotate/1/api/task").json()["task"]["pair"]
-    return pair
+@pytest.fixture(autouse=True)
+def patience(target: Target) -> None:
+    """Attempts of other tests are not held against this one."""
+    target.client.app.state.studio.failures._level.clear()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("change", [c for _, c in FIELDS], ids=[n for n, _ in FIELDS])
-def test_answers_that_no_page_sends(ann: Visitor, change: dict[str, Any]) -> None:
-    body = {"pair": own_pair(ann)} | GOOD | change
-    reply = ann.client.post(
-        "/annotate/1/api/answer",
-        content=json.dumps(body).encode(),
-        headers={"X-Studio-Form": ann.form, "Content-Type": "application/json"},
-    )
-    assert reply.status_code == 400 and reply.json()["error"]
+def endless() -> Iterator[bytes]:
+    for _ in range(BODY_LIMIT // 1024 + 2):
+        yield b" " * 1024
+
+
+FIELDS: list[dict[str, Any]] = [
+    {"similarity": 1.0000001}, {"similarity": -1e-9}, {"similarity": 80}, {"similarity": "0.5"},
+    {"similarity": True}, {"similarity": 10**400}, {"difference": -1.5}, {"difference": 2},
+    {"difference": [0.1]}, {"difference": {"$gt": 0}}, {"similarity": None, "difference": None},
+    {"seconds": -1}, {"seconds": 10**400}, {"seconds": "1"}, {"cant_say": True},
+    {"cant_say": "yes"}, {"cant_say": 1}, {"note": "x" * 2001}, {"note": ["x"]},
+    {"note": "\ud800"}, {"key": None}, {"key": "short"}, {"key": "k" * 65},
+    {"key": "form-000001\nx"}, {"key": "'; DROP TABLE answer; --"}, {"key": "förm-00001"},
+    {"pair": "1"}, {"pair": 1.5}, {"pair": -1}, {"pair": 2**70}, {"pair": True}, {"pair": None},
+    {"annotator": 2}, {"__proto__": {"admin": True}},
+]  # fmt: skip
+BODIES = [
+    b"", b"{", b"[]", b"1", b"null", b'{"pair":1,"similarity":NaN,"key":"form-000001"}',
+    b'{"pair":1,"similarity":Infinity,"key":"form-000001"}',
+    b'{"pair":1,"similarity":1e999,"key":"form-000001"}', b'{"pair":"\xff\xfe"}',
+    '{"pair":1}'.encode("utf-16"), b'{"pair":1,"pair":2,"key":"form-000001"}', b"[" * 8000,
+    b'{"pair":' + b"9" * 5000 + b"}",
+]  # fmt: skip
+KINDS = ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", None, "text/xml"]
+PATHS = [
+    "../project.json", "../../../../etc/passwd", "/etc/passwd", "..\\..\\secret", "items/../00.png",
+    "./00.png", "00.png%00.txt", "%2e%2e%2fproject.json", "..%252fproject.json", "file:///etc/x",
+    "....//project.json", "http://127.0.0.1/x.png", "~/.ssh/id_rsa", "", "00.png/", "00.PNG",
+    "answers.sqlite", "link.png", "CON", "x" * 5000, "02.png&item=03.png", "%0d%0aX:1",
+]  # fmt: skip
+ADDRESSES = [
+    "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd",
+    "/static/%5c..%5capp.py", "/static/.%00./app.py", "/project.json", "/answers.sqlite",
+    "/items/00.png", "/a/", "/a/x/y", "/.git/config", "/static/", "/annotate",
+    "/a/x%0d%0aSet-Cookie:%20a=b", "/%0d%0aLocation:%20//evil.example",
+]  # fmt: skip
+HOSTS = [
+    "evil.example", "evil.example:8337", "127.0.0.1.evil.example", "localhost.evil.example",
+    "evil.example@127.0.0.1", "127.0.0.1:8337@evil.example", "127.0.0.1#evil.example",
+    "0x7f000001.", "127.0.0.1:notaport", "[::1", "10.0.0.7", "studio.example",
+]  # fmt: skip
+ORIGINS = [
+    {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:9999"},
+    {"Origin": HERE + ".evil.example"}, {"Origin": ""}, {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"},
+    {"Origin": HERE, "Sec-Fetch-Site": "cross-site"},
+]  # fmt: skip
+NAMES = ["", " ", "x" * 500, "a\nb", "a\x00b", "\ud800", 7, None, ["x"], "ann"]
+NUMBERS = ["1", 1.5, -1, True, [1], 2**80]
+TOKENS = ["x", "A" * 43, "A" * 5000, "%00", "%c3%a9", "' OR 1=1 --"]
+CASES: list[tuple[int, str, str, Any, dict[Any, Any]]] = [
+    *((400, "POST", ANSWER, change, {}) for change in FIELDS),
+    *((400, "POST", path, body, {}) for body in BODIES for path in (ANSWER, LINKS)),
+    *((415, "POST", ANSWER, {}, {"Content-Type": kind}) for kind in KINDS),
+    (413, "POST", ANSWER, b'{"note":"' + b"x" * BODY_LIMIT + b'"}', {}),
+    (413, "POST", ANSWER, endless(), {}),
+    *((413, "POST", UNDO, {}, {b"Content-Length": length.encode()})
+      for length in ("-1", "1e3", "99999999999999999999", "0x10", "１２")),
+    *((404, "POST", ANSWER, {"pair": pair}, {}) for pair in (999, 0, 2**52)),
+    *((404, "GET", f"{IMAGE}?item={path}", None, {}) for path in PATHS),
+    *((415, "GET", f"{IMAGE}?item={name}.png", None, {}) for name in ("00", "01")),
+    *((404, "GET", address, None, {}) for address in ADDRESSES),
+    *((421, "GET", "/", None, {"Host": host}) for host in HOSTS),
+    *((403, "POST", path, {}, origin) for origin in ORIGINS for path in (ANSWER, UNDO)),
+    *((403, "POST", ANSWER, {}, {"X-Studio-Form": form and form.encode("latin-1")})
+      for form in (None, "", "0" * 64, "x", "é", "a" * 10_000)),
+    *((400, "POST", LINKS, {"name": name}, {}) for name in NAMES),
+    *((400, "POST", UNDO, {"answer": number}, {}) for number in NUMBERS),
+    (400, "POST", UNDO, {"pair": 1}, {}),
+    *((400, "GET", f"/annotate/1/api/ahead?pair={pair}", None, {})
+      for pair in ("", "-1", "1.5", "１", "9" * 400, "x")),
+    *((404, "POST", f"{LINKS}/{what}", {"annotator": 99}, {}) for what in ("renew", "end")),
+    *((404, "GET", f"/{role}/{token}", None, {}) for token in TOKENS for role in "as"),
+    *((405, method, ANSWER, {}, {}) for method in ("PUT", "DELETE", "PATCH", "TRACE", "BREW")),
+    (405, "POST", "/annotate/1", {}, {}), (405, "GET", ANSWER, None, {}),
+    (431, "GET", "/", None, {"X-Long": "x" * 20_000}),
+]  # fmt: skip
+
+
+def check(reply: Any) -> None:
+    """What holds of every reply: its headers, and nothing told."""
+    policy = reply.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy and "unsafe" not in policy
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert reply.headers["x-frame-options"] == "DENY"
+    assert reply.headers["cache-control"] in ("no-store", "no-cache")
+    assert "server" not in reply.headers
+    assert "access-control-allow-origin" not in reply.headers
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "status"), [case[1:] for case in BODIES], ids=[case[0] for case in BODIES]
+    ("status", "method", "path", "body", "headers"), CASES, ids=map(str, range(len(CASES)))
 )
-def test_bodies_that_no_page_sends(ann: Visitor, body: bytes, kind: str, status: int) -> None:
-    headers = {"X-Studio-Form": ann.form} | ({"Content-Type": kind} if kind else {})
-    for path in ("/annotate/1/api/answer", "/api/annotators"):
-        reply = ann.client.post(path, content=body, headers=headers)
-        assert reply.status_code in (
-            (status,) if path == "/annotate/1/api/answer" else (status, 401)
-        )
+def test_what_no_page_sends(
+    target: Target, status: int, method: str, path: str, body: Any, headers: dict[Any, Any]
+) -> None:
+    reply = target.send(method, path, body, headers)
+    assert reply.status_code == status, (method, path[:80], str(body)[:80], reply.text[:200])
+    check(reply)
+    assert "set-cookie" not in reply.headers and "location" not in reply.headers
+    assert "import" not in reply.text and "root:" not in reply.text and "<svg" not in reply.text
+    if "/api/" in path:
+        assert reply.json()["error"]
 
 
-def test_body_without_a_length_is_counted(ann: Visitor) -> None:
-    def endless() -> Iterator[bytes]:
-        for _ in range(BODY_LIMIT // 1024 + 2):
-            yield b" " * 1024
-
-    reply = ann.client.post(
-        "/annotate/1/api/answer",
-        content=endless(),
-        headers={"X-Studio-Form": ann.form, "Content-Type": "application/json"},
-    )
-    assert reply.status_code == 413
+def test_good_replies_carry_the_headers_too(target: Target) -> None:
+    link = f"/a/{target.tokens['ann']}"
+    for path in ("/", link, "/annotate/1", "/annotate/1/api/task", "/static/annotate.js"):
+        check(target.client.get(path, follow_redirects=False))
+    two = [(b"Host", b"127.0.0.1"), (b"Host", b"evil.example")]
+    assert target.client.get("/", headers=two).status_code == 421
 
 
-@pytest.mark.parametrize("length", ["-1", "1e3", "99999999999999999999", "0x10", "１２"])
-def test_lengths_that_are_lies(ann: Visitor, length: str) -> None:
-    reply = ann.client.post(
-        "/annotate/1/api/undo",
-        content=b"{}",
-        headers=[
-            (b"X-Studio-Form", ann.form.encode()),
-            (b"Content-Type", b"application/json"),
-            (b"Content-Length", length.encode()),
-        ],
-    )
-    assert reply.status_code == 413
+def test_one_person_is_nobody_else(target: Target) -> None:
+    """By whatever cookie, form or link of theirs."""
+    client, ann, task = target.client, target.ann, "/annotate/1/api/task"
+    with Store.open(Project.load(target.folder)) as store:
+        bobs = store.next_task(2)
+    assert bobs is not None
+    assert ann.post(ANSWER, GOOD | {"pair": bobs.pair}).status_code == 404
+    for path in (LINKS, f"{LINKS}/renew", f"{LINKS}/end"):
+        headers = {"Cookie": target.cookies["/annotate/1"], "X-Studio-Form": ann.form}
+        bare = TestClient(client.app, HERE)
+        assert bare.post(path, json={"annotator": 2}, headers=headers).status_code == 401
+    name, token = target.cookies["/annotate/1"].split("=", 1)
+    for cookie in (*TOKENS, "", token[:-1], token + "A", token.swapcase(), target.tokens["bob"]):
+        for path in (task, "/annotate/1", f"{IMAGE}?item=00.png"):
+            reply = TestClient(client.app, HERE).get(path, headers={"Cookie": f"{name}={cookie}"})
+            assert reply.status_code in (401, 429)
+    for near in (token[:-1], token + "A", token.swapcase(), token + "%00", " " + token):
+        assert client.get(f"/a/{near}").status_code in (404, 429)
+    bob = Visitor(TestClient(client.app, HERE), target.tokens["bob"])
+    reply = client.post(ANSWER, json=GOOD | {"pair": 1}, headers={"X-Studio-Form": bob.form})
+    assert reply.status_code == 403 and "reload" in reply.json()["error"]
 
 
-def test_pairs_of_others_and_of_nobody(ann: Visitor, folder: Path) -> None:
-    with Store.open(Project.load(folder)) as store:
-        bobs = store.next_task(store.annotators()[1].id)
-        assert bobs is not None
-    for pair in (bobs.pair, 999, 0, 2**52):
-        reply = ann.post("/annotate/1/api/answer", GOOD | {"pair": pair})
-        assert reply.status_code == 404, pair
+def test_guessing_becomes_slow_and_harms_nobody_else(target: Target) -> None:
+    replies = [target.client.get(f"/a/{number:043}").status_code for number in range(30)]
+    assert replies[:5] == [404] * 5 and replies[-1] == 429
+    assert target.client.get(f"/a/{target.tokens['ann']}").status_code == 200
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_images_by_path(ann: Visitor, path: str) -> None:
-    reply = ann.client.get("/annotate/1/image", params={"item": path})
-    assert reply.status_code == 404 and reply.headers["content-type"] == "application/json"
-    assert ann.client.get("/annotate/1/image", params={"item": ["02.png", path]}).status_code == 404
+def test_one_annotator_cannot_flood(target: Target) -> None:
+    with TestClient(make_app(target.folder, requests_per_second=0.5), HERE) as client:
+        Visitor(client, target.tokens["ann"])
+        replies = [client.get("/annotate/1/api/task") for _ in range(5)]
+        assert [reply.status_code for reply in replies] == [200, 429, 429, 429, 429]
+        assert int(replies[-1].headers["retry-after"]) >= 1
+        Visitor(client, target.tokens["bob"])
+        assert client.get("/annotate/2/api/task").status_code == 200
 
 
-@pytest.mark.parametrize("item", ["00.png", "01.png"])
-def test_files_that_only_claim_to_be_pictures(ann: Visitor, item: str) -> None:
-    reply = ann.client.get("/annotate/1/image", params={"item": item})
-    assert reply.status_code == 415 and "script" not in reply.text
-
-
-def test_an_item_that_became_a_link_out_of_the_project(ann: Visitor, folder: Path) -> None:
-    path = folder / "items" / "02.png"
-    kept = path.read_bytes()
-    secret = folder.parent / "secret.png"
-    secret.write_bytes(kept)
-    path.unlink()
+def test_an_item_that_became_a_link_out_of_the_project(target: Target) -> None:
+    path, secret = target.folder / "items" / "02.png", target.folder.parent / "secret.png"
+    path.rename(secret)
     path.symlink_to(secret)
-    try:
-        assert ann.client.get("/annotate/1/image?item=02.png").status_code == 415
-    finally:
-        path.unlink()
-        path.write_bytes(kept)
+    assert target.client.get(f"{IMAGE}?item=02.png").status_code == 415
+    secret.replace(path)
+
+
+def test_an_error_inside_tells_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret path /home/x")
+
+    monkeypatch.setattr(Store, "next_task", broken)
+    client = TestClient(target.client.app, HERE, raise_server_exceptions=False)
+    client.cookies = target.client.cookies
+    reply = client.get("/annotate/1/api/task")
+    assert reply.status_code == 500 and "secret" not in reply.text
+    check(reply)
+
+
+def test_names_of_a_public_studio_and_lines_of_the_log() -> None:
+    hosts = Hosts(public=True, names=frozenset({"studio.example"}))
+    assert all(map(hosts.admits, ("10.0.0.7:8337", "[fe80::1]", "STUDIO.example")))
+    assert not any(map(hosts.admits, ("evil.example", "", "a b")))
+    assert "\n" not in masked("/x\nINFO forged line") and "\x1b" not in masked("/\x1b[2J")
+
+
+SCRIPTS = [
+    "<script>alert(1)</script>", "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "' onmouseover='alert(1)",
+    "{{ 7 * 7 }}{% raw %}", "javascript:alert(1)", "\u202eevil\u2066", "]]><![CDATA[<b>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("evil", SCRIPTS)
@@ -230,59 +276,42 @@ def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
     with TestClient(make_app(tmp_path), HERE) as client:
         page = client.get(f"/a/{token}").text
         task = client.get("/annotate/1/api/task")
-        ann = Visitor(client, token)
-        assert ann.answer(note=evil).status_code == 200
+        assert Visitor(client, token).answer(note=evil).status_code == 200
         overview = client.get(f"/s/{boss}").text
     # As data it is untouched, and its type is not one that a browser would run.
-    assert task.headers["content-type"] == "application/json"
+    assert task.headers["content-type"] == JSON
     assert task.json()["task"]["left"]["rows"] == [["text", evil]]
     for text in (page, overview):
         assert evil not in text or not re.search("[<>\"']", evil)
-        assert (
-            len(re.findall("<script", text)) == 1
-            and "49" not in re.findall(r"<h1>(.*)</h1>", text)[0]
-        )
+        assert text.count("<script") == 1 and "49" not in re.findall(r"<h1>(.*)</h1>", text)[0]
         assert not re.search(r"<(svg onload|img|iframe)", text)
 
 
-@pytest.mark.parametrize("name", ["", " ", "x" * 500, "a\nb", "a\x00b", "\ud800", 7, None, ["x"]])
-def test_names_that_are_none(client: TestClient, tokens: dict[str, str], name: Any) -> None:
-    boss = Visitor(client, tokens["boss"], "s")
-    reply = client.post(
-        "/api/annotators",
-        content=json.dumps({"name": name}).encode(),
-        headers={"X-Studio-Form": boss.form, "Content-Type": "application/json"},
-    )
-    assert reply.status_code == 400
+GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n"
+RAW = [
+    (GET % (b"/static/../app.py", b""), (404,)),
+    (GET % (b"/static/%2e%2e/%2e%2e/project.py", b""), (404,)),
+    (GET % (b"/static//etc/passwd", b""), (404,)),
+    (b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", (421,)),
+    (b"GET / HTTP/1.1\r\n\r\n", (400, 421)),
+    (b"GET / HTTP/1.0\r\n\r\n", (400, 421)),
+    (GET % (b"/", b"Host: evil.example\r\n"), (400, 421)),
+    (GET % (b"/", b"X: a\x00b\r\n"), (400,)),
+    (b"\x16\x03\x01\x02\x00\x01\x00", (400,)),
+    (
+        b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 4\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+        (400, 401),
+    ),
+]
 
 
-def test_annotators_cannot_do_what_the_supervisor_does(ann: Visitor) -> None:
-    for path, body in (
-        ("/api/annotators", {"name": "eve"}),
-        ("/api/annotators/renew", {"annotator": 2}),
-        ("/api/annotators/end", {"annotator": 2}),
-    ):
-        assert ann.post(path, body).status_code == 401
-
-
-def test_undo_with_odd_numbers(ann: Visitor) -> None:
-    for number in ("1", 1.5, -1, True, [1], 2**80):
-        assert ann.post("/annotate/1/api/undo", {"answer": number}).status_code == 400
-    assert ann.post("/annotate/1/api/undo", {"pair": 1}).status_code == 400
-    assert ann.post("/annotate/1/api/undo", {"answer": 12345}).json()["undone"] is False
-
-
-def test_ahead_with_odd_numbers(ann: Visitor) -> None:
-    for pair in ("", "-1", "1.5", "１", "9" * 400, "x"):
-        assert ann.client.get("/annotate/1/api/ahead", params={"pair": pair}).status_code == 400
-
-
-TASK: dict[str, Any] = {"id": 1, "data": {"left_id": "00.png", "right_id": "01.png"}}
-
-
-def _result(value: Any, name: str = "similarity", kind: str = "number") -> dict[str, Any]:
-    return {"from_name": name, "to_name": "left", "type": kind, "value": value}
-
-
-def _task(*results: Any) -> list[dict[str, Any]]:
-    return [TASK | {"annotations": [{"id": 1, "completed_by": 1, "result": list(results)}]}]
+def test_what_no_client_library_would_send(target: Target) -> None:
+    with live_studio(target.folder) as studio:
+        for sent, expected in RAW:
+            with socket.create_connection(("127.0.0.1", studio.port), timeout=5) as wire:
+                wire.sendall(sent)
+                reply = wire.recv(65536)
+            assert int(reply.split(b" ")[1]) in expected, sent
+            assert b"import" not in reply and b"root:" not in reply
