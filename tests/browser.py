@@ -187,7 +187,7 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def open_link(page: Page, studio: LiveStudio, token: str, *, tutorial: bool = False) -> None:
+def open_link(page: Page, studio: Any, token: str, *, tutorial: bool = False) -> None:
     """Open an annotator's link; past the tutorial unless it is wanted."""
     if not tutorial:
         page.add_init_script("localStorage.setItem('pairlearn tutorial seen', '1')")
@@ -217,10 +217,6 @@ def complaints(page: Page) -> list[str]:
 def answers_of(folder: Path) -> list[StoredAnswer]:
     with Store.open(Project.load(folder)) as store:
         return store.answers()
-
-
-def said(folder: Path) -> list[tuple[float | None, float | None]]:
-    return [(one.similarity, one.difference) for one in answers_of(folder)]
 
 
 def press(page: Page, *keys: str) -> None:

@@ -1,19 +1,24 @@
-"""Annotators who answer in a real browser: Debian's Chromium, never skipped."""
+"""Annotators and the supervisor in a real browser: Debian's Chromium, never skipped."""
 
 from __future__ import annotations
 
-import itertools
+import http.server
 import json
+import re
+import resource
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from browser import (
     PHONE,
+    LiveStudio,
     answers_of,
     chromium,
     complaints,
@@ -22,12 +27,28 @@ from browser import (
     make_project,
     open_link,
     press,
-    said,
     settled,
     snapshot,
 )
 from pairlearn import PairLabels
 from pairlearn.studio import Project, Store
+from studio_processes import Place, limit_files, said_once
+
+
+class Desk(NamedTuple):
+    """A studio of 12 pairs, two people who judge all of them, and a page of a browser."""
+
+    studio: LiveStudio
+    tokens: dict[str, str]
+    page: Page
+
+    def said(self) -> list[tuple[float | None, float | None]]:
+        return [(one.similarity, one.difference) for one in answers_of(self.studio.folder)]
+
+    def key(self, count: int, *keys: str) -> None:
+        """Press keys, and wait until so many pairs are done."""
+        press(self.page, *keys)
+        done(self.page, count, 12)
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +58,24 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    with browser.new_context(viewport={"width": 1280, "height": 860}) as context:
-        yield context.new_page()
+def bare(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """With an empty page; a parameter changes the project, or the context of the browser."""
+    changes = getattr(request, "param", {})
+    options = {"pairs": 12, "names": ("Ann", "Bob"), "overlap": 2} | changes.get("project", {})
+    _, tokens, boss = make_project(tmp_path / "p", **options)
+    context = {"viewport": {"width": 1280, "height": 860}} | changes.get("context", {})
+    with live_studio(tmp_path / "p") as studio, browser.new_context(**context) as opened:
+        yield Desk(studio, tokens | {"boss": boss}, opened.new_page())
 
 
-def test_thirty_pairs_by_keyboard_alone(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
+@pytest.fixture
+def desk(bare: Desk) -> Desk:
+    """With Ann's page, past the tutorial."""
+    open_link(bare.page, bare.studio, bare.tokens["Ann"])
+    return bare
+
+
+def test_by_keyboard_alone(bare: Desk) -> None:
     ways: list[tuple[tuple[str, ...], tuple[float | None, float | None]]] = [
         (("7", "Enter", "2", "Enter"), (0.7, 0.2)),
         (("7", "5", "Tab", "-", "1", "5", "Enter"), (0.75, -0.15)),
@@ -56,78 +88,58 @@ def test_thirty_pairs_by_keyboard_alone(page: Page, tmp_path: Path) -> None:
         (("8", "Enter", "Enter"), (0.8, None)),
         (("Space", "Enter", "Space", "Enter"), (0.5, 0.0)),
     ]
-    troubles = complaints(page)
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
-        expected = []
-        for number, (keys, answer) in zip(range(1, 31), itertools.cycle(ways), strict=False):
-            press(page, *keys)
-            done(page, number, 30)
-            expected.append(answer)
-        expect(page.locator("#finished")).to_contain_text("You judged 30 pairs")
-        snapshot(page, "keyboard-finished")
-    assert said(tmp_path / "p") == expected
-    assert sum(one.cant_say for one in answers_of(tmp_path / "p")) == 3
+    troubles = complaints(bare.page)
+    open_link(bare.page, bare.studio, bare.tokens["Ann"])
+    for number, (keys, _) in enumerate(ways, 1):
+        bare.key(number, *keys)
+    assert bare.said() == [answer for _, answer in ways]
+    assert sum(one.cant_say for one in answers_of(bare.studio.folder)) == 1
+    for number in range(len(ways) + 1, 13):
+        bare.key(number, "s")
+    expect(bare.page.locator("#finished")).to_contain_text("You judged 12 pairs")
+    snapshot(bare.page, "keyboard-finished")
     assert troubles == []
 
 
-def _click(page: Page, name: str, share: float) -> None:
-    """Click a slider where the thumb would stand at this share of the track."""
-    box = page.locator(f"#{name}").bounding_box()
-    assert box is not None
-    thumb = 26
-    x = box["x"] + thumb / 2 + share * (box["width"] - thumb)
-    page.mouse.click(x, box["y"] + box["height"] / 2)
-
-
-def test_thirty_pairs_by_mouse(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
-    troubles = complaints(page)
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
-        for number in range(1, 31):
-            if number % 5 == 0:
-                page.locator("[data-sure]").nth(number // 5 % 4).click()
-            else:
-                _click(page, "similarity", 0.7)
-                _click(page, "difference", 0.6)
-                page.locator("#submit").click()
-            done(page, number, 30)
-        expect(page.locator("#finished")).to_be_visible()
-    kept = said(tmp_path / "p")
-    assert len(kept) == 30 and kept[0] == kept[1]
+def test_by_mouse(desk: Desk) -> None:
+    page, thumb = desk.page, 26
+    for number in range(1, 7):
+        if number > 2:
+            page.locator("[data-sure]").nth(number - 3).click()
+        else:
+            for name, share in (("similarity", 0.7), ("difference", 0.6)):
+                box = page.locator(f"#{name}").bounding_box()
+                assert box is not None
+                # Where the thumb would stand at this share of the track.
+                x = box["x"] + thumb / 2 + share * (box["width"] - thumb)
+                page.mouse.click(x, box["y"] + box["height"] / 2)
+            page.locator("#submit").click()
+        done(page, number, 12)
+    kept = desk.said()
+    assert kept[0] == kept[1]
     np.testing.assert_allclose(np.array(kept[0], float), [0.7, 0.2], atol=0.011)
-    assert [kept[n] for n in (4, 9, 14, 19)] == [(0.0, -1.0), (0.0, 1.0), (None, None), (1.0, 0.0)]
-    assert troubles == []
+    assert sorted(kept[2:], key=str) == [(0.0, -1.0), (0.0, 1.0), (1.0, 0.0), (None, None)]
 
 
-def test_thirty_pairs_on_a_phone(browser: Browser, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
-    with live_studio(tmp_path / "p") as studio, browser.new_context(**PHONE) as context:
-        page = context.new_page()
-        open_link(page, studio, tokens["ann"])
-        for number in range(1, 31):
-            if number % 3 == 0:
-                page.locator("[data-sure=same]").tap()
-            else:
-                for name in ("similarity", "difference"):
-                    slider = page.locator(f"#{name}")
-                    slider.scroll_into_view_if_needed()
-                    box = slider.bounding_box()
-                    assert box is not None
-                    slider.tap(position={"x": 0.6 * box["width"], "y": 17})
-                if number == 1:
-                    left, right = page.locator("#left"), page.locator("#right")
-                    above, below = left.bounding_box(), right.bounding_box()
-                    assert above is not None and below is not None
-                    assert above["y"] + above["height"] <= below["y"]  # stacked
-                    wide = page.evaluate("document.documentElement.scrollWidth")
-                    assert wide <= 390
-                    snapshot(page, "phone")
-                page.locator("#submit").tap()
-            done(page, number, 30)
-        expect(page.locator("#finished")).to_be_visible()
-    assert len(said(tmp_path / "p")) == 30
+@pytest.mark.parametrize("bare", [{"context": PHONE}], indirect=True)
+def test_on_a_phone(desk: Desk) -> None:
+    page = desk.page
+    above, below = (page.locator(name).bounding_box() for name in ("#left", "#right"))
+    assert above is not None and below is not None
+    assert above["y"] + above["height"] <= below["y"]  # stacked
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for name in ("similarity", "difference"):
+        slider = page.locator(f"#{name}")
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        assert box is not None
+        slider.tap(position={"x": 0.6 * box["width"], "y": 17})
+    snapshot(page, "phone")
+    page.locator("#submit").tap()
+    done(page, 1, 12)
+    page.locator("[data-sure=same]").tap()
+    done(page, 2, 12)
+    assert None not in desk.said()[0] and desk.said()[1] == (1.0, 0.0)
 
 
 def _shaded(page: Page, name: str) -> list[list[int]]:
@@ -144,50 +156,46 @@ def _shaded(page: Page, name: str) -> list[list[int]]:
     return found
 
 
-def test_shading_is_what_fits(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
+def test_shading_is_what_fits(desk: Desk) -> None:
+    page = desk.page
     grid_s, grid_c = np.meshgrid(np.arange(101), np.arange(-100, 101), indexing="ij")
     feasible = (
         PairLabels(grid_s.ravel() / 100, grid_c.ravel() / 100).feasible().reshape(grid_s.shape)
     )
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
-        assert _shaded(page, "similarity") == _shaded(page, "difference") == []
-        for s in (0, 20, 35, 50, 90):
-            page.locator("#similarity").focus()
-            press(page, "Shift+ArrowLeft", *f"{s:02}")
-            found = _shaded(page, "difference")
-            inside = np.zeros(201, bool)
-            for low, high in found:
-                inside[low + 100 : high + 101] = True
-            assert (inside == feasible[s]).all(), (s, found)
-            assert len(found) == (2 if s < 50 else 1)
-        for c in (0, 30, 60, 100):
-            page.locator("#difference").focus()
-            press(page, "Shift+ArrowLeft", "+", *(f"{c:02}"))
-            ((low, high),) = _shaded(page, "similarity")
-            inside = np.zeros(101, bool)
-            inside[low : high + 1] = True
-            assert (inside == feasible[:, c + 100]).all(), (c, low, high)
-        snapshot(page, "shading")
+    assert _shaded(page, "similarity") == _shaded(page, "difference") == []
+    for s in (0, 20, 35, 50, 90):
+        page.locator("#similarity").focus()
+        press(page, "Shift+ArrowLeft", *f"{s:02}")
+        found = _shaded(page, "difference")
+        inside = np.zeros(201, bool)
+        for low, high in found:
+            inside[low + 100 : high + 101] = True
+        assert (inside == feasible[s]).all(), (s, found)
+        assert len(found) == (2 if s < 50 else 1)
+    for c in (0, 30, 60, 100):
+        page.locator("#difference").focus()
+        press(page, "Shift+ArrowLeft", "+", *(f"{c:02}"))
+        ((low, high),) = _shaded(page, "similarity")
+        inside = np.zeros(101, bool)
+        inside[low : high + 1] = True
+        assert (inside == feasible[:, c + 100]).all(), (c, low, high)
+    snapshot(page, "shading")
 
 
-def test_formulas_of_the_page(page: Page, tmp_path: Path) -> None:
-    make_project(tmp_path / "p")
-    with live_studio(tmp_path / "p") as studio:
-        page.goto(studio.url)
-        table = page.evaluate(
-            """async () => {
-                const { feasible, nearest, conflict } = await import("/static/feasible.js");
-                const all = [];
-                for (let s = 0; s <= 100; s += 1) for (let c = -100; c <= 100; c += 1) {
-                    const near = nearest(s, c);
-                    all.push([s, c, feasible(s, c), near.similarity, near.difference,
-                              conflict(s, c, "x") === null]);
-                }
-                return JSON.stringify(all);
-            }"""
-        )
+def test_formulas_of_the_page(bare: Desk) -> None:
+    bare.page.goto(bare.studio.url)
+    table = bare.page.evaluate(
+        """async () => {
+            const { feasible, nearest, conflict } = await import("/static/feasible.js");
+            const all = [];
+            for (let s = 0; s <= 100; s += 1) for (let c = -100; c <= 100; c += 1) {
+                const near = nearest(s, c);
+                all.push([s, c, feasible(s, c), near.similarity, near.difference,
+                          conflict(s, c, "x") === null]);
+            }
+            return JSON.stringify(all);
+        }"""
+    )
     s, c, fits, near_s, near_c, silent = np.array(json.loads(table), int).T
     labels = PairLabels(s / 100, c / 100)
     assert (fits.astype(bool) == labels.feasible()).all() and (silent == fits).all()
@@ -199,177 +207,320 @@ def test_formulas_of_the_page(page: Page, tmp_path: Path) -> None:
     assert PairLabels(near_s / 100, near_c / 100).feasible().all()
 
 
-def test_answers_that_do_not_fit_are_questioned_not_forbidden(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
-        press(page, "9", "Enter", "5")
-        expect(page.locator("#status")).to_contain_text("at most 50% of the time")
-        expect(page.locator("#use-nearest")).to_contain_text("Use 70% and right, by 30")
-        snapshot(page, "do-not-fit")
-        press(page, "f")
-        expect(page.locator("#value-similarity")).to_have_text("70%")
-        press(page, "Enter")
-        done(page, 1, 30)
-        press(page, "2", "Enter", "1", "Enter")
-        expect(page.locator("#status")).to_contain_text("by at least 78")
-        press(page, "Enter")
-        done(page, 2, 30)
-        press(page, "9", "Enter", "5")
-        page.locator("#use-nearest").click()
-        press(page, "Enter")
-        page.locator("#submit").click()
-        done(page, 3, 30)
-    assert said(tmp_path / "p") == [(0.7, 0.3), (0.2, 0.1), (0.7, 0.3)]
+def test_answers_that_do_not_fit_are_questioned_not_forbidden(desk: Desk) -> None:
+    page = desk.page
+    press(page, "9", "Enter", "5")
+    expect(page.locator("#status")).to_contain_text("at most 50% of the time")
+    expect(page.locator("#use-nearest")).to_contain_text("Use 70% and right, by 30")
+    snapshot(page, "do-not-fit")
+    press(page, "f")
+    expect(page.locator("#value-similarity")).to_have_text("70%")
+    desk.key(1, "Enter")
+    press(page, "2", "Enter", "1", "Enter")
+    expect(page.locator("#status")).to_contain_text("by at least 78")
+    desk.key(2, "Enter")
+    press(page, "9", "Enter", "5")
+    page.locator("#use-nearest").click()
+    press(page, "Enter")
+    page.locator("#submit").click()
+    done(page, 3, 12)
+    assert desk.said() == [(0.7, 0.3), (0.2, 0.1), (0.7, 0.3)]
 
 
-def test_undo_and_note(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
-        press(page, "z")
-        expect(page.locator("#status")).to_have_text("There is nothing to undo.")
-        first = page.locator("#left-title").inner_text()
-        press(page, "6", "Enter", "1", "n")
-        page.keyboard.type("s l r c z: not keys here")
-        press(page, "Escape", "Enter")
-        done(page, 1, 30)
-        press(page, "s")
-        done(page, 2, 30)
-        press(page, "z")
-        done(page, 1, 30)
-        press(page, "Control+z")
-        done(page, 0, 30)
-        assert page.locator("#left-title").inner_text() == first
-        expect(page.locator("#value-similarity")).to_have_text("60%")  # as it was answered
-        expect(page.locator("#note")).to_have_value("s l r c z: not keys here")
-        press(page, "8", "Enter")
-        done(page, 1, 30)
-        page.reload()
-        settled(page)
-        page.locator("#undo").click()  # a page that knows no receipt can undo, too
-        done(page, 0, 30)
-        press(page, "9", "Enter", "0", "Enter")
-        done(page, 1, 30)
-    (only,) = answers_of(tmp_path / "p")
-    assert (only.similarity, only.difference, only.note, only.revision) == (0.9, 0.0, "", 4 - 1)
-    with Store.open(Project.load(tmp_path / "p")) as store:
+def test_undo_and_note(desk: Desk) -> None:
+    page = desk.page
+    press(page, "z")
+    expect(page.locator("#status")).to_have_text("There is nothing to undo.")
+    first = page.locator("#left-title").inner_text()
+    press(page, "6", "Enter", "1", "n")
+    page.keyboard.type("s l r c z: not keys here")
+    desk.key(1, "Escape", "Enter")
+    desk.key(2, "s")
+    desk.key(1, "z")
+    desk.key(0, "Control+z")
+    assert page.locator("#left-title").inner_text() == first
+    expect(page.locator("#value-similarity")).to_have_text("60%")  # as it was answered
+    expect(page.locator("#note")).to_have_value("s l r c z: not keys here")
+    desk.key(1, "8", "Enter")
+    page.reload()
+    settled(page)
+    page.locator("#undo").click()  # a page that knows no receipt can undo, too
+    done(page, 0, 12)
+    desk.key(1, "9", "Enter", "0", "Enter")
+    (only,) = answers_of(desk.studio.folder)
+    assert (only.similarity, only.difference, only.note, only.revision) == (0.9, 0.0, "", 3)
+    with Store.open(Project.load(desk.studio.folder)) as store:
         actions = [one.action for one in store.history() if one.pair == only.pair]
     assert actions == ["answered", "withdrawn", "answered", "withdrawn", "answered"]
 
 
-def test_two_annotators_at_once(browser: Browser, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", pairs=10, names=("ann", "bob"), overlap=2)
-    with (
-        live_studio(tmp_path / "p") as studio,
-        browser.new_context() as one,
-        browser.new_context() as two,
-    ):
-        ann, bob = one.new_page(), two.new_page()
-        open_link(ann, studio, tokens["ann"])
-        open_link(bob, studio, tokens["bob"])
-        for number in range(1, 11):
-            press(ann, "s")
-            press(bob, "r")
-            done(ann, number, 10)
-            done(bob, number, 10)
-    kept = answers_of(tmp_path / "p")
-    assert {(one.annotator, one.similarity) for one in kept} == {("ann", 1.0), ("bob", 0.0)}
-    assert len(kept) == 20 and len({(one.annotator, one.pair) for one in kept}) == 20
-
-
-def test_two_people_in_two_tabs_of_one_browser(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", names=("Ann", "Bob"))
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["Ann"])
-        other = page.context.new_page()
-        open_link(other, studio, tokens["Bob"])
+def test_two_people_in_two_tabs_of_one_browser(desk: Desk) -> None:
+    page, other = desk.page, desk.page.context.new_page()
+    open_link(other, desk.studio, desk.tokens["Bob"])
+    for number in range(1, 5):
         press(page, "s")
-        settled(page, 1)
         press(other, "r")
-        settled(other, 1)
-        page.reload()
-        settled(page, 1)
-        for tab, name in ((page, "Ann"), (other, "Bob")):
-            expect(tab.locator(".who")).to_have_text(f"You are {name}")
-            expect(tab.locator(".who bdi")).to_be_visible()
-        snapshot(page, "name")
-    kept = {one.annotator: one.similarity for one in answers_of(tmp_path / "p")}
-    assert kept == {"Ann": 1.0, "Bob": 0.0}
+        done(page, number, 12)
+        done(other, number, 12)
+    page.reload()
+    settled(page, 4)
+    for tab, name in ((page, "Ann"), (other, "Bob")):
+        expect(tab.locator(".who")).to_have_text(f"You are {name}")
+        expect(tab.locator(".who bdi")).to_be_visible()
+    snapshot(page, "name")
+    kept = answers_of(desk.studio.folder)
+    assert {(one.annotator, one.similarity) for one in kept} == {("Ann", 1.0), ("Bob", 0.0)}
+    assert len(kept) == len({(one.annotator, one.pair) for one in kept}) == 8
 
 
-def test_an_answer_that_waits_is_sent_by_nobody_else(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", names=("Ann", "Bob"))
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["Ann"])
-        studio.stop()
-        press(page, "l")
-        expect(page.locator("#away")).to_be_visible()
-        other = page.context.new_page()
-        page.close()  # and with it all that the tab knew
-        studio.start()
-        open_link(other, studio, tokens["Bob"])
-        press(other, "r")
-        settled(other, 1)
-        assert {one.annotator for one in answers_of(tmp_path / "p")} == {"Bob"}
-        open_link(other, studio, tokens["Ann"])
-        settled(other, 1)
-        expect(other.locator("#status")).to_contain_text("The answer that was waiting is saved.")
-        assert other.evaluate("Object.keys(localStorage).filter(k => k.includes('answer'))") == []
-    kept = {one.annotator: one.difference for one in answers_of(tmp_path / "p")}
+def test_an_answer_that_waits_is_sent_by_nobody_else(desk: Desk, tmp_path: Path) -> None:
+    """But by its own person in another tab, also after the project was moved."""
+    page, studio = desk.page, desk.studio
+    studio.stop()
+    press(page, "l")
+    expect(page.locator("#away")).to_be_visible()
+    other = page.context.new_page()
+    page.close()  # and with it all that the tab knew
+    studio.folder = (tmp_path / "p").rename(tmp_path / "moved")
+    studio.start()
+    open_link(other, studio, desk.tokens["Bob"])
+    press(other, "r")
+    settled(other, 1)
+    assert {one.annotator for one in answers_of(studio.folder)} == {"Bob"}
+    open_link(other, studio, desk.tokens["Ann"])
+    settled(other, 1)
+    expect(other.locator("#status")).to_contain_text("The answer that was waiting is saved.")
+    assert other.evaluate("Object.keys(localStorage).filter(k => k.includes('answer'))") == []
+    kept = {one.annotator: one.difference for one in answers_of(studio.folder)}
     assert kept == {"Ann": -1.0, "Bob": 1.0}
 
 
-def test_an_answer_that_waits_is_sent_after_a_move(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
-        studio.stop()
-        press(page, "l")
-        expect(page.locator("#away")).to_be_visible()
-        other = page.context.new_page()
-        page.close()
-        studio.folder = (tmp_path / "p").rename(tmp_path / "moved")
-        studio.start()
-        open_link(other, studio, tokens["ann"])
-        settled(other, 1)
-    assert said(tmp_path / "moved") == [(0.0, -1.0)]
+def test_a_studio_that_is_away_loses_nothing(desk: Desk) -> None:
+    page, studio = desk.page, desk.studio
+    desk.key(1, "s")
+    studio.stop()
+    press(page, "8", "Enter", "1", "Enter")
+    expect(page.locator("#away")).to_contain_text(
+        "Your answer is kept in this browser, not stored yet"
+    )
+    snapshot(page, "away")
+    press(page, "r")  # ignored: the answer before it is not safe yet
+    studio.start()
+    page.locator("#retry").click()
+    done(page, 2, 12)
+    expect(page.locator("#away")).to_be_hidden()
+    # A reply that was lost: the studio has the answer, the page does not know.
+    lost = []
+
+    def lose(route: Any) -> None:
+        lost.append(route.fetch())
+        route.abort()
+
+    page.route("**/api/answer", lose, times=1)
+    desk.key(3, "l")
+    assert len(lost) == 1
+    # The page itself is closed while an answer waits.
+    studio.stop()
+    press(page, "6", "Enter", "2", "Enter")
+    expect(page.locator("#away")).to_be_visible()
+    studio.start()
+    page.goto(f"{studio.url}/annotate/1")
+    done(page, 4, 12)
+    assert desk.said() == [(1.0, 0.0), (0.8, 0.1), (0.0, -1.0), (0.6, 0.2)]
 
 
-def test_a_studio_that_is_away_loses_nothing(page: Page, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p")
-    with live_studio(tmp_path / "p") as studio:
-        open_link(page, studio, tokens["ann"])
+def test_the_page_keeps_an_answer_that_the_disk_does_not_take(
+    browser: Browser, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, ("ann",), pairs=20)
+    with place.served() as server, browser.new_context() as context:
+        page = context.new_page()
+        open_link(page, place, place.tokens["ann"])
         press(page, "s")
-        done(page, 1, 30)
-        studio.stop()
-        press(page, "8", "Enter", "1", "Enter")
-        expect(page.locator("#away")).to_contain_text(
-            "Your answer is kept in this browser, not stored yet"
-        )
-        snapshot(page, "away")
-        press(page, "r")  # ignored: the answer before it is not safe yet
-        studio.start()
-        page.locator("#retry").click()
-        done(page, 2, 30)
-        expect(page.locator("#away")).to_be_hidden()
-        # A reply that was lost: the studio has the answer, the page does not know.
-        lost = {"count": 0}
-
-        def lose(route: Any) -> None:
-            lost["count"] += 1
-            route.fetch()
-            route.abort()
-
-        page.route("**/api/answer", lose, times=1)
+        settled(page, 1)
+        limit_files(server.pid, 4096)
         press(page, "l")
-        done(page, 3, 30)
-        assert lost["count"] == 1
-        # The page itself is closed while an answer waits.
-        studio.stop()
-        press(page, "6", "Enter", "2", "Enter")
-        expect(page.locator("#away")).to_be_visible()
-        studio.start()
-        page.goto(f"{studio.url}/annotate/1")
-        done(page, 4, 30)
-    assert said(tmp_path / "p") == [(1.0, 0.0), (0.8, 0.1), (0.0, -1.0), (0.6, 0.2)]
+        expect(page.locator("#away")).to_contain_text(
+            "The studio cannot write to its disk. Your answer is kept in this browser, "
+            "not stored yet; it is sent again in"
+        )
+        snapshot(page, "disk-full")
+        page.reload()  # it waits through that, too
+        expect(page.locator("#away")).to_contain_text("The studio cannot write to its disk")
+        limit_files(server.pid, resource.RLIM_INFINITY)
+        page.locator("#retry").click()
+        settled(page, 2)
+        said_once(server.words())
+    assert sorted(place.stored().values(), key=str) == [0.0, 1.0]
+
+
+def test_tutorial_of_three_pairs(bare: Desk) -> None:
+    page = bare.page
+    open_link(page, bare.studio, bare.tokens["Ann"], tutorial=True)
+    expect(page.locator("#coach-step")).to_contain_text("Practice 1 of 3")
+    snapshot(page, "tutorial")
+    press(page, "r")
+    expect(page.locator("#status")).to_contain_text("S says that in one key")
+    press(page, "s")
+    expect(page.locator("#coach-step")).to_contain_text("Practice 2 of 3")
+    settled(page)
+    press(page, "r")
+    expect(page.locator("#coach-step")).to_contain_text("Practice 3 of 3")
+    page.wait_for_timeout(200)
+    press(page, "5", "Enter", "4", "Enter")
+    expect(page.locator("#coach")).to_be_hidden()
+    expect(page.locator("#count")).to_have_text("0 of 12")
+    assert bare.said() == []
+    page.reload()
+    settled(page)
+    expect(page.locator("#coach")).to_be_hidden()  # the first time only
+
+
+def test_letters_can_be_switched_off(desk: Desk) -> None:
+    page = desk.page
+    press(page, "?")
+    expect(page.locator("#help")).to_be_visible()
+    snapshot(page, "help")
+    page.locator("#letters").uncheck()
+    press(page, "Escape", "s", "7")
+    expect(page.locator("#value-similarity")).to_have_text("—")
+    desk.key(1, "ArrowRight", "Tab", "ArrowRight", "Enter")
+    assert desk.said() == [(0.55, 0.05)]
+
+
+EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+
+
+@pytest.mark.parametrize(
+    "bare", [{"project": {"kind": "text", "title": EVIL, "positive_name": EVIL}}], indirect=True
+)
+def test_hostile_items_are_text(bare: Desk) -> None:
+    for path in (bare.studio.folder / "items").iterdir():
+        path.write_text(EVIL)
+    page = bare.page
+    open_link(page, bare.studio, bare.tokens["Ann"])
+    expect(page.locator("#left-content .prose")).to_have_text(EVIL)
+    assert page.locator("#left-content *").count() == 1 and page.title() == EVIL
+    assert page.locator("main img, main script").count() == 0
+    # Even a script that did get in would not run.
+    assert page.evaluate(
+        "() => { try { document.body.innerHTML = '<b>' } catch { return true } return false }"
+    )
+
+
+@pytest.mark.parametrize("bare", [{"project": {"kind": "image"}}], indirect=True)
+def test_pictures_are_there_before_they_are_needed(bare: Desk) -> None:
+    page, asked = bare.page, []
+    page.on(
+        "request", lambda request: asked.append(request.url) if "/image" in request.url else None
+    )
+    open_link(page, bare.studio, bare.tokens["Ann"])
+    for number in range(1, 4):
+        page.wait_for_load_state("networkidle")
+        before = len(asked)
+        bare.key(number, "s")
+        shown = page.locator("#left-content img, #right-content img")
+        expect(shown).to_have_count(2)
+        for picture in shown.all():
+            assert picture.get_attribute("src") in "".join(asked[:before])
+            assert picture.evaluate("image => image.complete && image.naturalWidth") == 48
+    snapshot(page, "pictures")
+
+
+def test_link_from_another_site_and_the_address_bar(bare: Desk) -> None:
+    page, token = bare.page, bare.tokens["Ann"]
+    link = f"{bare.studio.url}/a/{token}"
+
+    class Mail(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(f'<a href="{link}">your link</a>'.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Mail) as mail:
+        threading.Thread(target=mail.serve_forever, daemon=True).start()
+        # Another host name is another site, so the Strict cookie is put to the test.
+        page.goto(f"http://localhost:{mail.server_port}/")
+        page.get_by_text("your link").click()
+        page.wait_for_url("**/annotate/*")
+        settled(page)
+        mail.shutdown()
+    expect(page.locator("#count")).to_have_text("0 of 12")
+    assert token not in page.url and page.evaluate("document.referrer") == ""
+    assert token not in page.content()
+    assert page.evaluate("document.cookie") == ""
+
+
+def test_supervisor_makes_a_link_that_works(desk: Desk) -> None:
+    page, url = desk.page, desk.studio.url
+    desk.key(1, "s")
+    page.goto(f"{url}/s/{desk.tokens['boss']}")
+    page.wait_for_url("**/supervisor")
+    expect(page.locator("tr[data-annotator='1']")).to_contain_text("1 of 12")
+    expect(page.locator("#dots circle")).to_have_count(1)
+    page.locator("#name").fill("Zoë")
+    press(page, "Enter")
+    expect(page.locator("#made")).to_contain_text("A link for Zoë is ready")
+    link = page.locator("#link").input_value()
+    assert re.fullmatch(rf"{url}/a/[\w-]{{43}}", link)
+    snapshot(page, "supervisor")
+    page.goto(link)
+    page.wait_for_url("**/annotate/*")
+    settled(page)
+    page.go_back()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.locator("[data-end='2']").click()
+    expect(page.locator("tr[data-annotator='2']")).to_contain_text("ended")
+
+
+# The scanner is injected as an inline script, which the page's policy would refuse.
+SCANNED: dict[str, Any] = {"reduced_motion": "reduce", "bypass_csp": True}
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [
+        {"context": SCANNED | {"color_scheme": "light"}, "project": {"pairs": 3}},
+        {"context": SCANNED | PHONE | {"color_scheme": "dark"}, "project": {"pairs": 3}},
+    ],
+    indirect=True,
+    ids=["desktop-light", "phone-dark"],
+)
+def test_accessibility_scan(bare: Desk, request: pytest.FixtureRequest) -> None:
+    page, name = bare.page, request.node.callspec.id
+    open_link(page, bare.studio, bare.tokens["Ann"], tutorial=True)
+    scans = {"tutorial": _scan(page)}
+    page.locator("#skip-tutorial").click()
+    settled(page)
+    press(page, "9", "Enter", "5", "n")
+    expect(page.locator("#use-nearest")).to_be_visible()
+    scans["in doubt"] = _scan(page)
+    snapshot(page, name)
+    page.locator("#open-help").click()
+    scans["help"] = _scan(page)
+    press(page, "Escape")
+    for number in range(1, 4):
+        page.locator("[data-sure=left]").click()
+        done(page, number, 3)
+    scans["finished"] = _scan(page)
+    page.goto(f"{bare.studio.url}/s/{bare.tokens['boss']}")
+    page.wait_for_url("**/supervisor")
+    scans["supervisor"] = _scan(page)
+    snapshot(page, f"{name}-supervisor")
+    page.goto(bare.studio.url)
+    scans["front"] = _scan(page)
+    assert {name: found for name, found in scans.items() if found} == {}
+
+
+def _scan(page: Page) -> list[str]:
+    """Findings of axe that are serious or critical."""
+    results = Axe().run(page, options={"resultTypes": ["violations"]})
+    return [
+        f"{one['id']} ({one['impact']}): {[node['html'][:120] for node in one['nodes']]}"
+        for one in results.response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]

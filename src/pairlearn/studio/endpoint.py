@@ -317,6 +317,9 @@ class ChatEndpoint:
         self.pace, self.budget = pace or Pace(), budget or Budget()
         self._timeout, self._retries, self._alternatives = timeout, retries, alternatives
         self._http, self._lock, self._under_way = _import_httpx(), threading.Lock(), Once[Reply]()
+        # A connection for each request; the certificates are read once for all of them.
+        limits = self._http.Limits(max_connections=None, max_keepalive_connections=0)
+        self._client = self._http.Client(trust_env=False, timeout=timeout, limits=limits)
         self.asked = self.cached = self.retried = 0
 
     def ask(self, question: Question) -> Reply:
@@ -401,10 +404,7 @@ class ChatEndpoint:
             headers["Authorization"] = f"Bearer {self._key}"
         payload, data = json.dumps(body).encode("ascii"), b""
         deadline = time.monotonic() + self._timeout
-        with self._http.stream(
-            "POST", self.url, content=payload, headers=headers, timeout=self._timeout,
-            follow_redirects=False, trust_env=False,
-        ) as reply:  # fmt: skip
+        with self._client.stream("POST", self.url, content=payload, headers=headers) as reply:
             for part in reply.iter_raw():
                 data += part
                 if len(data) > LARGEST_REPLY:
