@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["CONVOLUTIONAL", "MLP", "ResNet32", "ResNet34", "make_model"]
+__all__ = ["CONVOLUTIONAL", "MLP", "ResNet", "ResNet32", "ResNet34", "make_model"]
 
 Norm = Literal["none", "input", "all"]
 
@@ -85,8 +85,22 @@ class _Block(nn.Module):
         return F.relu(self.norm2(self.conv2(out)) + self.shortcut(x))
 
 
-class _ResNet(nn.Module):
-    """Stages of (width, blocks); every stage but the first halves height and width."""
+class ResNet(nn.Module):
+    """A residual network for small images: a 3×3 stem, no pooling before the stages.
+
+    Parameters
+    ----------
+    channels : int
+        Of an image.
+    stages : sequence of (int, int)
+        Width and number of blocks of each stage; every one but the first halves height and
+        width.
+
+    Examples
+    --------
+    >>> ResNet(3, [(8, 1), (16, 1)])(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2])
+    """
 
     def __init__(self, channels: int, stages: Sequence[tuple[int, int]]) -> None:
         super().__init__()
@@ -109,7 +123,7 @@ class _ResNet(nn.Module):
         return logits
 
 
-class ResNet34(_ResNet):
+class ResNet34(ResNet):
     """ResNet-34 for 32×32 images: a 3×3 stem, no pooling before the stages.
 
     Examples
@@ -122,7 +136,7 @@ class ResNet34(_ResNet):
         super().__init__(channels, ((64, 3), (128, 4), (256, 6), (512, 3)))
 
 
-class ResNet32(_ResNet):
+class ResNet32(ResNet):
     """ResNet-32 for 32×32 images, as in the public ConfDiff code: 0.47 million parameters.
 
     Three stages of five blocks with 16, 32 and 64 channels, 1×1 convolutions as shortcuts

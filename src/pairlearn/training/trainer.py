@@ -230,8 +230,12 @@ def module_logits(module: nn.Module, features: NDArray[np.float32], rows: int = 
     """Outputs of a module for instances, a chunk at a time, in float64."""
     parameter = next(module.parameters(), torch.zeros(()))
     parts = []
+    trying = torch.backends.cudnn.benchmark
+    # Trying algorithms on batches as large as these takes many times what the best one saves.
+    torch.backends.cudnn.benchmark = False
     with torch.inference_mode():
         for start in range(0, len(features), rows):
             x = torch.from_numpy(features[start : start + rows]).to(parameter)
             parts.append(module(x).reshape(len(x)).double().cpu().numpy())
+    torch.backends.cudnn.benchmark = trying
     return np.concatenate(parts)
