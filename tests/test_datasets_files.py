@@ -16,12 +16,14 @@ from pairlearn.atomic import replacing
 from pairlearn.data import (
     Dataset,
     DatasetCorruptError,
+    DatasetNotFoundError,
     DatasetSpec,
     cache_folder,
     content_digest,
     data_folder,
     get_spec,
     load,
+    load_cifar10h,
     write_npz_atomically,
 )
 from pairlearn.data.loading import checksum_path, read_npz
@@ -298,3 +300,32 @@ def test_folders(tmp_path, monkeypatch):
         load(LETTER, download=False)
     with pytest.raises(NotADirectoryError, match=r"data='.*absent' is not a folder"):
         load(LETTER, tmp_path / "absent")
+
+
+def test_counts_of_people_are_read_in_any_type_of_number(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(51, np.full(10, 0.1), 10_000)  # int64, as the authors publish it
+    np.savez(tmp_path / "data" / "cifar10h.npz", counts=counts)
+    monkeypatch.setenv("PAIRLEARN_DATA", str(tmp_path / "data"))
+    found = load_cifar10h()
+    assert found.dtype == np.uint8
+    assert np.array_equal(found, counts)
+
+
+def test_counts_of_people_that_are_missing_or_wrong_are_refused(tmp_path):
+    with pytest.raises(DatasetNotFoundError, match="PAIRLEARN_DATA"):
+        load_cifar10h()
+    data = tmp_path / "data"
+    with pytest.raises(DatasetNotFoundError, match=r"cifar-10h .*NC"):
+        load_cifar10h(data)
+    silent = np.full((10_000, 10), 5)
+    silent[7] = 0
+    for arrays, reason in (
+        ({"x": silent}, "counts"),
+        ({"counts": silent[:50]}, r"shape \(50, 10\)"),
+        ({"counts": silent}, "image 7 has no answer"),
+        ({"counts": np.full((10_000, 10), 0.5)}, "whole numbers"),
+    ):
+        np.savez(data / "cifar10h.npz", **arrays)
+        with pytest.raises(DatasetCorruptError, match=f"cifar10h.npz .*{reason}"):
+            load_cifar10h(data)

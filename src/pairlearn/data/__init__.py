@@ -23,6 +23,7 @@ from pairlearn.data.loading import (
     load,
     write_npz_atomically,
 )
+from pairlearn.data.people import load_cifar10h
 from pairlearn.data.registry import (
     SPECS,
     DatasetSpec,
@@ -36,6 +37,6 @@ from pairlearn.data.sources import DatasetCorruptError
 __all__ = [
     "SPECS", "Dataset", "DatasetCorruptError", "DatasetNotFoundError", "DatasetSpec",
     "ImageArchive", "OpenML", "ScikitLearn", "Split", "as_features", "as_images",
-    "cache_folder", "content_digest", "data_folder", "get_spec", "load", "split",
-    "split_indices", "write_npz_atomically",
+    "cache_folder", "content_digest", "data_folder", "get_spec", "load", "load_cifar10h",
+    "split", "split_indices", "write_npz_atomically",
 ]  # fmt: skip

@@ -337,11 +337,11 @@ def _from_arrays(spec: DatasetSpec, arrays: Arrays, origin: str) -> Dataset:
 def _rows(spec: DatasetSpec, arrays: Arrays) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Instances and labels, those of the training part first."""
     if {"x", "y"} <= arrays.keys():
-        return _as_uint8("x", arrays["x"]), _as_uint8("y", arrays["y"])
+        return as_uint8("x", arrays["x"]), as_uint8("y", arrays["y"])
     missing = [name for name in _PARTS if name not in arrays]
     if missing:
         raise ValueError(f"it has the arrays {sorted(arrays)} but not {', '.join(missing)}")
-    x_train, y_train, x_test, y_test = (_as_uint8(name, arrays[name]) for name in _PARTS)
+    x_train, y_train, x_test, y_test = (as_uint8(name, arrays[name]) for name in _PARTS)
     if spec.official_split and len(y_train) != spec.n_train:
         raise ValueError(f"y_train has {len(y_train)} labels in place of {spec.n_train}")
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
@@ -350,7 +350,8 @@ def _rows(spec: DatasetSpec, arrays: Arrays) -> tuple[NDArray[np.uint8], NDArray
     return np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
 
 
-def _as_uint8(name: str, array: NDArray[np.generic]) -> NDArray[np.uint8]:
+def as_uint8(name: str, array: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """The same numbers as uint8, if they are such."""
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise ValueError(f"{name} is a {array.dtype} array of shape {array.shape}, not of numbers")
     if array.dtype == np.uint8:
