@@ -19,13 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from pairlearn import PriorEstimate
-from pairlearn.estimators.model_folder import (
-    ModelFolderError,
-    load_classifier,
-    read_folder,
-    save_classifier,
-    write_folder,
-)
+from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
+from pairlearn.estimators.model_folder import load_classifier, save_classifier
 from pairlearn.models import MLP, ResNet32, ResNet34
 from test_model_folder import rewrite
 
@@ -154,7 +149,7 @@ def tampered(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]
     ("change", "message"),
     [
         (lambda c, t: c.update(estimator="Other"), "holds a Other, not a Fake"),
-        (lambda c, t: c.pop("fitted"), "config 'fitted' must be of type dict"),
+        (lambda c, t: c.pop("fitted"), "config: Object missing required field `fitted`"),
         (lambda c, t: c["parameters"].update(code=1), "Fake has no parameter 'code'"),
         (lambda c, t: c["fitted"].update(fit=1), "'fit' is not a fitted attribute of Fake"),
         (lambda c, t: c["fitted"].update(__class__=1), "'__class__' is not a fitted attribute"),

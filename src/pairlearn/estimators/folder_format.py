@@ -32,29 +32,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 
 import pairlearn
 from pairlearn.atomic import sync
 
-__all__ = ["ModelFolderError", "check_replaceable", "read_folder", "write_folder"]
-
 FORMAT, VERSION = "pairlearn-model", 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
 LARGEST_CONFIG = 64 * 2**20
 LARGEST_HEADER = 2**20 * 16
-KEYS: dict[str, type] = {
-    "format": str,
-    "version": int,
-    "pairlearn": str,
-    "torch": str,
-    "tensors": dict,
-    "size": int,
-    "digest": str,
-    "config": dict,
-    "checksum": str,
-}
+
+
+class Manifest(msgspec.Struct, forbid_unknown_fields=True):
+    """What ``config.json`` holds."""
+
+    format: str
+    version: int
+    pairlearn: str
+    torch: str
+    tensors: dict[str, Any]
+    size: int
+    digest: str
+    config: dict[str, Any]
+    checksum: str = ""
 
 
 class ModelFolderError(ValueError):
@@ -83,25 +85,26 @@ def write_folder(path: str | Path, tensors: Mapping[str, Tensor], config: dict[s
     """
     path = Path(path).expanduser().resolve()
     data = _serialised(tensors)
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "pairlearn": pairlearn.__version__,
-        "torch": str(torch.__version__),
-        "tensors": {name: _kind(tensor) for name, tensor in tensors.items()},
-        "size": len(data),
-        "digest": hashlib.sha256(data).hexdigest(),
-        "config": config,
-    }
-    manifest["checksum"] = _checksum(manifest)
+    kinds = {name: _kind(tensor) for name, tensor in tensors.items()}
+    versions = pairlearn.__version__, str(torch.__version__)
+    digest = hashlib.sha256(data).hexdigest()
+    manifest = msgspec.structs.asdict(
+        Manifest(FORMAT, VERSION, *versions, kinds, len(data), digest, config)
+    )
+    try:
+        manifest["checksum"] = _checksum(manifest)
+        text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFolderError(f"config must be JSON: {error}") from None
+    if msgspec.json.decode(text) != manifest:
+        raise ModelFolderError("config would read back as another: keys must be str, and no tuples")
     check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     part.mkdir()
     try:
         _write_synced(part / TENSORS, data)
-        text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
-        _write_synced(part / CONFIG, f"{text}\n".encode())
+        _write_synced(part / CONFIG, text + b"\n")
         sync(part)
         _take_place(part, path)
     finally:
@@ -138,10 +141,10 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if not _is_model(folder):
             raise ModelFolderError(f"{path}: there is no such folder")
     manifest = _read_manifest(folder / CONFIG)
-    return _read_tensors(folder / TENSORS, manifest), manifest["config"]
+    return _read_tensors(folder / TENSORS, manifest), manifest.config
 
 
-def _read_manifest(file: Path) -> dict[str, Any]:
+def _read_manifest(file: Path) -> Manifest:
     manifest = _read_json(file)
     if manifest.get("format") != FORMAT:
         raise ModelFolderError(
@@ -157,45 +160,37 @@ def _read_manifest(file: Path) -> dict[str, Any]:
             f"{file}: version {version} of the format, written by pairlearn {writer!s:.80}; this "
             f"pairlearn ({pairlearn.__version__}) reads up to {VERSION}: update pairlearn"
         )
-    for key, kind in KEYS.items():
-        if key not in manifest:
-            raise ModelFolderError(f"{file}: {key!r:.80} is missing")
-        if type(manifest[key]) is not kind:
-            raise ModelFolderError(
-                f"{file}: {key!r:.80} must be of type {kind.__name__}; got {manifest[key]!r:.60}"
-            )
-    unknown = sorted(set(manifest) - set(KEYS))
-    if unknown:
-        raise ModelFolderError(f"{file}: unknown key {unknown[0]!r:.80}")
     try:
+        found = msgspec.convert(manifest, Manifest)
         checksum = _checksum(manifest)
-    except ModelFolderError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file}: {str(error)[:300]}") from None
-    if checksum != manifest["checksum"]:
+    if checksum != found.checksum:
         raise ModelFolderError(
             f"{file}: the checksum does not fit: the file was damaged or changed after it was "
             "written. Take it from a backup, or fit again"
         )
-    return manifest
+    return found
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    text = _read_bytes(file, LARGEST_CONFIG)
     try:
-        value = json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        value = msgspec.json.decode(_read_bytes(file, LARGEST_CONFIG))
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        if isinstance(error, ModelFolderError):
+            raise
         raise ModelFolderError(f"{file}: not readable as JSON: {error}") from None
     if not isinstance(value, dict):
         raise ModelFolderError(f"{file}: must hold one JSON object; got {type(value).__name__}")
     return value
 
 
-def _read_tensors(file: Path, manifest: dict[str, Any]) -> dict[str, Tensor]:
+def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
     """Tensors of a file whose size, digest, names, types and shapes are as announced."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    size = manifest["size"]
+    size = manifest.size
     found = file.stat().st_size if file.is_file() else size
     if found != size:
         raise ModelFolderError(
@@ -206,7 +201,7 @@ def _read_tensors(file: Path, manifest: dict[str, Any]) -> dict[str, Tensor]:
     header = int.from_bytes(data[:8], "little")
     if len(data) < 8 or header > min(len(data) - 8, LARGEST_HEADER):
         raise ModelFolderError(f"{file}: its header would be {header} bytes long: damaged")
-    if hashlib.sha256(data).hexdigest() != manifest["digest"]:
+    if hashlib.sha256(data).hexdigest() != manifest.digest:
         raise ModelFolderError(
             f"{file}: its SHA-256 is not the one in {CONFIG}: the file was damaged or exchanged"
         )
@@ -215,7 +210,7 @@ def _read_tensors(file: Path, manifest: dict[str, Any]) -> dict[str, Tensor]:
     except (SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
         reason = str(error)[:300]
         raise ModelFolderError(f"{file}: not readable as safetensors: {reason}") from None
-    announced = manifest["tensors"]
+    announced = manifest.tensors
     for name in sorted(set(announced) ^ set(tensors)):
         where = "missing" if name in announced else "not announced"
         raise ModelFolderError(f"{file}: tensor {name!r:.80} is {where}")
@@ -242,57 +237,14 @@ def _read_bytes(file: Path, largest: int) -> bytes:
     return data
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("an object has the same key twice")
-    return value
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _kind(tensor: Tensor) -> dict[str, Any]:
     return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
     rest = {key: value for key, value in manifest.items() if key != "checksum"}
-    _check_keys(rest, "config")
-    try:
-        text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ModelFolderError(f"config must be JSON: {error}") from None
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _check_keys(value: Any, where: str) -> None:
-    """JSON would turn the key 1 into "1" and a tuple into a list, and read back another."""
-    stack = [(value, where)]
-    while stack:
-        one, place = stack.pop()
-        if isinstance(one, dict):
-            for key, inner in one.items():
-                if not isinstance(key, str):
-                    raise ModelFolderError(f"{place} has the key {key!r:.80}: keys must be str")
-                _check_text(key, place)
-                stack.append((inner, f"{place}[{key!r:.80}]"))
-        elif isinstance(one, list):
-            stack.extend((inner, f"{place}[{k}]") for k, inner in enumerate(one))
-        elif isinstance(one, str):
-            _check_text(one, place)
-        elif one is not None and not isinstance(one, int | float):
-            kind = type(one).__name__
-            raise ModelFolderError(f"{place} is a {kind}: JSON has no such type")
-
-
-def _check_text(text: str, place: str) -> None:
-    """JSON can spell half of a pair of surrogates, and UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ModelFolderError(f"{place} is {text!r:.80}, which is not Unicode") from None
 
 
 def _serialised(tensors: Mapping[str, Tensor]) -> bytes:

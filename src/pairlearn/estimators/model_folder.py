@@ -24,6 +24,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -33,18 +34,18 @@ from pairlearn.estimators.folder_format import ModelFolderError, read_folder, wr
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
 
-__all__ = [
-    "ModelFolderError",
-    "load_classifier",
-    "read_folder",
-    "save_classifier",
-    "write_folder",
-]
-
 RECORDS: dict[str, Any] = {record.__name__: record for record in (CompletionRound, PriorEstimate)}
 TYPES: dict[str, type] = {"text": str, "object": object}
 DEEPEST = 1000  # layers: building more would take long before it fails
-PARTS = {"estimator": str, "parameters": dict, "fitted": dict, "networks": dict}
+
+
+class Saved(msgspec.Struct):
+    """What a model folder keeps of an estimator, beside tensors."""
+
+    estimator: str
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
+    networks: dict[str, Any]
 
 
 def save_classifier(estimator: Any, path: str | Path) -> None:
@@ -89,13 +90,8 @@ def save_classifier(estimator: Any, path: str | Path) -> None:
         key: _encoded_parameter(key, value)
         for key, value in estimator.get_params(deep=False).items()
     }
-    config = {
-        "estimator": name,
-        "parameters": parameters,
-        "fitted": fitted,
-        "networks": networks,
-    }
-    write_folder(path, tensors, config)
+    saved = Saved(name, parameters, fitted, networks)
+    write_folder(path, tensors, msgspec.structs.asdict(saved))
 
 
 def load_classifier(cls: Any, path: str | Path, module: nn.Module | None = None) -> Any:
@@ -122,19 +118,20 @@ def load_classifier(cls: Any, path: str | Path, module: nn.Module | None = None)
 
 def _loaded(cls: Any, path: str | Path, module: nn.Module | None) -> Any:
     tensors, config = read_folder(path)
-    for key, kind in PARTS.items():
-        if not isinstance(config.get(key), kind):
-            raise ModelFolderError(f"{path}: config {key!r:.80} must be of type {kind.__name__}")
-    if config["estimator"] != cls.__name__:
-        raise ModelFolderError(f"{path}: holds a {config['estimator']!s:.80}, not a {cls.__name__}")
+    try:
+        saved = msgspec.convert(config, Saved)
+    except msgspec.ValidationError as error:
+        raise ModelFolderError(f"{path}: config: {error!s:.200}") from None
+    if saved.estimator != cls.__name__:
+        raise ModelFolderError(f"{path}: holds a {saved.estimator:.80}, not a {cls.__name__}")
     if module is not None and not isinstance(module, nn.Module):
         raise TypeError(
             f"module must be an instance of nn.Module, such as MyNet(); got {module!r:.60}"
         )
-    if not config["networks"]:
+    if not saved.networks:
         raise ModelFolderError(f"{path}: holds no network")
-    estimator = _with_parameters(cls, config["parameters"], path, module)
-    for key, description in config["networks"].items():
+    estimator = _with_parameters(cls, saved.parameters, path, module)
+    for key, description in saved.networks.items():
         state = _popped(tensors, f"{key}.")
         network = _built(description, state, f"{path}: network {key!r:.80}", cls.__name__, module)
         setattr(estimator, _attribute(cls, key, path), network)
@@ -142,7 +139,7 @@ def _loaded(cls: Any, path: str | Path, module: nn.Module | None) -> Any:
         setattr(estimator, _attribute(cls, key, path), _array(tensor, f"{path}: {key}"))
     for name in tensors:
         raise ModelFolderError(f"{path}: tensor {name!r:.80} belongs to nothing")
-    for key, value in config["fitted"].items():
+    for key, value in saved.fitted.items():
         setattr(estimator, _attribute(cls, key, path), _decoded(value, f"{path}: {key}"))
     return estimator
 

@@ -24,8 +24,6 @@ from torch import Tensor, nn
 from pairlearn.atomic import replacing
 from pairlearn.extras import missing_extra
 
-__all__ = ["export_onnx"]
-
 TOLERANCE = 1e-4
 BATCHES = (1, 2, 33)
 """Batch sizes of the check: a graph that was fixed to one of them fails at another."""

@@ -9,8 +9,6 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["PairwiseTransformer"]
-
 
 def _names_features(self: PairwiseTransformer) -> bool:
     getattr(self.transformer, "get_feature_names_out")  # noqa: B009  (its error says what lacks)

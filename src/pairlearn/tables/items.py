@@ -23,8 +23,6 @@ from pairlearn.columns import (
     shown,
 )
 
-__all__ = ["ItemTable", "as_features", "check_names", "default_names", "npy_items", "row_index"]
-
 
 class ItemTable:
     """One row for each item: its id, and its features in float32.

@@ -26,8 +26,6 @@ from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables.items import ItemTable, row_index
 
-__all__ = ["PairTable", "check_pairs", "columns_about", "pair_columns"]
-
 Floats = NDArray[np.float64]
 
 

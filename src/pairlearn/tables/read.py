@@ -27,8 +27,6 @@ from pairlearn.tables.items import ItemTable, as_features, check_names, npy_item
 from pairlearn.tables.pairs import PairTable, check_pairs, columns_about, pair_columns
 from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of
 
-__all__ = ["iter_items", "iter_pairs", "named_pairs", "read_items", "read_pairs", "statements"]
-
 PathLike: TypeAlias = str | os.PathLike[str]
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table", PairTable, ItemTable)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from pairlearn.columns import TableError
 from pairlearn.tables.pairs import PairTable
 
-__all__ = ["Scale", "as_comparisons", "find_scale", "on_scales"]
-
 Floats = NDArray[np.float64]
 
 BEYOND_NOISE = 5.0

@@ -34,16 +34,6 @@ from pairlearn.columns import (
     too_long,
 )
 
-__all__ = [
-    "Kind",
-    "ParquetSource",
-    "Source",
-    "convert",
-    "existing_file",
-    "open_source",
-    "suffix_of",
-]
-
 Kind: TypeAlias = Literal["id", "number", "text"]
 """What a column holds: ids, numbers (NaN = not given) or text ("" = not given)."""
 

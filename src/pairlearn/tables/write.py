@@ -23,8 +23,6 @@ from pairlearn.tables.items import ItemTable, default_names
 from pairlearn.tables.pairs import PairTable
 from pairlearn.tables.sources import suffix_of
 
-__all__ = ["RowWriter", "in_words", "open_rows", "write_items", "write_pairs"]
-
 BATCH = 65536
 
 
