@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.data.simulation import simulate
+from pairlearn.estimators import fit_file
 from pairlearn.tables import read_items, read_pairs
 
 PAGE = Path(__file__).parents[1] / "docs" / "extend" / "add_a_kind.md"
@@ -51,6 +52,52 @@ def test_from_simulation_through_files_to_a_model(tmp_path: Path) -> None:
     result = run("evaluate", model, fresh / "items.csv", fresh / "pairs.csv", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["accuracy"]["value"] > 0.85
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    made = simulate(pairs=120, also={"confidence": 0.5})
+    made.write(tmp_path / "made", "parquet")
+    return tmp_path / "made" / "items.parquet", tmp_path / "made" / "pairs.parquet"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "ITEMS", "PAIRS", "--stream", "--out", "OUT", "--model", "linear", "--epochs", 5),
+        ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
+         "--epochs", 5, "--folds", 2),
+        ("prior", "PAIRS", "--majority", "negative"),
+        ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
+        ("split", "PAIRS", "OUT/training.csv", "OUT/held_out.csv"),
+    ],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_every_command_takes_it(
+    words: tuple[Any, ...], files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    names = {"ITEMS": str(files[0]), "PAIRS": str(files[1]), "OUT": str(tmp_path / "out")}
+    for name, path in names.items():
+        words = tuple(str(word).replace(name, path) for word in words)
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    if words[0] == "split":
+        told = json.loads(result.stdout)
+        parts = [read_pairs(told[part]["path"]) for part in ("training", "held_out")]
+        assert sum(map(len, parts)) == 180
+        seen = [{*part.left, *part.right} - {""} for part in parts]
+        assert not seen[0] & seen[1]
+        assert all(part.single.any() for part in parts)
+
+
+def test_in_a_stream_it_teaches_as_in_memory(files: tuple[Path, Path], tmp_path: Path) -> None:
+    made, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
+    options |= {"batch_size": 1000, "precision": "float64", "device": "cpu"}
+    one = fit_file(PairClassifier(**options), *files)
+    said = read_pairs(files[1]).judgements(made)
+    two = PairClassifier(**options, preprocessor=made).fit(None, said)
+    # But for batch norm: such items stand twice in a row of a stream, and once in memory.
+    np.testing.assert_allclose(one.decision_function(made), two.decision_function(made), atol=5e-3)
 
 
 def test_a_value_out_of_range_is_named(tmp_path: Path) -> None:

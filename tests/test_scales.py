@@ -11,6 +11,7 @@ import pytest
 
 from model_folders import plain, run
 from pairlearn import PairLabels
+from pairlearn.data.simulation import simulate
 from pairlearn.diagnostics import check
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from pairlearn.tables.scales import Scale, find_scale, on_scales
@@ -143,3 +144,25 @@ def test_sure_differences_are_no_comparisons() -> None:
     table = PairTable(*np.arange(1000).reshape(2, 500), None, c)
     assert check(table, prior=0.5).ok
     assert not check(table, prior=0.1).ok, "no such prior has so many unlike pairs"
+
+
+def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
+    table = simulate(pairs=150, seed=3)
+    table.write(tmp_path, "parquet")
+    original = tmp_path / "pairs.parquet"
+    said = read_pairs(original)
+    columns = said.columns() | {"similarity": 1 + 4 * said.similarity}
+    write_pairs(PairTable.trusted(**columns), tmp_path / "scaled.parquet")
+    asked = ("--similarity-scale", "1,5", "--json")
+    prior = [
+        json.loads(run("prior", path, *words).stdout)["value"]
+        for path, words in ((original, asked[2:]), (tmp_path / "scaled.parquet", asked))
+    ]
+    assert prior[0] == pytest.approx(prior[1])
+    files = (tmp_path / "items.parquet", tmp_path / "scaled.parquet")
+    options = ("--stream", "--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
+    result = run("fit", *files, *options, *asked)
+    assert result.exit_code == 0, result.output
+    refused = run("fit", *files, *options, "--similarity-scale", "1,4", "--force")
+    assert refused.exit_code == 2
+    assert "scaled.parquet, row" in " ".join(refused.output.split())

@@ -127,11 +127,11 @@ def compare(
         None if the pairs are features themselves.
     pairs : array of shape (n, 2) or (n, 2, d, ...)
         Ids of both ends, or their features.
-    labels : PairLabels, or array of shape (n, 2)
-        Similarity and difference, NaN where not given. Labels with noise that leave their
-        ranges are ``PairLabels(..., noisy=True)``. Where every row has both, all methods
-        train as one fleet; otherwise, as with preferences, one after another by
-        `PairClassifier`, and every judgement counts.
+    labels : PairLabels, array of shape (n, 2), or Judgements
+        As in `PairClassifier.fit`. Labels with noise that leave their ranges are
+        ``PairLabels(..., noisy=True)``. Where every row has both, all methods train as one
+        fleet; otherwise, as with preferences, one after another by `PairClassifier`, and every
+        judgement counts.
     weight : array of shape (n,), optional
         Weights of the rows, in training and in evaluation.
     preference : array of shape (n,), optional
@@ -197,7 +197,7 @@ def compare(
     table = read_table(pairs, labels, weight, preference, None, features)
     said, warned = table.judged, []
     splits = _splits(said, len(table.features), folds, repeats, seed)
-    trains = [said[split.trains(fold)] for split in splits for fold in range(folds)]
+    trains = [_training(table, split, fold) for split in splits for fold in range(folds)]
     tests = [rows for split in splits for rows in _tests(split, said)]
     rows = np.concatenate(tests)
     kinds = [name for name in ("similarity", "difference") if said[rows].has(name).any()]
@@ -298,6 +298,15 @@ def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -
                 "that share fewer items, or fewer folds"
             )
     return splits
+
+
+def _training(table: Table, split: Folds, fold: int) -> Judgements:
+    """Rows to train the models of a fold on: pairs, and statements about items outside it."""
+    rows = table.judged[split.trains(fold)]
+    if table.known is None:
+        return rows
+    outside = split.of_item[table.known.ends[:, 0]] != fold
+    return Judgements.concatenate([rows, table.known[outside]])
 
 
 def _tests(split: Folds, said: Judgements) -> list[NDArray[np.intp]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -84,14 +84,11 @@ def compare(
         from pairlearn.comparison import compare as run
 
         known, table = read_items(items), reading.checked(pairs, noisy=noisy, prior=prior)
-        ends = table.positions(known)
         with bar("training", shown=not (as_json or quiet)) as progress:
             found = run(
                 known.features,
-                ends,
-                _labels(table),
-                weight=table.weight,
-                preference=table.preference,
+                None,
+                table.judgements(known),
                 methods=None if methods is None else [m.strip() for m in methods.split(",")],
                 prior="estimate" if prior is None else prior,
                 majority=None if majority is None else majority.value,
@@ -113,11 +110,6 @@ def compare(
         typer.echo(found.best.name)
     else:
         _show(found, out)
-
-
-def _labels(table: Any) -> Any:
-    """Labels with their noise; an array where some rows have a preference alone."""
-    return table.labels() if bool(table.judged.all()) else table.to_array()
 
 
 def _write(found: Comparison, path: Path) -> None:

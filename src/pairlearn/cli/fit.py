@@ -130,8 +130,6 @@ def fit(
             raise ValueError("--positive is a class of --labelled, which is not given")
         if stream and labelled is not None:
             raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
-        if stream and reading.given:
-            raise ValueError("scales and meanings are for pairs in memory: leave out --stream")
         classifier = _classifier(
             model=model.value,
             risk=risk,
@@ -203,7 +201,14 @@ def _inputs(
         from pairlearn.cli.streaming import open_streamed
 
         return open_streamed(
-            classifier, files, prior=prior, majority=majority, noisy=noisy, out=out, shown=shown
+            classifier,
+            files,
+            prior=prior,
+            majority=majority,
+            noisy=noisy,
+            scales=reading.stream_scales(),
+            out=out,
+            shown=shown,
         )
     from pairlearn.cli.labelled import read_labelled
     from pairlearn.cli.training import Inputs, diagnose

@@ -176,13 +176,12 @@ def measure_model(
     stream: bool = False,
 ) -> Report:
     """Measure a model on the judged pairs of a file, or of a file that stays where it is."""
-    if stream and reading.given:
-        raise ValueError("scales and meanings are for pairs in memory: leave out --stream")
     sampled_from, ignored = None, 0
     if stream:
         from pairlearn.cli.streaming import sample_pairs_of
 
-        found = sample_pairs_of(items, ids, pairs, noisy=noisy)
+        scales = reading.stream_scales()
+        found = sample_pairs_of(items, ids, pairs, noisy=noisy, scales=scales)
         known, table, ignored = found.items, found.table, found.ignored
         sampled_from = found.rows if found.rows - ignored > len(table) else None
     else:

@@ -11,13 +11,16 @@ from typing import Annotated
 
 import typer
 
-from pairlearn.cli.options import JsonOption, Majority, PairsArgument
+from pairlearn.cli.options import JsonOption, Majority, PairsArgument, with_options
+from pairlearn.cli.reading import Reading
 from pairlearn.cli.refusals import refusing
 
 __all__ = ["prior"]
 
 
+@with_options(Reading)
 def prior(
+    reading: Reading,
     pairs: PairsArgument,
     majority: Annotated[
         Majority | None, typer.Option(help="The larger class; similarities cannot tell.")
@@ -43,7 +46,8 @@ def prior(
     with refusing("prior"):
         if quiet and majority is None and not as_json:
             raise ValueError("--quiet prints one number: say --majority positive or negative")
-        table = read_pairs(pairs)
+        table = reading.table(pairs) if reading.given else read_pairs(pairs)
+        table = table[~table.single]
         found = estimate_prior(
             table.similarity,
             "positive" if majority is Majority.positive else "negative",

@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from pairlearn.diagnostics import CheckReport
     from pairlearn.tables import PairTable
+    from pairlearn.tables.scales import Scale
 
 __all__ = ["Meaning", "Reading"]
 
@@ -48,10 +49,9 @@ class Reading:
         options = (self.similarity_scale, self.difference_scale, self.difference_means)
         return any(option is not None for option in options)
 
-    def table(self, path: Path) -> PairTable:
-        """Read judgements on their scale; those out of range are for `check` to find."""
-        from pairlearn.tables import read_pairs
-        from pairlearn.tables.scales import Scale, as_comparisons, on_scales
+    def scales(self) -> list[Scale | None]:
+        """The scales of similarities and of differences, where they are given."""
+        from pairlearn.tables.scales import Scale
 
         scales = []
         for name in ("similarity_scale", "difference_scale"):
@@ -60,8 +60,23 @@ class Reading:
                 scales.append(None if text is None else Scale.parse(text))
             except ValueError as error:
                 raise ValueError(f"--{name.replace('_', '-')}: {error}") from None
+        return scales
+
+    def stream_scales(self) -> list[Scale | None]:
+        """The scales, for pairs that stay in their file."""
+        if self.difference_means is not None:
+            raise ValueError("--difference-means is for pairs in memory: leave out --stream")
+        return self.scales()
+
+    def table(self, path: Path) -> PairTable:
+        """Read judgements on their scale; those out of range are for `check` to find."""
+        from pairlearn.columns import placed
+        from pairlearn.tables import read_pairs
+        from pairlearn.tables.scales import as_comparisons, on_scales
+
         try:
-            table = on_scales(read_pairs(path, noisy=True), *scales)
+            with placed():
+                table = on_scales(read_pairs(path, noisy=True), *self.scales())
             if self.difference_means is Meaning.preference:
                 table, ties = as_comparisons(table)
                 if ties:

@@ -56,9 +56,14 @@ def split(
         for path in (training, held_out):
             check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
         table = read_pairs(pairs, noisy=True)
-        ids = table.ids()
-        ends = np.unique(ids, return_inverse=True)[1].reshape(-1, 2)
-        parts = dict(zip((training, held_out), hold_out_items(ends, share, seed), strict=True))
+        # A row about one item goes where the item is.
+        right = np.where(table.single, table.left, table.right)
+        ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
+        masks = np.zeros((2, len(table)), bool)
+        masks[:, ~table.single] = hold_out_items(ends[~table.single], share, seed)
+        apart = np.isin(ends[:, 0], ends[masks[1]])
+        masks |= table.single & [~apart, apart]
+        parts = dict(zip((training, held_out), masks, strict=True))
         told: dict[str, object] = {"pairs": len(table)}
         for name, (path, rows) in zip(("training", "held_out"), parts.items(), strict=True):
             told[name] = {

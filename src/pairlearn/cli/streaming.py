@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,7 +31,6 @@ from pairlearn.estimators.survey import (
     survey_pairs,
 )
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import columns as kind_columns
 from pairlearn.progress import bar
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.training import Checkpoint
@@ -38,6 +38,7 @@ from pairlearn.training import Checkpoint
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.progress import Progress
+    from pairlearn.tables.scales import Scale
 
 __all__ = [
     "Sampled",
@@ -81,6 +82,7 @@ def open_streamed(
     prior: float | None,
     majority: Literal["positive", "negative"] | None,
     noisy: bool,
+    scales: Sequence[Scale | None],
     out: Path,
     shown: bool,
 ) -> tuple[StreamInputs, list[str]]:
@@ -96,20 +98,23 @@ def open_streamed(
         As in `pairlearn.diagnostics.check`, which looks at a sample of the pairs.
     noisy : bool
         Values out of range are no error.
+    scales : sequence of Scale or None
+        Of similarities and of differences.
     out : Path
         The model folder to be; features are mapped beside it.
     shown : bool
         Whether to show bars.
     """
     items, ids, pairs = files
-    file = PairFile(pairs, open_items(items, ids), noisy=noisy)
+    file = PairFile(pairs, open_items(items, ids), noisy=noisy, scales=scales)
     with bar("looking through", file.rows, unit="rows", shown=shown) as progress:
         survey = survey_for(classifier, file, progress=progress)
     if selves := survey.counts["self_pairs"]:
         raise ValueError(
             f"{pairs} cannot be used as it is: {selves:,} rows pair an item with itself; drop them"
         )
-    sample = _table_of(survey.sampled)
+    said = Judgements.concatenate(survey.sampled)
+    sample = PairTable.from_judgements(said, file.items.index.names())
     report = check(sample, prior=prior, majority=majority, precision=False)
     if len(sample) < file.rows:  # rows of the sample are not those of the file
         bare = [replace(found, rows=(), ids=()) for found in report.findings]
@@ -208,33 +213,19 @@ class Sampled:
     ignored: int
 
 
-def sample_pairs_of(items: Path, ids: Path | None, pairs: Path, *, noisy: bool) -> Sampled:
+def sample_pairs_of(
+    items: Path,
+    ids: Path | None,
+    pairs: Path,
+    *,
+    noisy: bool,
+    scales: Sequence[Scale | None] = (None, None),
+) -> Sampled:
     """Look through a file of pairs and keep a random sample, or all if they are not many."""
     known = open_items(items, ids)
-    file = PairFile(pairs, known, noisy=noisy)
+    file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    table = _table_of(survey.sampled)
-    table = table[table.judged]
-    of = known.index.names()
-    table.left, table.right = of[table.left.astype(np.intp)], of[table.right.astype(np.intp)]
+    said, of = Judgements.concatenate(survey.sampled), known.index.names()
+    table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
     ignored = by_kind(survey.counts, file.rows)["preference_only"]
     return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows, ignored)
-
-
-def _table_of(parts: list[Judgements]) -> PairTable:
-    """Statements as a table of pairs, with the rows of items as ids."""
-    said = Judgements.concatenate(parts)
-    columns = {
-        name: np.where(said.has(name), said.values[:, column.place], np.nan)
-        for name, column in kind_columns().items()
-        if name in ("similarity", "difference", "preference")
-    }
-    preference = np.nan_to_num(columns["preference"]).astype(np.int8)
-    return PairTable.trusted(
-        left=said.ends[:, 0],
-        right=said.ends[:, 1],
-        similarity=columns["similarity"],
-        difference=columns["difference"],
-        preference=preference if preference.any() else None,
-        weight=None if (said.weight == 1).all() else said.weight,
-    )

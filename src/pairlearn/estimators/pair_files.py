@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_
 from pairlearn.tables.items import npy_items
 from pairlearn.tables.pairs import check_pairs, columns_about
 from pairlearn.tables.read import named_pairs, statements
+from pairlearn.tables.scales import Scale, on_scales
 from pairlearn.tables.sources import ParquetSource, open_source, suffix_of
 from pairlearn.tables.write import in_words
 
@@ -155,6 +156,8 @@ class PairFile:
         Where the ids are found.
     noisy : bool
         As in `pairlearn.tables.read_pairs`.
+    scales : sequence of Scale or None
+        On which similarities and differences were given, if not as probabilities.
 
     Attributes
     ----------
@@ -177,8 +180,15 @@ class PairFile:
     [[[2, 0], [1, 2]]]
     """
 
-    def __init__(self, path: Path, items: StreamItems, *, noisy: bool = False) -> None:
-        self.path, self.items, self.noisy = Path(path), items, noisy
+    def __init__(
+        self,
+        path: Path,
+        items: StreamItems,
+        *,
+        noisy: bool = False,
+        scales: Sequence[Scale | None] = (None, None),
+    ) -> None:
+        self.path, self.items, self.noisy, self.scales = Path(path), items, noisy, scales
         if self.path.suffix.lower() != ".parquet":
             raise TableError(
                 f"{path}: pairs are streamed from Parquet files; "
@@ -215,9 +225,10 @@ class PairFile:
             yield group, said
 
     def digest(self) -> str:
-        """SHA-256 of the file, and of what its ids stand for."""
+        """SHA-256 of the file, and of what its ids and values stand for."""
         with self.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
+        digest.update(",".join(map(str, self.scales)).encode())
         ids = self.items.index.ids
         digest.update(str(ids).encode() if isinstance(ids, int) else np.ascontiguousarray(ids).data)
         return digest.hexdigest()
@@ -230,7 +241,7 @@ class PairFile:
         left = self._rows_of("left", columns["left"], np.zeros_like(alone))
         right = self._rows_of("right", columns["right"], alone)
         said = statements(self._source, columns, alone)
-        table = PairTable.trusted(left=left, right=right, **said)
+        table = on_scales(PairTable.trusted(left=left, right=right, **said), *self.scales)
         check_pairs(table, alone, noisy=self.noisy)
         return Judgements.from_columns(np.stack([left, right]).T, table.said(), table.weight)
 

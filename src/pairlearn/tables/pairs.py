@@ -180,6 +180,33 @@ class PairTable:
                 )
         return cls.trusted(**joined)
 
+    @classmethod
+    def from_judgements(cls, said: Judgements, ids: Any) -> PairTable:
+        """Statements as a table, one in each row; `ids` are those of the items.
+
+        Examples
+        --------
+        >>> table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, label=["", "positive"])
+        >>> PairTable.from_judgements(table.judgements(["a", "b"]), ["a", "b"]) == table
+        True
+        """
+        known, single = np.asarray(ids), said.single
+        if single.any():
+            known = known.astype(np.str_)
+        left, right = known[said.ends].T
+        columns: dict[str, Any] = {
+            name: np.where(said.has(name), said.values[:, column.place], np.nan)
+            for name, column in kinds.columns().items()
+            if said.has(name).any()
+        }
+        return cls.trusted(
+            left=left,
+            right=np.where(single, "", right) if single.any() else right,
+            weight=None if (said.weight == 1).all() else said.weight,
+            annotator=said.annotator,
+            **columns,
+        )
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns that there are, by name, in the order of files.
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import TableError
+from pairlearn.columns import RowError, TableError
 from pairlearn.tables.pairs import PairTable
 
 Floats = NDArray[np.float64]
@@ -52,9 +52,10 @@ class Scale:
         outside = (values < self.low) | (values > self.high)
         if outside.any():
             row = int(outside.argmax())
-            raise TableError(
-                f"row {row + 1}: {name} is {values[row]:g}, outside the scale {self}: give the "
-                "lowest and the highest answer that could be given"
+            raise RowError(
+                row,
+                f"{name} is {values[row]:g}, outside the scale {self}: give the lowest and the "
+                "highest answer that could be given",
             )
         return least + (values - self.low) * ((1 - least) / (self.high - self.low))
 
@@ -100,6 +101,8 @@ def on_scales(
     table: PairTable, similarity: Scale | None = None, difference: Scale | None = None
 ) -> PairTable:
     """The same judgements with similarities in [0, 1] and differences in [−1, 1].
+
+    An answer outside its scale is a `RowError`.
 
     Examples
     --------
