@@ -6,13 +6,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from pairlearn.paper.benchmark import train_fleet
 from pairlearn.training import Fleet
-
-
-def key(fleet):
-    return fleet[0][0].key()
 
 
 def train_and_die_once(inputs, task):
@@ -24,16 +21,19 @@ def train_and_die_once(inputs, task):
     return train_fleet(inputs, fleet)
 
 
-def die(inputs, task):
-    with Path(task).open("a") as file:
+def _leave_a_line(path):
+    with Path(path).open("a") as file:
         file.write("tried\n")
+
+
+def die(inputs, task):
+    _leave_a_line(task)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def refuse(inputs, fleet):
-    """A training that raises, and leaves a line where its run says."""
-    with Path(os.environ["PAIRLEARN_TEST_TRACES"]).open("a") as file:
-        file.write("tried\n")
+    """A training that raises."""
+    _leave_a_line(os.environ["PAIRLEARN_TEST_TRACES"])
     raise ValueError("the weights are NaN")
 
 
@@ -41,15 +41,13 @@ def sleep(inputs, task):
     seconds, mark = task
     time.sleep(seconds)
     Path(mark).touch()
-    return os.getpid()
 
 
 def where_the_features_lie(inputs, run):
     """The line of the memory map where the features of a worker's fleet are."""
     benchmark = inputs.benchmark
     group = benchmark._group([run], {(run.seed, None): np.full(len(benchmark.features), 0.5)})
-    fleet = Fleet(benchmark.features, [group], "linear", device="cpu")
-    address = fleet.features.data_ptr()
+    address = Fleet(benchmark.features, [group], "linear", device="cpu").features.data_ptr()
     for line in Path("/proc/self/maps").read_text().splitlines():
         low, high = (int(end, 16) for end in line.split()[0].split("-"))
         if low <= address < high:
@@ -58,6 +56,4 @@ def where_the_features_lie(inputs, run):
 
 
 def threads(inputs, task):
-    import torch
-
     return torch.get_num_threads()

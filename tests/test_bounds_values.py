@@ -1,5 +1,6 @@
-"""The theorems as numbers: values worked out by hand, and relations between the bounds."""
+"""The theorems as numbers: by hand, in relation to each other, by enumeration, and refusals."""
 
+import itertools
 import math
 
 import numpy as np
@@ -11,101 +12,103 @@ from pairlearn import bounds
 
 FORMS = ("printed", "rederived")
 CORE = {"n": 100, "prior": 0.2, "lipschitz": 0.5, "loss_bound": 2.0, "rademacher": 0.1}
+LABELS = ("similarity", "noisy_similarity", "difference", "noisy_difference")
+WITHOUT_N = {key: value for key, value in CORE.items() if key != "n"}
 MCDIARMID = {2: 2 * math.exp(-2), 4: 4 * math.exp(-2), 8: 8 * math.exp(-3.125)}
 """δ at which √(log(events/δ)/200) is exactly 0.1, 0.1 and 0.125, so that values are rational."""
 
-
-# ---- values worked out by hand from the printed theorems --------------------------------------
-
-
-def test_contraction_by_hand() -> None:
-    arguments = {"prior": 0.2, "lipschitz": 0.5, "rademacher": 0.1}
-    assert bounds.contraction(**arguments) == pytest.approx(0.15)
-    assert bounds.contraction(**arguments, form="rederived") == pytest.approx(0.178)
+CORRECTED = {"loss_bound": 2.0, "correction_lipschitz": 1.5, "negativity": 0.01}
+CONVEX = {**CORE, "gamma": 0.3}  # γ/d = 0.5 and 1 − γ = 0.7
+CONVEX_CORRECTED = {
+    **CONVEX, "correction_lipschitz": 1.5, "negativity_sconf": 0.1, "negativity_confdiff": 0.2
+}  # fmt: skip
+CONVEX_BIAS = (2 * 0.05 + 4 * 0.14) * 2.5 * 2
+# c̄ = c + 0.1, s̄ = s − 0.2 on every pair, π̄₊ = 0.3: with c = 0.5 the terms are
+# |.3·.6 − .2·.5| + |.7·.6 − .8·.5| + .2 = .08 + .02 + .2 and .05 + .15 + .1 for the prior.
+NOISY = WITHOUT_N | {
+    name: np.full(100, v) for name, v in zip(LABELS, (0.4, 0.2, 0.5, 0.6), strict=True)
+}
 
 
 @pytest.mark.parametrize(
-    ("function", "printed", "rederived"),
+    ("function", "arguments", "events", "printed", "rederived"),
     [
-        (bounds.uniform_deviation, 0.3 + 0.636, 0.356 + 0.636),
-        (bounds.estimation_error, 0.6 + 1.272, 0.712 + 1.272),
+        ("uniform_deviation", CORE, 2, 0.3 + 0.636, 0.356 + 0.636),
+        ("estimation_error", CORE, 2, 0.6 + 1.272, 0.712 + 1.272),
+        (
+            "robust_estimation_error",
+            {**NOISY, "noisy_prior": 0.3},
+            2,
+            24 * 0.05 + 12.72 * 0.2 + 8 * 0.3 + 8 * 0.3,
+            4 * (0.356 + 0.636) + 8 * 0.3 + 8 * 0.3,
+        ),
+        ("corrected_deviation", {"n": 100, **CORRECTED}, 2, 1.8 + 0.15, None),
+        (
+            "corrected_estimation_error",
+            CORE | CORRECTED,
+            4,
+            0.3 + 0.6 + (18 + 1.36 + 5) * 0.2,
+            0.3 + 0.712 + (18 + 1.36 + 5) * 0.2,
+        ),
+        (
+            "uniform_corrected_estimation_error",
+            {**CORE, "correction_lipschitz": 1.5},
+            8,
+            1.5 * (4 * 4.36 * 0.05 + 3.0),
+            None,
+        ),
+        # Rederived, 2·0.5 + 0.7·(4 + 2·0.6) stands in place of 2·0.5 + 4·0.7.
+        ("convex_uniform_deviation", CONVEX, 4, 3.8 * 0.05 + 1.9 * 0.2, 4.64 * 0.05 + 1.9 * 0.2),
+        ("convex_estimation_error", CONVEX, 4, 7.6 * 0.05 + 3.8 * 0.2, 9.28 * 0.05 + 3.8 * 0.2),
+        (
+            "convex_robust_estimation_error",
+            {**NOISY, "gamma": 0.3},
+            4,
+            15.2 * 0.05 + 7.6 * 0.2 + 2 * 2 * 0.5 * 0.2 + 4 * 2 * 0.7 * 0.1,
+            18.56 * 0.05 + 7.6 * 0.2 + 2 * 2 * 0.5 * 0.2 + 4 * 2 * 0.7 * 0.1,
+        ),
+        (
+            "convex_corrected_estimation_error",
+            CONVEX_CORRECTED,
+            8,
+            3.8 * 2.5 * 0.25 + CONVEX_BIAS + 7.6 * 0.05,
+            # 3.8·(2·1.5 + 1) in place of 3.8·2.5.
+            3.8 * 4 * 0.25 + CONVEX_BIAS + 9.28 * 0.05,
+        ),
     ],
 )
-def test_unbiased_by_hand(function, printed, rederived) -> None:
-    assert function(delta=MCDIARMID[2], **CORE) == pytest.approx(printed)
-    assert function(delta=MCDIARMID[2], form="rederived", **CORE) == pytest.approx(rederived)
+def test_bounds_by_hand(function, arguments, events, printed, rederived) -> None:
+    bound = getattr(bounds, function)
+    assert bound(delta=MCDIARMID[events], **arguments) == pytest.approx(printed)
+    if rederived is not None:
+        value = bound(delta=MCDIARMID[events], form="rederived", **arguments)
+        assert value == pytest.approx(rederived)
 
 
-def test_robust_by_hand() -> None:
-    # c̄ = c + 0.1, s̄ = s − 0.2 on every pair, π̄₊ = 0.3: with c = 0.5 the terms are
-    # |.3·.6 − .2·.5| + |.7·.6 − .8·.5| + .2 = .08 + .02 + .2 and .05 + .15 + .1 for the prior.
-    labels = {
-        "similarity": np.full(100, 0.4),
-        "noisy_similarity": np.full(100, 0.2),
-        "difference": np.full(100, 0.5),
-        "noisy_difference": np.full(100, 0.6),
-    }
-    core = {key: value for key, value in CORE.items() if key != "n"}
-    value = bounds.robust_estimation_error(**labels, noisy_prior=0.3, delta=MCDIARMID[2], **core)
-    assert value == pytest.approx(24 * 0.05 + 12.72 * 0.2 + 8 * 0.3 + 8 * 0.3)
-    convex = bounds.convex_robust_estimation_error(**labels, gamma=0.3, delta=MCDIARMID[4], **core)
-    # γ/d = 0.5 and 1 − γ = 0.7.
-    assert convex == pytest.approx(15.2 * 0.05 + 7.6 * 0.2 + 2 * 2 * 0.5 * 0.2 + 4 * 2 * 0.7 * 0.1)
-
-
-def test_corrected_by_hand() -> None:
-    correction = {"loss_bound": 2.0, "correction_lipschitz": 1.5, "negativity": 0.01}
-    assert bounds.correction_bias(**correction) == pytest.approx(0.15)
-    value = bounds.corrected_deviation(n=100, delta=MCDIARMID[2], **correction)
-    assert value == pytest.approx(1.8 + 0.15)
-    value = bounds.corrected_estimation_error(
-        delta=MCDIARMID[4], correction_lipschitz=1.5, negativity=0.01, **CORE
-    )
-    assert value == pytest.approx(0.3 + 0.6 + (18 + 1.36 + 5) * 0.2)
-    value = bounds.uniform_corrected_estimation_error(
-        delta=MCDIARMID[8], correction_lipschitz=1.5, **CORE
-    )
-    assert value == pytest.approx(1.5 * (4 * 4.36 * 0.05 + 3.0))
-
-
-def test_convex_by_hand() -> None:
-    convex = {**CORE, "gamma": 0.3}  # γ/d = 0.5 and 1 − γ = 0.7
-    assert bounds.convex_uniform_deviation(delta=MCDIARMID[4], **convex) == pytest.approx(
-        3.8 * 0.05 + 1.9 * 0.2
-    )
-    assert bounds.convex_estimation_error(delta=MCDIARMID[4], **convex) == pytest.approx(
-        7.6 * 0.05 + 3.8 * 0.2
-    )
-    corrected = {"correction_lipschitz": 1.5, "negativity_sconf": 0.1, "negativity_confdiff": 0.2}
-    printed, rederived = (
-        bounds.convex_corrected_estimation_error(
-            delta=MCDIARMID[8], form=form, **corrected, **convex
-        )
-        for form in FORMS
-    )
-    bias = (2 * 0.05 + 4 * 0.14) * 2.5 * 2
-    assert printed == pytest.approx(3.8 * 2.5 * 0.25 + bias + 7.6 * 0.05)
-    # 3.8·(2·1.5 + 1) in place of 3.8·2.5; 4·0.5 + 2·0.7·(4 + 2·0.6) in place of 7.6.
-    assert rederived == pytest.approx(3.8 * 4 * 0.25 + bias + 9.28 * 0.05)
+def test_contraction_and_bias_by_hand() -> None:
+    arguments = {"prior": 0.2, "lipschitz": 0.5, "rademacher": 0.1}
+    assert bounds.contraction(**arguments) == pytest.approx(0.15)
+    assert bounds.contraction(**arguments, form="rederived") == pytest.approx(0.178)
+    assert bounds.correction_bias(**CORRECTED) == pytest.approx(0.15)
 
 
 def test_deltas_by_hand() -> None:
     scd = {"n": 81, "prior": 0.2, "loss_bound": 1.0, "floors": [0.1, 0.0, 0.2, 0.0]}
     assert bounds.delta_scd(**scd) == pytest.approx(2 + math.exp(-1) + math.exp(-4))
-    assert bounds.delta_scd(form="rederived", **scd) == pytest.approx(
-        2 + math.exp(-2) + math.exp(-8)
-    )
+    rederived = bounds.delta_scd(form="rederived", **scd)
+    assert rederived == pytest.approx(2 + math.exp(-2) + math.exp(-8))
     sconf = {"n": 100, "prior": 0.25, "loss_bound": 2.0, "floors": [0.4, 0.0]}
     assert bounds.delta_sconf(**sconf) == pytest.approx(math.exp(-2.965) + math.exp(-3.125))
     assert bounds.delta_sconf(form="rederived", **sconf) == pytest.approx(math.exp(-2) + 1)
-    floors = [0.1, 0.2, 0.0, 0.0]
-    assert bounds.delta_confdiff(n=200, loss_bound=2.0, floors=floors) == pytest.approx(
-        2 + math.exp(-1) + math.exp(-4)
-    )
-
-
-def test_printed_delta_sconf_overflows_to_infinity() -> None:
     assert bounds.delta_sconf(n=1, prior=0.2, loss_bound=100, floors=[90, 0]) == math.inf
+    confdiff = bounds.delta_confdiff(n=200, loss_bound=2.0, floors=[0.1, 0.2, 0.0, 0.0])
+    assert confdiff == pytest.approx(2 + math.exp(-1) + math.exp(-4))
+    for form in FORMS:
+        few, many, trivial = (
+            bounds.delta_scd(n=n, prior=0.3, loss_bound=1, floors=[floor] * 4, form=form)
+            for n, floor in ((1, 0.1), (10**6, 0.1), (9, 0))
+        )
+        assert few > 3 and many < 1e-30 and trivial == 4
 
 
 # ---- relations --------------------------------------------------------------------------------
@@ -134,26 +137,107 @@ def test_bounds_shrink_with_pairs_and_forget_the_class_names(prior, gamma, n, de
 
 def test_without_noise_the_robust_bounds_are_twice_the_clean_ones() -> None:
     s, c = np.linspace(0.2, 0.9, 50), np.linspace(-0.1, 0.1, 50)
-    labels = {"similarity": s, "noisy_similarity": s, "difference": c, "noisy_difference": c}
-    core = {"delta": 0.1, "prior": 0.3, "lipschitz": 1, "loss_bound": 1, "rademacher": 0.2}
-    robust = bounds.robust_estimation_error(**labels, noisy_prior=0.3, **core)
+    core = {**WITHOUT_N, "delta": 0.1}
+    labels = dict(zip(LABELS, (s, s, c, c), strict=True))
+    robust = bounds.robust_estimation_error(**labels, noisy_prior=0.2, **core)
     assert robust == pytest.approx(2 * bounds.estimation_error(n=50, **core))
     robust = bounds.convex_robust_estimation_error(**labels, gamma=0.4, **core)
     assert robust == pytest.approx(2 * bounds.convex_estimation_error(n=50, gamma=0.4, **core))
 
 
 def test_corrected_error_decomposes_at_half_delta() -> None:
-    correction = {"correction_lipschitz": 1.0, "negativity": 0.02}
-    whole = bounds.corrected_estimation_error(delta=0.1, **correction, **CORE)
-    parts = 2 * bounds.corrected_deviation(n=100, delta=0.05, loss_bound=2.0, **correction)
+    whole = bounds.corrected_estimation_error(delta=0.1, **CORE | CORRECTED)
+    parts = 2 * bounds.corrected_deviation(n=100, delta=0.05, **CORRECTED)
     assert whole == pytest.approx(parts + bounds.estimation_error(delta=0.05, **CORE))
 
 
-def test_deltas_vanish_with_pairs_and_are_trivial_without_floors() -> None:
-    for form in FORMS:
-        few, many = (
-            bounds.delta_scd(n=n, prior=0.3, loss_bound=1, floors=[0.1] * 4, form=form)
-            for n in (1, 10**6)
-        )
-        assert few > 3 and many < 1e-30
-        assert bounds.delta_scd(n=9, prior=0.3, loss_bound=1, floors=[0] * 4, form=form) == 4
+# ---- Rademacher complexities ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("functions", "n"), [(1, 3), (4, 7), (20, 10)])
+def test_empirical_rademacher_matches_enumeration(functions: int, n: int) -> None:
+    outputs = np.random.default_rng(n).normal(size=(functions, n))
+    exact = np.mean([max(outputs @ signs) / n for signs in itertools.product((-1, 1), repeat=n)])
+    estimate = bounds.empirical_rademacher(outputs, draws=40_000, seed=3)
+    assert abs(estimate.value - exact) < 4 * estimate.standard_error < 0.05
+    assert bounds.empirical_rademacher(outputs, draws=40_000, seed=3) == estimate
+
+
+def test_empirical_rademacher_in_blocks() -> None:
+    wide = np.ones((2, 2**21))  # blocks of two draws
+    estimate = bounds.empirical_rademacher(wide, draws=5)
+    assert abs(estimate.value) < 5 / math.sqrt(5 * 2**21)
+
+
+def test_linear_bound_covers_random_linear_functions() -> None:
+    rng = np.random.default_rng(0)
+    w, x = rng.normal(size=(500, 3)), rng.normal(size=(50, 3))
+    w *= 2 / np.linalg.norm(w, axis=1, keepdims=True)
+    x *= 3 / np.linalg.norm(x, axis=1, keepdims=True)
+    estimate = bounds.empirical_rademacher(w @ x.T, draws=2000)
+    bound = bounds.linear_rademacher(n=50, weight_norm=2, feature_radius=3)
+    assert 0.5 * bound < estimate.value < bound
+
+
+# ---- bad arguments are refused by name, with advice -------------------------------------------
+
+GOOD = {
+    "convex_estimation_error": {**CORE, "delta": 0.1, "gamma": 0.5},
+    "robust_estimation_error": {
+        **{name: [0.1, 0.2] for name in LABELS}, **WITHOUT_N, "noisy_prior": 0.2, "delta": 0.1
+    },
+    "delta_scd": {"n": 1, "prior": 0.2, "loss_bound": 1, "floors": [0.1] * 4},
+    "delta_sconf": {"n": 1, "prior": 0.2, "loss_bound": 1, "floors": [0.1, 0.1]},
+    "delta_confdiff": {"n": 1, "loss_bound": 1, "floors": [0] * 4},
+    "empirical_rademacher": {"outputs": [[1.0]]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "change", "message"),
+    [
+        *(
+            ("convex_estimation_error", change, message)
+            for change, message in (
+                ({"prior": 0.0}, "prior must lie strictly between 0 and 1, got 0.0; pass P"),
+                ({"prior": math.nan}, "prior must lie"),
+                ({"delta": 1.0}, "delta must lie strictly between 0 and 1, got 1.0"),
+                ({"n": 0}, "n must be an integer ≥ 1, got 0"),
+                ({"n": 2.5}, "n must be an integer ≥ 1, got 2.5"),
+                ({"n": True}, "n must be an integer"),
+                ({"lipschitz": -1}, "lipschitz must be finite and not negative, got -1"),
+                ({"loss_bound": math.inf}, "loss_bound must be finite .* bound the classifiers"),
+                ({"rademacher": math.nan}, "rademacher must be finite"),
+                ({"form": "fixed"}, "form must be 'printed' or 'rederived', got 'fixed'"),
+                ({"gamma": 1.5}, r"gamma must lie in \[0, 1\], got 1.5"),
+                ({"prior": 0.5}, "prior must differ from 0.5, .* Defined at 0.5 are gamma=0"),
+            )
+        ),
+        *(
+            ("robust_estimation_error", change, message)
+            for change, message in (
+                ({"similarity": [0.1, 1.2]}, r"similarity must be finite and in \[0, 1\], got arr"),
+                ({"noisy_difference": [0.1]}, "noisy_difference must be 1-d, .* got \\(1,\\)"),
+                ({"difference": [math.nan, 0]}, "difference must be finite .* drop pairs"),
+                ({"similarity": []}, "similarity must be 1-d, non-empty"),
+                ({"noisy_prior": 1.2}, "noisy_prior must lie strictly"),
+            )
+        ),
+        ("delta_scd", {"floors": [0.1]}, "floors must have 4 values"),
+        ("delta_sconf", {"floors": [0, -0.1]}, r"floors\[1\] must be finite .*, got -0.1"),
+        ("delta_sconf", {"prior": 0.5}, "estimation_error"),
+        ("delta_confdiff", {"loss_bound": 0}, "loss_bound must be positive, got 0"),
+        ("empirical_rademacher", {"outputs": [1.0, 2.0]}, r"got \(2,\); for one classifier"),
+        ("empirical_rademacher", {"outputs": [[1.0, math.nan]]}, "outputs must be finite"),
+        ("empirical_rademacher", {"draws": 1}, "draws must be an integer ≥ 2, got 1"),
+    ],
+)
+def test_bad_arguments_are_named(function, change, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(bounds, function)(**{**GOOD[function], **change})
+
+
+def test_balanced_prior_is_refused_only_where_sconf_has_weight() -> None:
+    balanced = {**CORE, "prior": 0.5, "delta": 0.1}
+    assert bounds.convex_estimation_error(gamma=0, **balanced) > 0
+    assert bounds.estimation_error(**balanced) > 0

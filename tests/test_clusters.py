@@ -18,7 +18,6 @@ from pairlearn.paper.execute import Memory, execute, models_that_fit, small_part
 from pairlearn.paper.on_ray import Ray
 from pairlearn.paper.on_slurm import Slurm
 from pairlearn.paper.workers import (
-    Cluster,
     ClusterError,
     Failure,
     Processes,
@@ -36,31 +35,43 @@ def make(method="likelihood-abs", **fields):
     return Run(dataset="digits", method=method, model="linear", window=1, **fields)
 
 
-GRID = [
-    make(method, seed=seed)
-    for seed in range(3)
-    for method in ("likelihood-abs", "confdiff-abs", "supervised", "sconf-abs")
-]
+METHODS = ("likelihood-abs", "confdiff-abs", "supervised", "sconf-abs")
+GRID = [make(method, seed=seed) for seed in range(3) for method in METHODS]
 
 
-# --- names and options ----------------------------------------------------------------------
+# --- names, options and refusals ------------------------------------------------------------
 
 
-def test_names(tmp_path):
-    assert isinstance(open_cluster(), Processes)
-    assert open_cluster("local", ["workers=3"]).workers == 3
-    assert open_cluster("ray").address is None
-    assert open_cluster("ray:10.0.0.1:6379").address == "10.0.0.1:6379"
-    assert open_cluster("ray:auto").address == "auto"
-    ray = open_cluster("ray", ["cpus=2", "gpus=0"])
-    assert (ray.cpus, ray.gpus) == (2, 0)
-    slurm = open_cluster("slurm", ["jobs=7", "time=90", "mem=16G", "gpus=2"], tmp_path)
-    assert (slurm.where, slurm.jobs, slurm.folder.parent) == ("slurm", 7, tmp_path)
+@pytest.mark.parametrize(
+    ("name", "options", "kind", "has"),
+    [
+        ("local", [], Processes, {"workers": None}),
+        ("local", ["workers=3"], Processes, {"workers": 3}),
+        ("ray", ["cpus=2", "gpus=0"], Ray, {"address": None, "cpus": 2, "gpus": 0}),
+        ("ray:10.0.0.1:6379", [], Ray, {"address": "10.0.0.1:6379"}),
+        ("ray:auto", [], Ray, {"address": "auto"}),
+        ("slurm:local", ["jobs=7"], Slurm, {"where": "local", "jobs": 7}),
+    ],
+)
+def test_names(name, options, kind, has):
+    cluster = open_cluster(name, options)
+    assert isinstance(cluster, kind)
+    assert {key: getattr(cluster, key) for key in has} == has
+
+
+def test_what_jobs_of_slurm_ask_for(tmp_path):
+    slurm = open_cluster("slurm", ["time=90", "mem=16G", "gpus=2"], tmp_path)
+    assert slurm.folder.parent == tmp_path
     assert slurm.parameters == {
         "timeout_min": 90, "cpus_per_task": 1, "slurm_mem": "16G", "gpus_per_node": 2
     }  # fmt: skip
-    elsewhere = open_cluster("slurm:local", [f"folder={tmp_path}/own"])
-    assert (elsewhere.where, elsewhere.folder.parent) == ("local", tmp_path / "own")
+    assert open_cluster("slurm", [f"folder={tmp_path}/own"]).folder.parent == tmp_path / "own"
+    assert Slurm(tmp_path).device("auto") == "cpu"
+    for options in ({"gpus": "1"}, {"gres": "gpu:a100:1"}):
+        assert Slurm(tmp_path, options=options).device("auto") == "cuda"
+        assert Slurm(tmp_path, options=options).device("cpu") == "cpu"
+    with pytest.raises(ClusterError, match="--cluster-option gpus=1"):
+        Slurm(tmp_path).device("cuda")
 
 
 @pytest.mark.parametrize(
@@ -89,15 +100,15 @@ def test_what_is_refused(name, options, words):
 
 def test_the_command_refuses_in_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    base = ["run", "accuracy", "--datasets", "digits", "--seeds", "1"]
-    done = CliRunner().invoke(bench.app, [*base, "--cluster", "mesos"])
-    assert done.exit_code == 2
-    assert done.stderr.startswith("pairlearn bench run: cluster 'mesos' is unknown; choose local")
-    done = CliRunner().invoke(bench.app, [*base, "--cluster-option", "x=1"])
-    assert "cluster option 'x' is unknown to local" in done.stderr
-    done = CliRunner().invoke(bench.app, [*base, "--cluster", "ray:127.0.0.1:1"])
-    assert done.exit_code == 2
-    assert done.stderr.startswith("pairlearn bench run: no Ray cluster answers at '127.0.0.1:1'")
+    for options, words in (
+        (("--cluster", "mesos"), "cluster 'mesos' is unknown; choose local"),
+        (("--cluster-option", "x=1"), "cluster option 'x' is unknown to local"),
+        (("--cluster", "ray:127.0.0.1:1"), "no Ray cluster answers at '127.0.0.1:1'"),
+    ):
+        line = ["run", "accuracy", "--datasets", "digits", "--seeds", "1", *options]
+        done = CliRunner().invoke(bench.app, line)
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"pairlearn bench run: {words}")
     assert not list(tmp_path.rglob("*.jobs"))
 
 
@@ -116,59 +127,35 @@ def test_a_missing_package_is_named(monkeypatch, package, cluster, words):
 
 @pytest.mark.parametrize("address", ["here", "here:port", "ray://10.0.0.1:10001", "a:99999999"])
 def test_an_address_that_is_none(address):
-    with (
-        pytest.raises(ClusterError, match=r"is not HOST:PORT|no Ray cluster answers"),
-        Ray(address),
-    ):
+    words = r"is not HOST:PORT|no Ray cluster answers"
+    with pytest.raises(ClusterError, match=words), Ray(address):
         pass
 
 
-def test_an_address_where_nothing_listens():
+def test_clusters_that_are_not_there(tmp_path, monkeypatch):
     with socket.socket() as taken:  # bound, not listening: nobody else gets the port
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"answers at '{address}'"), Ray(address):
             pass
-
-
-def test_slurm_where_there_is_none(tmp_path, monkeypatch):
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ClusterError, match="`sbatch` is not on this machine"), Slurm(tmp_path):
         pass
 
 
-def test_devices_follow_what_jobs_ask_for(tmp_path):
-    assert Slurm(tmp_path).device("auto") == "cpu"
-    for options in ({"gpus": "1"}, {"gres": "gpu:a100:1"}):
-        assert Slurm(tmp_path, options=options).device("auto") == "cuda"
-        assert Slurm(tmp_path, options=options).device("cpu") == "cpu"
-    with pytest.raises(ClusterError, match="--cluster-option gpus=1"):
-        Slurm(tmp_path).device("cuda")
-
-
-# --- failures -------------------------------------------------------------------------------
-
-
 def test_a_failure_names_the_run_and_what_was_raised():
     def work(inputs, task):
-        raise ValueError("NaN in row 3")
+        raise TimeoutError("NaN in row 3")
 
     fleet = [[make(seed=5)]]
     with pytest.raises(ClusterError) as caught:
         checked(attempt(work, None, fleet), fleet)
-    words = str(caught.value)
-    assert make(seed=5).key() in words
-    assert "ValueError: NaN in row 3" in words
-    assert "in work" in words, "where it was raised"
+    for words in (make(seed=5).key(), "TimeoutError: NaN in row 3", "in work"):
+        assert words in str(caught.value)
     assert "3 runs together" in describe([[make(), make("sconf-abs")], [make(seed=1)]])
     assert "annotators" in describe([(0, None)])
-
-
-def test_a_lost_worker_is_not_a_failure():
-    def work(inputs, task):
-        raise TimeoutError
-
+    # A lost worker is not a failure.
     with pytest.raises(TimeoutError):
         attempt(work, None, 0, (TimeoutError,))
     assert isinstance(attempt(work, None, 0), Failure)
@@ -227,65 +214,47 @@ class AsIfCuda(Processes):
         return super().run(work, replace(inputs, benchmark=benchmark), tasks)
 
 
-def fleet_sizes(cluster: Cluster, runs=GRID, **options):
-    found = dict(execute(runs, cluster=cluster, **options))
-    assert set(found) == set(runs)
-    *_, fleets = cluster.trained
-    return [[len(group) for group in fleet] for fleet in fleets]
+PLENTY, SOME, LITTLE = (Memory(1 * GIB, 1 * GIB, free * GIB) for free in (1000, 12, 4))
 
 
-def test_measured_memory_cuts_the_fleets():
-    plenty = Memory(1 * GIB, 1 * GIB, 1000 * GIB)
-    cluster = AsIfCuda(plenty)
-    assert fleet_sizes(cluster) == [[4, 4, 4]]
+@pytest.mark.parametrize(
+    ("memories", "sizes"),
+    [
+        ([PLENTY], [[4, 4, 4]]),
+        ([SOME], [[4, 4], [4]]),  # (0.8 · 12 − 1) / 1 = 8.6 models, so 8
+        ([PLENTY, LITTLE, PLENTY], [[2]] * 6),  # the smallest decides: (0.8 · 4 − 1) / 1 = 2.2
+    ],
+)
+def test_measured_memory_cuts_the_fleets(memories, sizes):
+    cluster = AsIfCuda(*memories)
+    assert set(dict(execute(GRID, cluster=cluster))) == set(GRID)
+    assert [[len(group) for group in fleet] for fleet in cluster.trained[-1]] == sizes
     assert len(cluster.measured) == 1, "once for a data set"
-    # (0.8 · 12 − 1) / 1 = 8.6 models, so 8.
-    assert fleet_sizes(AsIfCuda(Memory(1 * GIB, 1 * GIB, 12 * GIB))) == [[4, 4], [4]]
-    # The smallest device of a cluster decides: (0.8 · 4 − 1) / 1 = 2.2.
-    small = Memory(1 * GIB, 1 * GIB, 4 * GIB)
-    assert fleet_sizes(AsIfCuda(plenty, small, plenty)) == [[2]] * 6
 
 
 def test_the_plan_is_for_the_whole_experiment():
     """What is missing trains in the company it would have had."""
-    cluster = AsIfCuda(Memory(1 * GIB, 1 * GIB, 12 * GIB))
-    part = dict(execute([GRID[5]], among=GRID, cluster=cluster))
+    cluster, seen = AsIfCuda(SOME), []
+    options = {"cluster": cluster, "progress": lambda *report: seen.append(report)}
+    part = dict(execute([GRID[5]], among=GRID, **options))
     assert set(part) == {GRID[5]}
     assert cluster.trained[-1] == [[GRID[:4], GRID[4:8]]]
+    assert seen[-1][:2] == (8, 8), "eight models of one epoch"
     assert part[GRID[5]] == dict(execute(GRID, cluster=cluster))[GRID[5]]
 
 
-def test_the_largest_runs_are_measured():
-    cluster = AsIfCuda(Memory(1 * GIB, 1 * GIB, 100 * GIB))
+def test_the_largest_runs_are_measured_and_those_that_train_alone_not(monkeypatch):
+    cluster = AsIfCuda(PLENTY)
     runs = [make(m, fraction=f) for f in (0.5, 1.0) for m in ("supervised", "likelihood-abs")]
     dict(execute(runs, cluster=cluster))
     (fleet,) = cluster.measured
     assert {run.fraction for group in fleet for run in group} == {1.0}
-
-
-def test_progress_counts_what_trains_again():
-    seen = []
-    cluster = AsIfCuda(Memory(1 * GIB, 1 * GIB, 12 * GIB))
-    list(execute(GRID[:1], among=GRID, cluster=cluster, progress=lambda *r: seen.append(r)))
-    assert seen[-1][:2] == (8, 8), "eight models of one epoch"
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="of a machine without a GPU")
-def test_without_a_gpu_nothing_is_measured(monkeypatch):
-    def never(*_):
-        pytest.fail("measured")
-
-    monkeypatch.setattr(planning, "measure_memory", never)
-    monkeypatch.setattr(Benchmark, "peak_memory", never)
-    monkeypatch.setattr(Processes, "everywhere", never)
-    assert len(dict(execute(GRID[:2], workers=1))) == 2
-
-
-def test_runs_that_train_alone_are_not_measured():
-    cluster = AsIfCuda()
     inputs = Inputs(Benchmark(load("digits"), "linear", "cuda", "float32"))
     assert planning.largest_fleet(cluster, inputs, GRID[:1]) == planning.MODELS_ON_CUDA
-    assert not cluster.measured
+    assert len(cluster.measured) == 1
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(Processes, "everywhere", None)
+        assert len(dict(execute(GRID[:2], workers=1))) == 2
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

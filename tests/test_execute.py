@@ -209,11 +209,16 @@ class Exact(trainer.Fleet):
 
 
 def test_every_run_has_a_result_and_repeats(tiny):
-    first = results(MIXED)
+    seen = []
+    first = results(MIXED, progress=lambda *report: seen.append(report))
     assert set(first) == {run.key() for run in MIXED}
     assert all(set(found) == ACCURACIES for found in first.values())
     assert all(0 <= value <= 1 for found in first.values() for value in found.values())
     assert results(MIXED[::-1]) == first
+    done, totals, words = zip(*seen, strict=True)
+    assert list(done) == sorted(done)
+    assert {done[-1], *totals} == {sum(run.epochs for run in MIXED)}
+    assert "digits" in words[0]
 
 
 def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
@@ -230,47 +235,32 @@ def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
 
 
 def test_what_a_risk_does_not_read_is_not_trained_again(monkeypatch):
-    trained = []
-    train = trainer.Benchmark.train
+    sizes = []
 
-    def counting(self, groups, *rest):
-        trained.extend(run for group in groups for run in group)
-        return train(self, groups, *rest)
+    class Counted(trainer.Fleet):
+        def __init__(self, features, groups, *rest, **options):
+            sizes.append([len(group.members) for group in groups])
+            super().__init__(features, groups, *rest, **options)
 
-    monkeypatch.setattr(trainer.Benchmark, "train", counting)
+    monkeypatch.setattr(trainer, "Fleet", Counted)
     runs = [make("likelihood-abs", prior_factor=f, label_noise=0.1) for f in (0.8, 1.0, 1.2)]
     runs += [make("supervised", label_noise=n) for n in (0.0, 0.5)]
     runs += [make("confdiff-abs", prior_factor=f) for f in (0.8, 1.2)]
     found = results(runs)
-    assert len(trained) == 4
+    assert sizes == [[1]] * 4, "on a CPU each alone"
     assert set(found) == {run.key() for run in runs}
     for same in (runs[:3], runs[3:5]):
         assert len({str(found[run.key()]) for run in same}) == 1
-    alone = results(runs[2:3])[runs[2].key()]
-    assert alone == found[runs[2].key()]
+    assert results(runs[2:3])[runs[2].key()] == found[runs[2].key()]
 
 
-def test_processes_give_the_same():
+def test_processes_give_the_same_and_results_come_as_they_finish():
     runs = MIXED[:4]
     found = {run.key(): one for run, one in execute(runs, device="cpu", workers=2)}
     assert found == results(runs)
-
-
-def test_progress_goes_up_to_the_total():
-    seen = []
-    results(MIXED, progress=lambda *report: seen.append(report))
-    done = [report[0] for report in seen]
-    total = sum(run.epochs for run in MIXED)
-    assert done == sorted(done)
-    assert done[-1] == total
-    assert {report[1] for report in seen} == {total}
-    assert "digits" in seen[0][2]
-
-
-def test_results_come_as_they_finish():
-    found = execute([make(), make("supervised")], device="cpu", workers=1)
-    assert next(found)[0] == make()
-    found.close()
+    under_way = execute(runs, device="cpu", workers=1)
+    assert next(under_way)[0] == runs[0]
+    under_way.close()
 
 
 # --- plans ---------------------------------------------------------------------------------
@@ -313,19 +303,6 @@ def test_the_mnist_grid_is_one_fleet_without_idle_places():
     assert places < 1.15 * len(grid)
 
 
-def test_on_a_cpu_a_run_is_alone(monkeypatch):
-    sizes = []
-
-    class Counted(trainer.Fleet):
-        def __init__(self, features, groups, *rest, **options):
-            sizes.append([len(group.members) for group in groups])
-            super().__init__(features, groups, *rest, **options)
-
-    monkeypatch.setattr(trainer, "Fleet", Counted)
-    results(MIXED[:4])
-    assert sizes == [[1]] * 4
-
-
 # --- killed and started again --------------------------------------------------------------
 
 COMMAND = (
@@ -340,9 +317,7 @@ def start(store: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, *COMMAND, "--store", str(store), "--checkpoint-seconds", "0"],
         env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL),
         start_new_session=True,
     )
 
@@ -408,16 +383,6 @@ def test_killed_twice_and_finished(tmp_path, undisturbed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(5))
-def test_killed_many_times_and_finished(tmp_path, undisturbed, seed):
-    rng = random.Random(seed)
-    kills = [(rng.choice([0, 1]), rng.uniform(0, 5)) for _ in range(5)]
-    kills[0] = (0, rng.uniform(0, 1))
-    store = finished_store(tmp_path / "killed.jsonl", kills)
-    assert store.rows() == undisturbed.rows()
-
-
-@pytest.mark.long
 def test_killed_a_hundred_times(tmp_path, undisturbed):
     """At any moment of a whole run; whenever the grid is done, it is begun anew."""
     rng, kills, ends = random.Random(7), 0, 0
@@ -466,15 +431,6 @@ def test_a_fleet_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert dict(execute(runs, device="cpu", workers=1, checkpoints=kept)) == expected
     assert epochs[4:6] == [3, 4], "the first fleet went on after its third epoch"
     assert not list((tmp_path / "kept").iterdir())
-
-
-def test_only_what_is_asked_for_comes_back_and_in_its_own_company(monkeypatch):
-    """Fleets are planned for the whole experiment, whatever of it is missing."""
-    monkeypatch.setattr(module, "MEMBERS_ON_CPU", 4)  # fleets of several, as on CUDA
-    whole = [make(method) for method in ("likelihood-abs", "confdiff-abs", "supervised")]
-    everything = dict(execute(whole, device="cpu", workers=1))
-    part = dict(execute(whole[1:2], among=whole, device="cpu", workers=1))
-    assert part == {whole[1]: everything[whole[1]]}
 
 
 def test_guided_training_is_not_mirrored_where_the_unguided_is(monkeypatch):

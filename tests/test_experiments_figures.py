@@ -1,4 +1,3 @@
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from pairlearn.paper import GRIDS, Record, Run, Selection, summarize
+from pairlearn.paper import GRIDS, summarize
 from pairlearn.paper.cells import Cell
 from pairlearn.paper.figures import (
     FIGURES,
@@ -21,16 +20,13 @@ from pairlearn.paper.figures import (
     plot_robustness_heatmap,
     save_figures,
 )
+from paper_results import made_up
 
 OURS = "ours, coloured by method"
 
 
 def fake_cells(grid: str, **selection: Any) -> list[Cell]:
-    def accuracy(run: Run) -> float:
-        return 0.9 + 0.1 * random.Random(run.key()).random()
-
-    runs = Selection(seeds=(0, 1), **selection).of(GRIDS[grid]).runs()
-    return summarize([Record(run, {"paper": accuracy(run)}) for run in runs], "paper")
+    return summarize(made_up(grid, **selection), "paper")
 
 
 @pytest.mark.parametrize(
@@ -51,15 +47,11 @@ def test_every_figure_is_drawn_and_saved(grid: str, names: list[str], tmp_path: 
     assert all(file.stat().st_size > 5_000 for file in files)
 
 
-def test_every_grid_has_figures() -> None:
+def test_every_grid_has_figures_that_are_the_same_every_time(tmp_path: Path) -> None:
     assert set(FIGURES) == set(GRIDS)
     assert all(draw_figures(grid, []) == [] for grid in FIGURES)
-
-
-def test_svg_files_are_the_same_every_time(tmp_path: Path) -> None:
     cells = fake_cells("gamma", datasets=("letter",))
-    (one,) = save_figures("gamma", cells, tmp_path / "one", ["svg"])
-    (two,) = save_figures("gamma", cells, tmp_path / "two", ["svg"])
+    one, two = (save_figures("gamma", cells, tmp_path / name, ["svg"])[0] for name in "ab")
     assert one.read_bytes() == two.read_bytes()
 
 
@@ -118,10 +110,7 @@ def test_accuracy_shows_ours_the_published_and_the_supervised() -> None:
     assert len(ax.containers) == 22 + 18
     perfect = [Cell(cells[0].config, "paper", 1.0, 0.0, (0,))]
     assert plot_accuracy(perfect, Figure().subplots()).get_xlim()[1] > 0
-
-
-def test_published_numbers_stand_beside_the_subset_they_were_measured_on() -> None:
-    cells = fake_cells("accuracy", datasets=("letter",), priors=(0.2,))
+    # Published numbers stand beside the subset that they were measured on.
     stratified = [replace(cell, test_subset="stratified") for cell in cells]
     ax = plot_accuracy(stratified, Figure().subplots())
     assert set(ax.get_legend_handles_labels()[1]) == {OURS, "supervised, ours"}

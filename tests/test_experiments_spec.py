@@ -1,3 +1,5 @@
+"""Runs, methods, grids, and the part of one that a user chooses."""
+
 import itertools
 import json
 import subprocess
@@ -11,80 +13,42 @@ import pytest
 from pairlearn.data import SPECS, Dataset
 from pairlearn.paper import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
 from pairlearn.paper import execute as execute_module
-from pairlearn.paper.methods import PAPER_METHODS, convex_method
+from pairlearn.paper.methods import PAPER_METHODS
 from pairlearn.paper.runs import Record
 
 RUN = Run(dataset="letter", prior=0.2, seed=0, method="convex-0.5-abs", pairs=4000, epochs=200)
 
 
-def test_key_is_the_same_for_every_spelling_of_the_same_run() -> None:
-    same = replace(RUN, method="convex-.50-abs", prior_factor=1, label_noise=0, pairs=4000.0)
-    assert same.key() == RUN.key()
-    assert same == RUN
-
-
-def test_key_is_stable_across_releases() -> None:
+def test_key_is_stable_across_releases_and_spellings() -> None:
     # Stores on people's disks hold this very text: a change loses their runs.
-    assert json.loads(RUN.key()) == {
-        "annotator": "paper",
-        "batch_size": 256,
-        "dataset": "letter",
-        "epochs": 200,
-        "fraction": 1.0,
-        "label_noise": 0.0,
-        "learning_rate": 0.001,
-        "method": "convex-0.5-abs",
-        "model": "mlp",
-        "pairs": 4000,
-        "prior": 0.2,
-        "prior_factor": 1.0,
-        "seed": 0,
-        "weight_decay": 1e-05,
-        "window": 10,
-    }
-    assert RUN.key().startswith('{"annotator":"paper","batch_size":256,')
+    assert RUN.key() == (
+        '{"annotator":"paper","batch_size":256,"dataset":"letter","epochs":200,"fraction":1.0,'
+        '"label_noise":0.0,"learning_rate":0.001,"method":"convex-0.5-abs","model":"mlp",'
+        '"pairs":4000,"prior":0.2,"prior_factor":1.0,"seed":0,"weight_decay":1e-05,"window":10}'
+    )
+    same = replace(RUN, method="convex-.50-abs", prior_factor=1, label_noise=0, pairs=4000.0)
+    assert same.key() == RUN.key() and same == RUN
     published = replace(RUN, images="published")
     assert json.loads(published.key()) == json.loads(RUN.key()) | {"images": "published"}
     assert Run.from_fields(json.loads(published.key())) == published
+    assert Run.from_fields(RUN.fields()) == RUN
+    with pytest.raises(ValueError, match="momentum"):
+        Run.from_fields({**RUN.fields(), "momentum": 0.9})
 
 
-def test_published_images_are_for_colour_sets() -> None:
-    choice = Selection(datasets=("cifar10", "letter"), images="published", seeds=(0,))
-    runs = choice.of(GRIDS["accuracy"]).runs()
-    assert {(run.dataset, run.images) for run in runs} == {
-        ("cifar10", "published"),
-        ("letter", "proper"),
-    }
-    records = [Record(run, {"paper": 0.5}) for run in (*runs, replace(runs[0], images="proper"))]
-    assert choice.records(GRIDS["accuracy"], records) == records[:-1]
+BAD = {
+    "dataset": [3],
+    "prior": [0.0, "0.2", float("nan")],
+    "seed": [-1, 0.5, True],
+    "method": ["conv-abs"],
+    "fraction": [0, 1.1],
+    **dict.fromkeys(("model", "annotator", "images"), ("odd",)),
+    **dict.fromkeys(("prior_factor", "learning_rate", "pairs", "epochs", "batch_size"), (0,)),
+    **dict.fromkeys(("label_noise", "weight_decay", "window"), (-1,)),
+}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("dataset", 3),
-        ("prior", 0.0),
-        ("prior", "0.2"),
-        ("prior", float("nan")),
-        ("seed", -1),
-        ("seed", 0.5),
-        ("seed", True),
-        ("method", "conv-abs"),
-        ("prior_factor", 0),
-        ("label_noise", -0.1),
-        ("fraction", 0),
-        ("fraction", 1.1),
-        ("model", "cnn"),
-        ("annotator", "expert"),
-        ("images", "odd"),
-        ("pairs", 0),
-        ("epochs", 0),
-        ("batch_size", 0),
-        ("learning_rate", 0),
-        ("weight_decay", -1),
-        ("window", 0),
-    ],
-)
+@pytest.mark.parametrize(("field", "value"), [(name, v) for name in BAD for v in BAD[name]])
 def test_bad_field_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=str(value) if field == "method" else field):
         replace(RUN, **{field: value})
@@ -100,15 +64,20 @@ def test_method_undefined_at_the_estimators_prior_is_refused() -> None:
 
 
 def test_fractions_of_the_pairs_are_whole() -> None:
-    assert [replace(RUN, pairs=1200, fraction=i / 10).n_training_pairs for i in range(1, 11)] == [
-        *(120, 240, 360, 480, 600, 720, 840, 960, 1080, 1200)
-    ]
+    pairs = [replace(RUN, pairs=1200, fraction=i / 10).n_training_pairs for i in range(1, 11)]
+    assert pairs == [120 * i for i in range(1, 11)]
 
 
-def test_fields_round_trip_and_unknown_ones_are_refused() -> None:
-    assert Run.from_fields(RUN.fields()) == RUN
-    with pytest.raises(ValueError, match="momentum"):
-        Run.from_fields({**RUN.fields(), "momentum": 0.9})
+def test_the_guided_likelihood_is_a_method_outside_the_grids() -> None:
+    guided = Method.parse("likelihood-guided")
+    assert (guided.name, guided.title) == ("likelihood-guided", "Likelihood-ABS, guided")
+    assert all("likelihood-guided" not in grid.methods for grid in GRIDS.values())
+    (run,) = (
+        Selection(methods=(guided.name,), datasets=("letter",), priors=(0.5,), seeds=(0,))
+        .of(GRIDS["accuracy"])
+        .runs()
+    )
+    assert run.method == guided.name
 
 
 @pytest.mark.parametrize(
@@ -124,59 +93,35 @@ def test_grids_have_the_runs_of_the_paper(grid: str, datasets: int, per_dataset:
     runs = get_grid(grid).runs()
     counts = {name: sum(run.dataset == name for run in runs) for name in PAPER_DATASETS}
     assert sorted(counts.values())[-datasets:] == [per_dataset] * datasets
-    assert len(runs) == datasets * per_dataset
-    assert len({run.key() for run in runs}) == len(runs)
+    assert len({run.key() for run in runs}) == len(runs) == datasets * per_dataset
+    at_half = {run.method for run in runs if run.prior == 0.5}
+    assert not any(method.startswith(("sconf-", "convex-")) for method in at_half), "undefined"
 
 
-def test_accuracy_grid_has_nineteen_methods_of_the_paper_and_four_of_ours() -> None:
+def test_accuracy_grid_is_the_papers_and_ours_with_the_recipe_of_each_data_set() -> None:
     assert len(PAPER_METHODS) == 19
     ours = set(GRIDS["accuracy"].methods) - set(PAPER_METHODS)
     assert ours == {"likelihood-none", "likelihood-relu", "likelihood-abs", "nonnegative-none"}
-
-
-@pytest.mark.parametrize("grid", ["accuracy", "limited"])
-def test_undefined_methods_are_absent_at_one_half(grid: str) -> None:
-    at_half = {run.method for run in get_grid(grid).runs() if run.prior == 0.5}
-    assert at_half
-    assert not any(method.startswith(("sconf-", "convex-")) for method in at_half)
-
-
-def test_runs_carry_the_recipe_of_their_data_set() -> None:
-    for run in get_grid("accuracy").runs():
+    runs = get_grid("accuracy").runs()
+    names = ("epochs", "batch_size", "learning_rate", "weight_decay", "model")
+    for run in runs:
         spec = SPECS[run.dataset]
-        assert (run.pairs, run.epochs, run.batch_size) == (
-            spec.n_pairs,
-            spec.epochs,
-            spec.batch_size,
-        )
-        assert (run.learning_rate, run.weight_decay) == (spec.learning_rate, spec.weight_decay)
-        assert run.model == spec.model
-
-
-def test_ends_of_the_gamma_curve_are_the_methods_of_the_accuracy_grid() -> None:
-    keys = {run.key() for run in get_grid("accuracy").runs()}
+        assert run.pairs == spec.n_pairs
+        assert all(getattr(run, name) == getattr(spec, name) for name in names)
+    places = [(run.dataset, run.prior, run.seed) for run in runs]
+    changes = sum(a != b for a, b in itertools.pairwise(places))
+    assert changes == len(set(places)) - 1, "runs with the same pairs stand together"
     ends = [run for run in get_grid("gamma").runs() if not run.method.startswith("convex")]
     assert {Method.parse(run.method).risk for run in ends} == {"confdiff", "sconf"}
-    assert all(run.key() in keys for run in ends)
-    assert convex_method(0.0, "relu") == "confdiff-relu"
-
-
-def test_runs_with_the_same_pairs_stand_together() -> None:
-    places = [(run.dataset, run.prior, run.seed) for run in get_grid("accuracy").runs()]
-    changes = sum(a != b for a, b in itertools.pairwise(places))
-    assert changes == len(set(places)) - 1
+    assert set(ends) <= set(runs)
 
 
 def test_selection_restricts_a_grid() -> None:
     choice = Selection.parse("digits", "0.2,0.5", "2", "confdiff,sconf-abs", epochs=3)
     runs = choice.of(get_grid("accuracy")).runs()
     assert [(run.prior, run.seed, run.method) for run in runs] == [
-        (0.2, 0, "confdiff-none"),
-        (0.2, 0, "sconf-abs"),
-        (0.2, 1, "confdiff-none"),
-        (0.2, 1, "sconf-abs"),
-        (0.5, 0, "confdiff-none"),
-        (0.5, 1, "confdiff-none"),
+        *((0.2, seed, name) for seed in (0, 1) for name in ("confdiff-none", "sconf-abs")),
+        *((0.5, seed, "confdiff-none") for seed in (0, 1)),
     ]
     assert {run.epochs for run in runs} == {3}
 
@@ -189,19 +134,17 @@ def test_seeds_as_one_types_them(text: str, seeds: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"seeds": "0"}, {"seeds": "x"}, {"seeds": "5-3"}, {"priors": "half"}]
+    ("bad", "words"),
+    [
+        *(({"seeds": text}, repr(text)) for text in ("0", "x", "5-3")),
+        ({"priors": "half"}, "'half'"),
+        ({"datasets": "mnits"}, "mnist"),
+        ({"methods": "likelyhood-abs"}, "likelyhood"),
+    ],
 )
-def test_bad_lists_are_refused(bad: dict[str, str]) -> None:
-    (value,) = bad.values()
-    with pytest.raises(ValueError, match=repr(value)):
+def test_bad_choices_are_refused(bad: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         Selection.parse(**bad)
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="mnist"):
-        Selection(datasets=("mnits",))
-    with pytest.raises(ValueError, match="likelyhood"):
-        Selection(methods=("likelyhood-abs",))
     with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
         get_grid("speed")
 
@@ -218,7 +161,14 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_runs_on_published_images_train_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_images_are_for_colour_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = Selection(datasets=("cifar10", "letter"), images="published", seeds=(0,))
+    runs = choice.of(GRIDS["accuracy"]).runs()
+    images = {(run.dataset, run.images) for run in runs}
+    assert images == {("cifar10", "published"), ("letter", "proper")}
+    records = [Record(run, {"paper": 0.5}) for run in (*runs, replace(runs[0], images="proper"))]
+    assert choice.records(GRIDS["accuracy"], records) == records[:-1]
+
     spec = replace(SPECS["cifar10"], shape=(8, 8, 3), n_train=24, n_test=8, digest=None)
     x = np.random.default_rng(0).integers(0, 256, (32, 8, 8, 3)).astype(np.uint8)
     seen = []
@@ -230,6 +180,5 @@ def test_runs_on_published_images_train_on_them(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(execute_module, "load", load)
     run = replace(RUN, dataset="cifar10", model="resnet32", pairs=6, epochs=1, method="supervised")
     both = [run, replace(run, images="published")]
-    finished = dict(execute_module.execute(both, device="cpu", workers=1))
-    assert set(finished) == set(both)
-    assert seen == ["proper", "published"]
+    assert set(dict(execute_module.execute(both, device="cpu", workers=1))) == set(both)
+    assert seen == ["proper", "published"], "they train on what they say"

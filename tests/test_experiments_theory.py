@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 import typer
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from pairlearn import make_risk
 from pairlearn.cli.bench import theory
 from pairlearn.paper.theory import (
-    FULL,
     QUICK,
     SmallWorld,
     TwoGaussians,
@@ -35,7 +35,6 @@ from pairlearn.paper.theory import (
     plot_prior_coverage,
     plot_prior_error,
     prior_rows,
-    save_theory,
     summarize_theory,
 )
 from pairlearn.risks import affine_table
@@ -175,11 +174,11 @@ def test_named_members_and_slices() -> None:
         assert row["exact"] == pytest.approx(expected, rel=1e-4)
         assert row["relative"] >= 1
     rows = beta_rows(repetitions=4000)
-    for direction, name in (("same", "optimum-same"), ("opposite", "optimum-opposite")):
+    for direction in ("same", "opposite"):
         line = [row for row in rows if row["direction"] == direction]
-        best = min(line, key=lambda row: row["exact"])
-        assert best["beta"] == pytest.approx(members[name]["beta_plus"], abs=0.051)
-        assert all(row["exact"] >= members[name]["exact"] for row in line)
+        best, optimum = min(line, key=lambda r: r["exact"]), members[f"optimum-{direction}"]
+        assert best["beta"] == pytest.approx(optimum["beta_plus"], abs=0.051)
+        assert best["exact"] >= optimum["exact"]
         assert all(abs(r["simulated"] - r["exact"]) < 5 * r["standard_error"] for r in line)
     convex = make_risk("convex-0.5", prior=world.prior).table
     assert members["convex-0.5"]["exact"] == pytest.approx(world.variance(convex), rel=1e-5)
@@ -269,12 +268,6 @@ def test_the_same_seed_gives_the_same_tables(quick: Tables) -> None:
     assert prior_rows(0.2, [30], repetitions=5, seed=2) != prior_rows(0.2, [30], repetitions=5)
 
 
-def test_full_settings_cover_what_is_claimed() -> None:
-    assert FULL.priors == (0.1, 0.2, 0.3, 0.5)
-    assert FULL.prior_sizes[0] == 30 and FULL.prior_sizes[-1] == 30_000
-    assert all(n in FULL.bound_sizes for n in (30, 30_000))
-
-
 # ---- files and command --------------------------------------------------------------------------
 
 
@@ -285,75 +278,51 @@ def call(*arguments: str) -> Any:
 
 
 def test_command_writes_tables_and_figures(tmp_path: Path, quick: Tables) -> None:
-    pytest.importorskip("matplotlib")
     done = call("--out", str(tmp_path / "new"), "--quick", "--seed", "1", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.output)
-    files = sorted((tmp_path / "new").iterdir())
-    assert sorted(report["files"]) == list(map(str, files)), "and nothing else is left there"
-    assert {file.name for file in files} == {
-        *(f"{name}.csv" for name in quick),
-        *(f"{name}.png" for name in ("geometry", "prior", "variance", "bounds")),
-    }
+    files = {file.name: file for file in (tmp_path / "new").iterdir()}
+    assert sorted(report["files"]) == sorted(map(str, files.values())), "and nothing else is there"
     assert report["summary"]["least variance at lambda"] == 0.5
-    for file in files:
-        if file.suffix == ".png":
-            assert 10_000 < file.stat().st_size < 200_000
-            continue
-        with file.open(encoding="utf-8", newline="") as lines:
+    for name in ("geometry", "prior", "variance", "bounds"):
+        assert 10_000 < files.pop(f"{name}.png").stat().st_size < 200_000
+    for name, expected in quick.items():
+        with files.pop(f"{name}.csv").open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines))
-        expected = quick[file.stem]
         assert list(rows[0]) == list(expected[0])
         assert rows == [
             {k: "" if v is None else str(v) for k, v in row.items()} for row in expected
         ]
+    assert not files
 
 
-def test_a_failed_write_leaves_the_old_file_whole(
+def test_a_failed_write_leaves_the_old_file_whole_and_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
 ) -> None:
-    pytest.importorskip("matplotlib")
-    save_theory(quick, tmp_path)
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    monkeypatch.setattr("pairlearn.paper.theory.compute_theory", lambda *_, **__: quick)
+    monkeypatch.setattr("pairlearn.paper.theory.draw_theory", lambda _: [])
+    done = call("--out", str(tmp_path / "fine"))
+    assert done.exit_code == 0
+    assert "| least variance at lambda" in done.output and "7 files in" in done.output
+    before = {file.name: file.read_bytes() for file in (tmp_path / "fine").iterdir()}
 
     def half(self: Path, text: str, **options: Any) -> int:
         self.write_bytes(text[:10].encode())
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(OSError, match="disk full"):
-        save_theory(quick, tmp_path)
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
-
-
-def test_command_explains_what_it_cannot_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
-) -> None:
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr("pairlearn.paper.theory.compute_theory", lambda *_, **__: quick)
-    (tmp_path / "file").write_text("in the way")
-    done = call("--out", str(tmp_path / "file"), "--quick")
-    assert done.exit_code == 2
-    assert "bench theory: " in done.output and "Traceback" not in done.output
-    assert call("--seed", "-1").exit_code == 2
     done = call("--out", str(tmp_path / "fine"))
-    assert done.exit_code == 0
-    assert "| least variance at lambda" in done.output and "11 files in" in done.output
+    assert done.exit_code == 2
+    assert "bench theory: disk full" in done.output and "Traceback" not in done.output
+    assert {file.name: file.read_bytes() for file in (tmp_path / "fine").iterdir()} == before
+    assert call("--seed", "-1").exit_code == 2
 
 
-def test_plots_return_their_axes_and_take_no_rows(quick: Tables) -> None:
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    for plot in (
-        plot_label_plane,
-        plot_prior_error,
-        plot_prior_coverage,
-        plot_lambda_variance,
-        plot_bounds,
+def test_plots_return_their_axes_and_take_no_rows() -> None:
+    rows_only = (plot_label_plane, plot_prior_error, plot_prior_coverage, plot_lambda_variance)
+    for plot, tables in (
+        *((plot, 1) for plot in (*rows_only, plot_bounds)),
+        *((plot, 2) for plot in (plot_beta_variance, plot_beta_plane)),
     ):
         ax = Figure().subplots()
-        assert plot([], ax) is ax
-    for plot in (plot_beta_variance, plot_beta_plane):
-        ax = Figure().subplots()
-        assert plot([], [], ax) is ax
+        assert plot(*[[]] * tables, ax) is ax

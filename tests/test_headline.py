@@ -12,9 +12,10 @@ import typer
 from typer.testing import CliRunner
 
 from pairlearn.cli.bench import headline
-from pairlearn.paper import GRIDS, Record, Run, Tally, headline_counts
-from pairlearn.paper.page import build_report, read_sources
-from pairlearn.paper.store import Source
+from pairlearn.paper import GRIDS, Tally, headline_counts
+from pairlearn.paper.page import build_report
+from pairlearn.paper.store import Source, read_sources
+from paper_results import accurate, made_up, write_store
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -22,37 +23,25 @@ PAGES = [ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").rglo
 
 
 @pytest.fixture(scope="module")
-def sources() -> list[Source]:
-    pytest.importorskip("pyarrow")
-    return read_sources([RESULTS])
-
-
-@pytest.fixture(scope="module")
-def counts(sources: list[Source]) -> dict[str, dict[str, Tally]]:
+def counts() -> dict[str, dict[str, Tally]]:
+    sources = read_sources([RESULTS])
     return {
         grid: headline_counts(grid, [r for s in sources if s.grid == grid for r in s.records])
         for grid in GRIDS
     }
 
 
-def records(method: str, value: float, **more: Any) -> list[Record]:
-    given = {"dataset": "mnist", "prior": 0.2, "pairs": 1000, "epochs": 1} | more
-    both = {"paper": value, "stratified": value}
-    told = {"annotator_paper": 0.98, "annotator_stratified": 0.98}
-    return [Record(Run(seed=seed, method=method, **given), both | told) for seed in range(2)]
-
-
 def test_losses_are_shown_the_worst_first() -> None:
     found = headline_counts(
         "limited",
         [
-            *records("likelihood-abs", 0.90, fraction=0.5),
-            *records("sconf-abs", 0.95, fraction=0.5),
-            *records("confdiff-abs", 0.93, fraction=0.5),
-            *records("likelihood-abs", 0.96),
-            *records("sconf-abs", 0.94),
-            *records("likelihood-abs", 0.60, fraction=0.1),
-            *records("confdiff-abs", 0.80, fraction=0.1),
+            *accurate("likelihood-abs", 0.90, 0.90, fraction=0.5),
+            *accurate("sconf-abs", 0.95, 0.95, fraction=0.5),
+            *accurate("confdiff-abs", 0.93, 0.93, fraction=0.5),
+            *accurate("likelihood-abs", 0.96, 0.96),
+            *accurate("sconf-abs", 0.94, 0.94),
+            *accurate("likelihood-abs", 0.60, 0.60, fraction=0.1),
+            *accurate("confdiff-abs", 0.80, 0.80, fraction=0.1),
         ],
     )
     own = found["own"]
@@ -71,8 +60,8 @@ def test_a_prior_that_the_likelihood_does_not_take_makes_no_cells() -> None:
     for factor, rival in ((0.8, 0.90), (0.9, 0.97), (1.0, 0.95), (1.1, 0.90), (1.2, 0.90)):
         for noise in (0.0, 0.01, 0.05, 0.1, 0.5):
             given = {"prior_factor": factor, "label_noise": noise}
-            runs += records("likelihood-abs", 0.96, **given)
-            runs += records("sconfconfdiff-abs", rival, **given)
+            runs += accurate("likelihood-abs", 0.96, 0.96, **given)
+            runs += accurate("sconfconfdiff-abs", rival, rival, **given)
     found = headline_counts("robustness", runs)
     # Published numbers at σ = 0.01 and 0.1 are copies; ours were all run.
     assert (found["published"].cells, found["own"].cells) == (3, 5)
@@ -83,9 +72,9 @@ def test_a_prior_that_the_likelihood_does_not_take_makes_no_cells() -> None:
 
 def test_cifar10_counts_nowhere() -> None:
     runs = [
-        *records("likelihood-abs", 0.99, dataset="cifar10"),
-        *records("supervised", 0.90, dataset="cifar10"),
-        *records("confdiff-abs", 0.90, dataset="cifar10"),
+        *accurate("likelihood-abs", 0.99, 0.99, dataset="cifar10"),
+        *accurate("supervised", 0.90, 0.90, dataset="cifar10"),
+        *accurate("confdiff-abs", 0.90, 0.90, dataset="cifar10"),
     ]
     assert headline_counts("accuracy", runs) == {}
 
@@ -224,10 +213,10 @@ def test_every_count_of_cells_on_a_page_is_known(counts: dict[str, dict[str, Tal
     assert not unknown
 
 
-def test_the_report_shows_the_same_counts(
-    sources: list[Source], counts: dict[str, dict[str, Tally]]
-) -> None:
-    report = build_report(sources)
+def test_the_report_shows_the_same_counts() -> None:
+    parts = {grid: made_up(grid, (0,), datasets=("letter",), priors=(0.2,)) for grid in GRIDS}
+    counts = {grid: headline_counts(grid, records) for grid, records in parts.items()}
+    report = build_report([Source(Path(grid), grid, tuple(r)) for grid, r in parts.items()])
     for grid, tallies in counts.items():
         told = report.grids[grid]["tallies"]
         assert told == {name: tally.to_dict() for name, tally in tallies.items()}
@@ -239,13 +228,15 @@ def test_the_report_shows_the_same_counts(
         assert f"{holds:,} of {cells:,} cells" in report.page
 
 
-def test_the_command_prints_the_file_of_counts() -> None:
+def test_the_command_prints_the_file_of_counts(tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(headline)
     done = CliRunner().invoke(app, ["--results", str(RESULTS)])
     assert done.exit_code == 0, done.output
     assert done.stdout == (RESULTS / "headline.txt").read_text(encoding="utf-8")
-    as_json = CliRunner().invoke(app, ["--results", str(RESULTS), "--json"])
-    assert json.loads(as_json.stdout)["limited"]["own"]["cells"] == 180
-    refused = CliRunner().invoke(app, ["--store", "no/such.jsonl"])
-    assert refused.exit_code == 2
+    records = made_up("limited", (0,), datasets=("letter",))
+    store = write_store(tmp_path / "limited.jsonl", records)
+    as_json = json.loads(CliRunner().invoke(app, ["--store", str(store), "--json"]).stdout)
+    own = headline_counts("limited", records)["own"]
+    assert as_json["limited"]["own"] == own.to_dict() and own.cells == 30
+    assert CliRunner().invoke(app, ["--store", "no/such.jsonl"]).exit_code == 2

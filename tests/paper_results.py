@@ -1,0 +1,36 @@
+"""Finished runs with results that are made up, the same ones every time."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from pairlearn.paper import GRIDS, Record, Run, Selection
+
+NOTES = {"device": "cpu", "precision": "float32", "version": "0.1.0", "seconds": 2.0}
+
+
+def made_up(grid: str, seeds: tuple[int, ...] = (0, 1), **chosen: Any) -> list[Record]:
+    """A run of an experiment for each that is chosen, with accuracies between 0.9 and 1."""
+    keys = ("paper", "stratified", "annotator_paper", "annotator_stratified")
+
+    def result(run: Run) -> dict[str, float]:
+        draw = random.Random(run.key())
+        return {key: 0.9 + 0.1 * draw.random() for key in keys}
+
+    runs = Selection(seeds=seeds, **chosen).of(GRIDS[grid]).runs()
+    return [Record(run, result(run), NOTES) for run in runs]
+
+
+def write_store(path: Path, records: list[Record]) -> Path:
+    path.write_bytes(b"".join(record.line() for record in records))
+    return path
+
+
+def accurate(method: str, *values: float, **fields: Any) -> list[Record]:
+    """Runs of a method, one for each accuracy, which both test subsets and the seeds share."""
+    told = {"annotator_paper": 0.98, "annotator_stratified": 0.98} | fields.pop("told", {})
+    given = {"dataset": "mnist", "prior": 0.2, "pairs": 15000, "epochs": 200} | fields
+    return [
+        Record(Run(seed=seed, method=method, **given), {"paper": value, "stratified": value} | told)
+        for seed, value in enumerate(values)
+    ]
