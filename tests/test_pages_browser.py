@@ -17,7 +17,7 @@ from pairlearn.paper import GRIDS
 from pairlearn.paper.page import Source, build_report
 from pairlearn.report import build_report as build_model_report
 from pairlearn.report import measure, write_page
-from test_bench_report import fake_records
+from paper_results import made_up
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
 REPORTS = ("bench", "model")
@@ -42,7 +42,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "limited": {"datasets": ("letter",), "priors": (0.2,), "methods": ("confdiff-abs",)},
         "robustness": {"datasets": ("letter",), "methods": ("likelihood-abs",)},
     }
-    sources = [Source(Path(f"{g}.jsonl"), g, tuple(fake_records(g, **chosen[g]))) for g in GRIDS]
+    sources = [Source(Path(f"{g}.jsonl"), g, tuple(made_up(g, **chosen[g]))) for g in GRIDS]
     write_page(files["bench"], build_report(sources).page)
     data, other = (
         simulate(pairs=250, annotators=3, repeated=0.3, noise=0.2, missing=0.1, seed=seed)
