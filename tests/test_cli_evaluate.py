@@ -175,7 +175,7 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
         "the model was fitted to these very pairs, and does better on them than on others: "
         "measure on pairs that were held out"
     ]
-    assert "warning: the model was fitted to these very pairs" in plain(evaluate(tmp_path).stdout)
+    assert "warning: the model was fitted to these very pairs" in plain(evaluate(tmp_path).stderr)
     text = (tmp_path / "pairs.csv").read_text()
     (tmp_path / "others.csv").write_text("".join(text.splitlines(keepends=True)[:100]))
     assert told(tmp_path, pairs=tmp_path / "others.csv")["warnings"] == []
@@ -188,10 +188,10 @@ def test_a_prior_that_the_pairs_do_not_have(made: Any, tmp_path: Path) -> None:
     fitted(other, target_prior=0.8).save(tmp_path / "model")
     (warned,) = told(tmp_path)["warnings"]
     assert warned.startswith(
-        "the model is meant for a share of positives of 0.8, and these pairs imply ."
+        "the model is meant for a share of positives of 0.8, and these pairs imply 0."
     )
     (warned,) = told(folder, "--prior", 0.7)["warnings"]
-    assert warned.startswith("the stated prior is 0.7 and the judgements imply .")
+    assert warned.startswith("the stated prior is 0.7 and the judgements imply 0.")
 
 
 def test_an_accuracy_that_must_be_reached(made: Any) -> None:

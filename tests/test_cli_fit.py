@@ -168,9 +168,11 @@ def test_judgements_with_noise(made: Any, tmp_path: Path) -> None:
     assert result.stderr.splitlines() == [
         f"pairlearn fit: {pairs} cannot be used as it is:",
         "  similarity-range: The similarity must lie in [0, 1], and row 1 is 1.2: bring answers on "
-        "another scale to this one (row 1)",
+        "another scale to this one. Noise that you know of is admitted by noisy=True, or --noisy. "
+        "(rows 1)",
         "  difference-range: The difference must lie in [-1, 1], and row 1 is -1.1: bring answers "
-        "on another scale to this one (row 1)",
+        "on another scale to this one. Noise that you know of is admitted by noisy=True, or "
+        "--noisy. (rows 1)",
         f"`pairlearn check {pairs} --items {folder / 'items.csv'}` says more",
     ]
     assert not (tmp_path / "model").exists()
@@ -199,7 +201,7 @@ def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     assert result.exit_code == 0
     lines = result.stderr.splitlines()
     assert lines[0].startswith("warning: duplicate: Rows repeat an answer to the same pair by ")
-    assert lines[0].endswith("(row 201, 202)")
+    assert lines[0].endswith("(rows 201, 202)")
     assert lines[1].startswith("warning: prior-disagrees: The stated prior 0.9 lies outside 0.")
     assert lines[1].endswith(" that the similarities imply")
     assert lines[2].startswith("warning: the stated class prior is 0.9, and the similarities imply")
@@ -300,21 +302,24 @@ def test_bad_files_of_known_classes(
         (HEADER + "1,2,half,0\n", "{0}, line 2: similarity is 'half', not a number"),
         (
             HEADER + "1,2,0.5,0\n1,none,0.5,0\nnone,2,0.5,0.1\n",
-            "{0} cannot be used as it is:\n  unknown-item: 1 ids are not among the 400 items "
-            "(row 2, 3; none)\n`pairlearn check {0} --items {1}` says more\n",
+            "{0} cannot be used as it is:\n  unknown-item: 1 ids are not among the 400 items. Ids "
+            "are compared exactly, spaces included. (rows 2, 3; none)\n`pairlearn check {0} "
+            "--items {1}` says more\n",
         ),
         (
             HEADER + "1,1,0.5,0\n",
-            "{0} cannot be used as it is:\n  self-pair: Items are paired with themselves (row 1; "
-            "1)\n`pairlearn check {0} --items {1}` says more\n",
+            "{0} cannot be used as it is:\n  self-pair: Items are paired with themselves",
         ),
         (
             "left,right,similarity\n1,2,0.5\n",
-            "{0} cannot be used as it is:\n  needs-majority: There are similarities only\n",
+            "{0} cannot be used as it is:\n  needs-majority: There are similarities only. They "
+            "say which items belong together and nothing about which class is the positive one: "
+            "say which is the larger (--majority).\n",
         ),
         (
             "left,right,difference\n1,2,0.5\n",
-            "{0} cannot be used as it is:\n  needs-prior: There are differences only\n",
+            "{0} cannot be used as it is:\n  needs-prior: There are differences only. They fix "
+            "the posteriors up to an added constant: give the class prior (--prior).\n",
         ),
         (
             "left,right,preference\n1,2,left\n3,4,right\n",

@@ -54,7 +54,7 @@ def make_files(folder: Path) -> Files:
     items = write_items(told.items, folder / "items.csv")
     train = write_pairs(told.pairs[~held], folder / "train.csv")
     write_pairs(told.pairs[held], folder / "held.csv")
-    from pairlearn.cli.training import digest
+    from pairlearn.estimators.held_pairs import digest
 
     table = read_pairs(train)
     model = PairClassifier(model="linear", epochs=12, early_stopping=True, random_state=0)

@@ -17,9 +17,8 @@ from safetensors.numpy import load_file
 
 from model_folders import run
 from pair_files import made, write_groups
-from pairlearn.cli import streaming
 from pairlearn.data.simulation import simulate
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, held_pairs, measuring
 from pairlearn.estimators.streams import fit_file
 from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
 from pairlearn.training import Checkpoint
@@ -292,7 +291,7 @@ def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
 def test_the_pairs_to_measure_with_are_bounded(
     folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(streaming, "MEASURED_PAIRS", 40)
+    monkeypatch.setattr(measuring, "MEASURED_PAIRS", 40)
     files = folder / "items.npy", folder / "pairs.parquet"
     found = answer("fit", *files, "--out", tmp_path / "model", "--stream", *QUICK)["accuracy"]
     assert found["capped"]
@@ -352,7 +351,7 @@ def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any
     whole = answer("evaluate", model, *files, *options)
     assert answer("evaluate", model, *files, *options, "--stream") == whole
     assert whole["sampled_from"] is None
-    monkeypatch.setattr(streaming, "EVALUATED_PAIRS", 400)
+    monkeypatch.setattr(held_pairs, "EVALUATED_PAIRS", 400)
     found = answer("evaluate", model, *files, *options, "--stream")
     assert found["sampled_from"] == 900
     assert 250 < found["n"] < 450

@@ -5,14 +5,33 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-__all__ = ["Progress", "Update", "bar", "shows_bars", "training_bar"]
+__all__ = ["Progress", "Update", "bar", "hidden_bars", "shows_bars", "training_bar"]
 
 
 Progress = Callable[[int, dict[str, float]], None]
 """Called after each epoch with the number of epochs planned and the epoch's history."""
 Update = Callable[..., None]
 """Called with what is done, and perhaps how much there is and what to show beside the bar."""
+_HIDDEN = ContextVar("_HIDDEN", default=False)
+
+
+@contextmanager
+def hidden_bars(hidden: bool = True) -> Iterator[None]:
+    """Show no bars meanwhile, if `hidden`, whatever is done.
+
+    Examples
+    --------
+    >>> with hidden_bars(), bar("training") as update:
+    ...     update is None
+    True
+    """
+    token = _HIDDEN.set(hidden or _HIDDEN.get())
+    try:
+        yield
+    finally:
+        _HIDDEN.reset(token)
 
 
 def shows_bars() -> bool:
@@ -54,7 +73,7 @@ def bar(
     ...     update is None
     True
     """
-    if not (shown and shows_bars()):
+    if _HIDDEN.get() or not (shown and shows_bars()):
         yield None
         return
     # Here, because importing rich takes longer than many a training.

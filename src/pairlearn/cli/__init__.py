@@ -9,12 +9,12 @@ import typer
 from pairlearn import __version__
 from pairlearn.cli import annotate, bench
 from pairlearn.cli.check import check
+from pairlearn.cli.command import register
 from pairlearn.cli.compare import compare
 from pairlearn.cli.demo import demo
 from pairlearn.cli.evaluate import evaluate
 from pairlearn.cli.export import export
 from pairlearn.cli.fit import fit
-from pairlearn.cli.flags import plain_flags
 from pairlearn.cli.plan import plan
 from pairlearn.cli.predict import predict
 from pairlearn.cli.prior import prior
@@ -49,14 +49,10 @@ def options(
     """Learn a binary classifier from pairs annotated with soft judgements."""
 
 
-for command in (
-    *(demo, simulate, check, prior, split, fit, evaluate),
-    *(report, compare, predict, plan, export),
-):
-    app.command()(command)
+register(app, demo, simulate, check, prior, split, fit, evaluate)
+register(app, report, compare, predict, plan, export)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(bench.app, name="bench")
-plain_flags(app)
 
 
 def main() -> None:

@@ -1,7 +1,4 @@
-"""``pairlearn annotate``: collect judgements of pairs from people and models.
-
-Exit codes: 0 all is well, 2 the request was wrong.
-"""
+"""``pairlearn annotate``: collect judgements of pairs from people and models."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.annotate_ask import ask
-from pairlearn.cli.annotate_exchange import backup, export, import_, label_studio, restore
-from pairlearn.cli.options import JsonOption, ProjectArgument, SeedOption, tell
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.annotate_exchange import backup, export, import_, label_studio, opened, restore
+from pairlearn.cli.command import Told, command, register
+from pairlearn.cli.options import AtLeastOne, PerhapsSome, Seed
 from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
@@ -22,51 +19,71 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="annotate",
-    help="Collect judgements of pairs from people and models.",
-    no_args_is_help=True,
-)
-
 ADDRESS = "http://127.0.0.1:8337"
 NOT_RANDOM = (
     "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
     "which `pairlearn annotate export` writes"
 )
 
+COLUMNS = (
+    "don't fit: s and c that no posteriors produce; |Δs|, |Δc|, same side: against others on the "
+    "same pairs; drift: mean s of the last third less that of the first, in standard errors; "
+    "within ±3 it can be chance"
+)
 
-AddressOption = Annotated[
-    str | None, typer.Option(help="Where the app is reached; as it is served if not given.")
-]
 
-
-@app.command()
+@command("annotate init")
 def init(
-    project: Annotated[Path, typer.Argument(help="Folder to make; it must not be there.")],
-    items: Annotated[
-        Path, typer.Argument(help="Table (.csv, .parquet), folder of images, or of texts.")
-    ],
-    pairs: Annotated[int | None, typer.Option(help="Pairs to judge; 500.", min=1)] = None,
-    overlap: Annotated[int, typer.Option(help="Annotators of each pair.", min=1)] = 1,
-    annotators: Annotated[str, typer.Option(help="Names, separated by commas.")] = "",
-    title: Annotated[str, typer.Option(help="Of the pages.")] = "Which pairs are alike?",
-    positive: Annotated[str, typer.Option(help="The positive class.")] = "positive",
-    negative: Annotated[str, typer.Option(help="The negative class.")] = "negative",
-    question_similarity: Annotated[str, typer.Option(help="In the annotator's words.")] = "",
-    question_difference: Annotated[str, typer.Option(help="In the annotator's words.")] = "",
-    help_text: Annotated[str, typer.Option(help="What annotators should know.")] = "",
-    columns: Annotated[str, typer.Option(help="Of a table, to show; separated by commas.")] = "",
-    kind: Annotated[
-        Literal["table", "image", "text"] | None, typer.Option(help="Where a folder has both.")
-    ] = None,
-    mode: Annotated[
-        Literal["uniform", "information"], typer.Option(help="How pairs are chosen.")
-    ] = "uniform",
-    seed: SeedOption = 0,
-    address: Annotated[str, typer.Option(help="Where the app is reached.")] = ADDRESS,
-    as_json: JsonOption = False,
-) -> None:
+    project: Path,
+    items: Path,
+    *,
+    pairs: PerhapsSome = None,
+    overlap: AtLeastOne = 1,
+    annotators: str = "",
+    title: str = "Which pairs are alike?",
+    positive: str = "positive",
+    negative: str = "negative",
+    question_similarity: str = "",
+    question_difference: str = "",
+    help_text: str = "",
+    columns: str = "",
+    kind: Literal["table", "image", "text"] | None = None,
+    mode: Literal["uniform", "information"] = "uniform",
+    seed: Seed = 0,
+    address: str = ADDRESS,
+) -> Told:
     """Make a project from items: the pairs to judge, the questions, an empty store.
+
+    Parameters
+    ----------
+    project
+        Folder to make; it must not be there.
+    items
+        Table (.csv, .parquet), folder of images, or of texts.
+    pairs
+        Pairs to judge. [default: 500]
+    overlap
+        Annotators of each pair.
+    annotators
+        Names, separated by commas.
+    title
+        Of the pages.
+    positive
+        The positive class.
+    negative
+        The negative class.
+    question_similarity, question_difference
+        In the annotator's words.
+    help_text
+        What annotators should know.
+    columns
+        Of a table, to show; separated by commas. [default: all]
+    kind
+        Where a folder has both.
+    mode
+        How pairs are chosen.
+    address
+        Where the app is reached.
 
     \b
     Examples:
@@ -80,21 +97,20 @@ def init(
     from pairlearn.studio.changes import check_name
     from pairlearn.studio.creating import create_project
 
-    with refusing("annotate init"):
-        people = list(dict.fromkeys(_names(annotators)))
-        for name in people:
-            check_name(name)
-        made, token = create_project(
-            project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
-            title=title, positive_name=positive, negative_name=negative,
-            question_similarity=question_similarity, question_difference=question_difference,
-            help=help_text, columns=tuple(_names(columns)),
-        )  # fmt: skip
-        with Store.open(made) as store:
-            added = store.add_annotators(people) if people else []
-            count = len(store.items)
+    people = list(dict.fromkeys(_names(annotators)))
+    for name in people:
+        check_name(name)
+    made, token = create_project(
+        project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
+        title=title, positive_name=positive, negative_name=negative,
+        question_similarity=question_similarity, question_difference=question_difference,
+        help=help_text, columns=tuple(_names(columns)),
+    )  # fmt: skip
+    with Store.open(made) as store:
+        added = store.add_annotators(people) if people else []
+        count = len(store.items)
     links = {who.name: f"{address}/a/{key}" for who, key in added}
-    report = {
+    data = {
         "project": str(made.folder),
         "kind": made.kind,
         "items": count,
@@ -103,33 +119,39 @@ def init(
         "supervisor": f"{address}/s/{token}",
         "links": links,
     }
-    if mode == "information" and not as_json:
-        typer.echo(f"warning: {NOT_RANDOM}", err=True)
-    tell(
-        report, as_json,
+    text = [
         f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
         f"the questions are in {made.path}",
-        f"  supervisor  {report['supervisor']}",
+        f"  supervisor  {data['supervisor']}",
         *(f"  {name}  {one}" for name, one in links.items()),
         "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
-    )  # fmt: skip
+    ]
+    return Told(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
 
 
-@app.command()
+@command("annotate serve", has_json=False)
 def serve(
-    project: ProjectArgument,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.", min=1, max=65535)] = 8337,
-    public: Annotated[
-        bool, typer.Option("--public", help="Let other machines reach it; links stay secret.")
-    ] = False,
-    url: Annotated[
-        str | None, typer.Option(help="Address that people use, such as https://studio.example.")
-    ] = None,
+    project: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
+    public: bool = False,
+    url: str | None = None,
 ) -> None:
     """Open the web app, on this machine alone unless --public says otherwise.
 
     A project has one server at a time; all other commands may run beside it.
+
+    Parameters
+    ----------
+    host
+        Address to listen at.
+    port
+        Port to listen at.
+    public
+        Let other machines reach it; links stay secret.
+    url
+        Address that people use, such as https://studio.example. [default: where it listens]
 
     \b
     Examples:
@@ -139,51 +161,51 @@ def serve(
     Exit codes: 0 ended by an interrupt, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio import Project
+    from pairlearn.studio.endpoint import is_loopback
 
-    with refusing("annotate serve"):
-        from pairlearn.studio.endpoint import is_loopback
+    try:
+        from pairlearn.studio.server import serve as run
+    except ImportError as error:
+        raise missing_extra("annotate", str(error.name), "the studio") from None
+    if not public and not is_loopback(host):
+        raise ValueError(f"--host {host} can be reached from other machines: add --public")
+    description = Project.load(project)
+    if description.plan.mode == "information":
+        typer.echo(f"warning: {NOT_RANDOM}", err=True)
 
-        try:
-            from pairlearn.studio.server import serve as run
-        except ImportError as error:
-            raise missing_extra("annotate", str(error.name), "the studio") from None
-        if not public and not is_loopback(host):
-            raise ValueError(f"--host {host} can be reached from other machines: add --public")
-        description = Project.load(project)
-        if description.plan.mode == "information":
-            typer.echo(f"warning: {NOT_RANDOM}", err=True)
-        run(
-            project,
-            host,
-            port,
-            public=public,
-            url=url,
-            ready=lambda address: typer.echo(
-                f"{description.title}: {address}\n"
-                "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
-                err=True,
-            ),
+    def ready(address: str) -> None:
+        typer.echo(
+            f"{description.title}: {address}\n"
+            "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
+            err=True,
         )
 
+    run(project, host, port, public=public, url=url, ready=ready)
 
-@app.command()
+
+@command("annotate link")
 def link(
-    project: ProjectArgument,
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Annotators: new ones, or see --renew.")
-    ] = None,
-    renew: Annotated[
-        bool, typer.Option("--renew", help="New links for annotators that are there.")
-    ] = False,
-    supervisor: Annotated[
-        bool, typer.Option("--supervisor", help="A new link for the supervisor.")
-    ] = False,
-    address: AddressOption = None,
-    as_json: JsonOption = False,
-) -> None:
+    project: Path,
+    names: list[str] | None = None,
+    *,
+    renew: bool = False,
+    supervisor: bool = False,
+    address: str | None = None,
+) -> Told:
     """Add annotators and print their links; each is shown once.
 
     Links have the address at which the project is being served, or was the last time.
+
+    Parameters
+    ----------
+    names
+        Annotators: new ones, or see --renew.
+    renew
+        New links for annotators that are there.
+    supervisor
+        A new link for the supervisor.
+    address
+        Where the app is reached. [default: where it is served]
 
     \b
     Examples:
@@ -193,32 +215,33 @@ def link(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio import Project, Store
     from pairlearn.studio.backups import served_at
 
-    with refusing("annotate link"):
-        if not names and not supervisor:
-            raise ValueError("give names of annotators, or --supervisor")
-        address = (address or served_at(project) or ADDRESS).rstrip("/")
-        with Store.open(Project.load(project)) as store:
-            links = {}
-            if names and renew:
-                numbers = [_find(store, name) for name in names]
-                for name, number in zip(names, numbers, strict=True):
-                    links[name] = f"{address}/a/{store.renew_token(number)}"
-            elif names:
-                for who, token in store.add_annotators(names):
-                    links[who.name] = f"{address}/a/{token}"
-            if supervisor:
-                links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
-    tell(links, as_json, *(f"{name}  {one}" for name, one in links.items()))
+    if not names and not supervisor:
+        raise ValueError("give names of annotators, or --supervisor")
+    address = (address or served_at(project) or ADDRESS).rstrip("/")
+    links = {}
+    with opened(project) as store:
+        if names and renew:
+            numbers = [_find(store, name) for name in names]
+            for name, number in zip(names, numbers, strict=True):
+                links[name] = f"{address}/a/{store.renew_token(number)}"
+        elif names:
+            for who, token in store.add_annotators(names):
+                links[who.name] = f"{address}/a/{token}"
+        if supervisor:
+            links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
+    return Told(links, [f"{name}  {one}" for name, one in links.items()])
 
 
-@app.command()
-def retire(
-    project: ProjectArgument, names: Annotated[list[str], typer.Argument(help="Annotators.")]
-) -> None:
+@command("annotate retire", has_json=False)
+def retire(project: Path, names: list[str]) -> None:
     """End the part of annotators: their answers stay, their open pairs go to the others.
+
+    Parameters
+    ----------
+    names
+        Annotators.
 
     \b
     Examples:
@@ -226,15 +249,13 @@ def retire(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio import Project, Store
-
-    with refusing("annotate retire"), Store.open(Project.load(project)) as store:
+    with opened(project) as store:
         for number in [_find(store, name) for name in names]:
             store.retire(number)
 
 
-@app.command()
-def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
+@command("annotate status")
+def status(project: Path) -> Told:
     """How far a project is, and how its annotators work.
 
     \b
@@ -244,15 +265,12 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    import msgspec
-
-    from pairlearn.studio import Project, Store
     from pairlearn.studio.export import judgements
 
-    with refusing("annotate status"), Store.open(Project.load(project)) as store:
+    with opened(project) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()
         said = [one for one in answers if not one.cant_say]
-        report: dict[str, Any] = {
+        data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
             "items": len(store.items),
@@ -263,32 +281,22 @@ def status(project: ProjectArgument, as_json: JsonOption = False) -> None:
             "cant_say": len(answers) - len(said),
             "infeasible": judgements(said).infeasible if said else 0,
             "pairs_answered": len({one.pair for one in answers}),
-            "annotators": msgspec.json.decode(msgspec.json.encode(rows)),  # NaN becomes null
+            "annotators": rows,
         }
-    tell(
-        report, as_json,
+    line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
-        "{cant_say:,} can't say, {infeasible:,} infeasible".format(**report),
-    )  # fmt: skip
-    if rows and not as_json:
-        _show(rows)
+        "{cant_say:,} can't say, {infeasible:,} infeasible"
+    )
+    return Told(data, [line.format(**data), *([_overview(rows)] if rows else [])])
 
 
-app.command()(backup)
-app.command()(restore)
-app.command()(export)
-app.command("import")(import_)
-app.command("label-studio")(label_studio)
-app.command()(ask)
-
-
-def _show(rows: list[AnnotatorOverview]) -> None:
-    from rich.console import Console
+def _overview(rows: list[AnnotatorOverview]) -> Any:
     from rich.table import Table
 
     from pairlearn.studio.agreement import figure
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False, caption=COLUMNS)
+    table.caption_justify, table.caption_style = "left", ""
     # In two lines, so that the table fits a terminal of 80 columns.
     names = ("done", "can't\nsay", "seconds", "don't\nfit", "|Δs|", "|Δc|", "same\nside", "drift")
     table.add_column("annotator")
@@ -306,13 +314,7 @@ def _show(rows: list[AnnotatorOverview]) -> None:
             figure(row.agreement.same_sign, ".0%"),
             figure(row.drift.similarity_z, "+.1f"),
         )
-    console = Console(highlight=False, markup=False)
-    console.print(table)
-    console.print(
-        "don't fit: s and c that no posteriors produce; |Δs|, |Δc|, same side: against others on "
-        "the same pairs; drift: mean s of the last third less that of the first, in standard "
-        "errors; within ±3 it can be chance"
-    )
+    return table
 
 
 def _names(text: str) -> list[str]:
@@ -324,3 +326,14 @@ def _find(store: Store, name: str) -> int:
     if name not in known:
         raise ValueError(f"there is no annotator {name!r}; there are {', '.join(known) or 'none'}")
     return known[name]
+
+
+app = register(
+    typer.Typer(
+        name="annotate",
+        help="Collect judgements of pairs from people and models.",
+        no_args_is_help=True,
+    ),
+    *(init, serve, link, retire, status),
+    *(backup, restore, export, import_, label_studio, ask),
+)

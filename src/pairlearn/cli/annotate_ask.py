@@ -1,8 +1,6 @@
 """``pairlearn annotate ask``: a model judges the pairs of a project.
 
-Exit codes: 0 every pair is judged, 1 the model or its endpoint failed, 2 the request was
-wrong, 3 a limit ended the run before its last pair; judgements are kept in every case, and
-the same command goes on from there.
+Judgements are kept whatever ends it, and the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.options import JsonOption, ProjectArgument, QuietOption, tell, with_options
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.annotate_exchange import opened
+from pairlearn.cli.command import Told, command
+from pairlearn.cli.options import PerhapsSome
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -29,33 +28,47 @@ __all__ = ["ask"]
 
 FAILED, LIMITED, INTERRUPTED = 1, 3, 130
 CACHE = "model-answers.sqlite"
+Price = Annotated[float, typer.Option(min=0)]
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What to ask: a function, or a model at an endpoint."""
+    """What to ask: a function, or a model at an endpoint.
 
-    model: Annotated[str | None, typer.Option(help="A Python function, as module:function.")] = None
-    endpoint: Annotated[
-        str | None, typer.Option(help="Base URL of the chat protocol, such as https://…/v1.")
-    ] = None
-    model_name: Annotated[str | None, typer.Option(help="The model at the endpoint.")] = None
-    key_env: Annotated[
-        str | None, typer.Option(help="Environment variable with the endpoint's key.")
-    ] = None
-    per: Annotated[
-        Literal["pair", "item"],
-        typer.Option(help="Ask about pairs, in both orders; or items once, for less."),
-    ] = "pair"
-    least_mass: Annotated[
-        float, typer.Option(help="Less probability of answers understood: “can't say”.")
-    ] = 0.5
-    alternatives: Annotated[int, typer.Option(help="Tokens to see (top_logprobs).")] = 20
-    timeout: Annotated[float, typer.Option(help="Seconds for one request.")] = 60.0
-    retries: Annotated[int, typer.Option(help="Of a request that failed.", min=0, max=20)] = 4
-    plain_http: Annotated[
-        bool, typer.Option("--plain-http", help="Allow http:// beyond this machine.")
-    ] = False
+    Parameters
+    ----------
+    model
+        A Python function, as module:function.
+    endpoint
+        Base URL of the chat protocol, such as https://…/v1.
+    model_name
+        The model at the endpoint.
+    key_env
+        Environment variable with the endpoint's key.
+    per
+        Ask about pairs, in both orders; or items once, for less.
+    least_mass
+        Less probability of answers understood: “can't say”.
+    alternatives
+        Tokens to see (top_logprobs).
+    timeout
+        Seconds for one request.
+    retries
+        Of a request that failed.
+    plain_http
+        Allow http:// beyond this machine.
+    """
+
+    model: str | None = None
+    endpoint: str | None = None
+    model_name: str | None = None
+    key_env: str | None = None
+    per: Literal["pair", "item"] = "pair"
+    least_mass: float = 0.5
+    alternatives: int = 20
+    timeout: float = 60.0
+    retries: Annotated[int, typer.Option(min=0, max=20)] = 4
+    plain_http: bool = False
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -97,36 +110,46 @@ class Asking:
         return ask.by_items(ask.item_model(function), view)
 
 
-@with_options(Asking)
+@command("annotate ask", Asking, quiet="Print nothing.")
 def ask(
     asking: Asking,
-    project: ProjectArgument,
-    name: Annotated[
-        str | None, typer.Option(help="Of the annotator; the model's if not given.")
-    ] = None,
-    pairs: Annotated[int | None, typer.Option(help="Judge at most so many now.", min=1)] = None,
-    max_requests: Annotated[
-        int | None, typer.Option(help="Ask at most so often in this run.", min=0)
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Spend at most so much in this run; needs prices.", min=0)
-    ] = None,
-    price_in: Annotated[float, typer.Option(help="Of a million prompt tokens.", min=0)] = 0.0,
-    price_out: Annotated[float, typer.Option(help="Of a million answer tokens.", min=0)] = 0.0,
-    rpm: Annotated[float | None, typer.Option(help="Requests per minute, at most.")] = None,
-    concurrent: Annotated[
-        int | None, typer.Option(help="At a time; 4, and 1 for a function.", min=1, max=256)
-    ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help=f"File of answers; PROJECT/{CACHE} if not given.")
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+    project: Path,
+    *,
+    name: str | None = None,
+    pairs: PerhapsSome = None,
+    max_requests: Annotated[int | None, typer.Option(min=0)] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0)] = None,
+    price_in: Price = 0.0,
+    price_out: Price = 0.0,
+    rpm: float | None = None,
+    concurrent: Annotated[int | None, typer.Option(min=1, max=256)] = None,
+    cache: Path | None = None,
+) -> Told:
     """Have a model judge the pairs of a project, as one of its annotators.
 
     Items are sent to the endpoint. Run again after an interruption or a limit: what is
     judged stays, and what an endpoint answered is not asked again.
+
+    Parameters
+    ----------
+    name
+        Of the annotator. [default: the model's]
+    pairs
+        Judge at most so many now.
+    max_requests
+        Ask at most so often in this run.
+    max_cost
+        Spend at most so much in this run; needs prices.
+    price_in
+        Of a million prompt tokens.
+    price_out
+        Of a million answer tokens.
+    rpm
+        Requests per minute, at most.
+    concurrent
+        At a time. [default: 4, and 1 for a function]
+    cache
+        File of answers. [default: PROJECT/model-answers.sqlite]
 
     \b
     A function judges pairs or, with --per item, items. None is “can't say”.
@@ -149,16 +172,15 @@ def ask(
 
     Exit codes: 0 all judged, 1 the model failed, 2 wrong request, 3 a limit was reached.
     """  # noqa: D301
-    from pairlearn.studio import Project, Store
     from pairlearn.studio.ask import AnswerCache, Budget, Pace, Seat, fill
 
-    with refusing("annotate ask"), ExitStack() as open_files:
-        asking.check()
+    asking.check()
+    with ExitStack() as open_files:
         budget = Budget(
             max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
         )
         pace, endpoint = Pace(rpm), None
-        store = open_files.enter_context(Store.open(Project.load(project)))
+        store = open_files.enter_context(opened(project))
         who = name or asking.model_name or str(asking.model)
         seat = Seat(store, who)
         open_pairs = seat.open_pairs()
@@ -185,13 +207,10 @@ def ask(
         "cost": budget.spent,
         "stopped": filled.stopped,
     }
-    if as_json or not quiet:
-        tell(report, as_json, _shown(report))
-    if filled.error is not None:
-        typer.echo(f"pairlearn annotate ask: {filled.error}", err=True)
-        raise typer.Exit(FAILED)
-    if filled.stopped:
-        raise typer.Exit(INTERRUPTED if filled.stopped == "interrupted" else LIMITED)
+    code = (INTERRUPTED if filled.stopped == "interrupted" else LIMITED) if filled.stopped else 0
+    if filled.error is None:
+        return Told(report, [_shown(report)], code=code)
+    return Told(report, [_shown(report)], failed=str(filled.error), code=FAILED)
 
 
 def _limited(function: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[..., Any]:

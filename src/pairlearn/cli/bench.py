@@ -1,21 +1,17 @@
-"""``pairlearn bench``: run the paper's experiments and see what came out.
-
-Exit codes: 0 all is well, 1 the comparison with the paper failed, 2 the request was wrong.
-"""
+"""``pairlearn bench``: run the paper's experiments and see what came out."""
 
 from __future__ import annotations
 
-import json
 import time
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from pairlearn.cli.bench_run import Chosen, run
-from pairlearn.cli.options import ForceOption, JsonOption, SeedOption, with_options
-from pairlearn.cli.refusals import check_new_file, refusing
+from pairlearn.cli.command import Told, command, register
+from pairlearn.cli.options import Seed, check_new_file
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -23,48 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(name="bench", help="Run the paper's experiments.", no_args_is_help=True)
+Subset = Literal["paper", "stratified", "both"]
 
 
-class Subset(StrEnum):
-    """How the test set is reduced to the class prior."""
-
-    paper = "paper"
-    stratified = "stratified"
-    both = "both"
-
-
-class TableFormat(StrEnum):
-    """How a table is written."""
-
-    markdown = "markdown"
-    latex = "latex"
-    csv = "csv"
-
-
-RunsOption = Annotated[
-    list[Path] | None,
-    typer.Option(help="File of finished runs, .jsonl or .parquet, or a folder; repeatable."),
-]
-ResultsOption = Annotated[
-    Path | None, typer.Option(help="Folder of published results, with runs/*.parquet.")
-]
-SubsetOption = Annotated[Subset, typer.Option(help="Test subset.")]
-
-
-app.command()(run)
-
-
-@app.command()
-@with_options(Chosen)
-def status(chosen: Chosen, as_json: JsonOption = False) -> None:
+@command("bench status", Chosen)
+def status(chosen: Chosen) -> Told:
     """How much of an experiment is finished."""
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
 
-    with refusing("bench status"):
-        wanted = chosen.runs()
-        finished = chosen.open_store().finished()
+    wanted, finished = chosen.runs(), chosen.open_store().finished()
     counts = {
         name: {
             "finished": sum(run.dataset == name and run.key() in finished for run in wanted),
@@ -73,132 +37,155 @@ def status(chosen: Chosen, as_json: JsonOption = False) -> None:
         for name in dict.fromkeys(run.dataset for run in wanted)
     }
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
-    table = aligned(["data set", "finished", "wanted"], rows)
-    typer.echo(json.dumps(counts) if as_json else table)
+    return Told(counts, [aligned(["data set", "finished", "wanted"], rows)])
 
 
-@app.command()
-@with_options(Chosen)
+@command("bench table", Chosen)
 def table(
     chosen: Chosen,
-    test_subset: SubsetOption = Subset.stratified,
-    format: Annotated[TableFormat, typer.Option(help="How to write it.")] = TableFormat.markdown,
-    out: Annotated[Path | None, typer.Option(help="File in place of the terminal.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Mean and standard deviation over seeds, laid out as in the paper."""
-    from pairlearn.atomic import replacing
+    *,
+    test_subset: Subset = "stratified",
+    format: Literal["markdown", "latex", "csv"] = "markdown",
+    out: Path | None = None,
+) -> Told:
+    """Mean and standard deviation over seeds, laid out as in the paper.
+
+    Parameters
+    ----------
+    test_subset
+        How the test set is reduced to the class prior.
+    format
+        How to write it.
+    out
+        File in place of the terminal.
+    """
     from pairlearn.paper.cells import result_rows
     from pairlearn.paper.store import to_csv
     from pairlearn.paper.tables import TABLES, to_latex, to_markdown
 
-    with refusing("bench table"):
-        summaries = _summaries(chosen, test_subset)
-        rows = result_rows(chosen.grid.value, [cell for cells in summaries for cell in cells])
-        if as_json:
-            text = json.dumps(rows)
-        elif format is TableFormat.csv:
-            text = to_csv(rows).rstrip("\n")
-        else:
-            write = to_latex if format is TableFormat.latex else to_markdown
-            text = "\n\n".join(write(TABLES[chosen.grid.value](cells)) for cells in summaries)
-        if out is None:
-            typer.echo(text)
-        else:
-            with replacing(out) as part:
-                part.write_text(f"{text}\n", encoding="utf-8")
+    summaries = _summaries(chosen, test_subset)
+    rows = result_rows(chosen.grid, [cell for cells in summaries for cell in cells])
+    if format == "csv":
+        text = to_csv(rows).rstrip("\n")
+    else:
+        write = to_latex if format == "latex" else to_markdown
+        text = "\n\n".join(write(TABLES[chosen.grid](cells)) for cells in summaries)
+    return Told(rows, [text], file=out)
 
 
-@app.command()
-@with_options(Chosen)
+@command("bench figure", Chosen)
 def figure(
     chosen: Chosen,
-    test_subset: SubsetOption = Subset.stratified,
-    out: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("figures"),
-    formats: Annotated[str, typer.Option(help="Endings, separated by commas.")] = "png,svg",
-    as_json: JsonOption = False,
-) -> None:
-    """Draw the figures of an experiment."""
+    *,
+    test_subset: Subset = "stratified",
+    out: Path = Path("figures"),
+    formats: str = "png,svg",
+) -> Told:
+    """Draw the figures of an experiment.
+
+    Parameters
+    ----------
+    test_subset
+        How the test set is reduced to the class prior.
+    out
+        Folder of the figures.
+    formats
+        Endings, separated by commas.
+    """
     from pairlearn.paper.figures import save_figures
 
-    _one(test_subset, "a figure shows")
-    with refusing("bench figure"):
-        (cells,) = _summaries(chosen, test_subset)
-        kinds = [kind.strip() for kind in formats.split(",")]
-        names = list(map(str, save_figures(chosen.grid.value, cells, out, kinds)))
-    typer.echo(json.dumps(names) if as_json else "\n".join(names))
+    (cells,) = _summaries(chosen, _one(test_subset, "a figure shows"))
+    kinds = [kind.strip() for kind in formats.split(",")]
+    names = list(map(str, save_figures(chosen.grid, cells, out, kinds)))
+    return Told(names, names)
 
 
-@app.command()
-@with_options(Chosen)
-def compare(
-    chosen: Chosen,
-    test_subset: SubsetOption = Subset.paper,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare with the published tables cell by cell; exit code 1 if they disagree."""
+@command("bench compare", Chosen)
+def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
+    """Compare with the published tables cell by cell; exit code 1 if they disagree.
+
+    Parameters
+    ----------
+    test_subset
+        How the test set is reduced to the class prior.
+    """
     from pairlearn.paper import compare as comparing
     from pairlearn.paper.cells import PUBLISHED
 
-    _one(test_subset, "a comparison is on")
-    name = chosen.grid.value
-    if name not in PUBLISHED:
-        raise typer.BadParameter(f"published are {' and '.join(PUBLISHED)}, not {name}")
-    published = PUBLISHED[name]()
-    with refusing("bench compare"):
-        (cells,) = _summaries(chosen, test_subset)
-        comparison = comparing.compare_with_published(cells, published)
-        improved = comparing.improvements(cells, published)
-        if not comparison.cells and not improved:
-            raise ValueError("none of the runs has a counterpart in the published tables")
-    if as_json:
-        typer.echo(json.dumps(comparing.report_data(comparison, improved)))
-    else:
-        typer.echo(comparing.report_text(comparison, improved))
-    if not comparing.passes(comparison, improved):
-        raise typer.Exit(1)
+    test_subset = _one(test_subset, "a comparison is on")
+    if chosen.grid not in PUBLISHED:
+        raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {chosen.grid}")
+    published = PUBLISHED[chosen.grid]()
+    (cells,) = _summaries(chosen, test_subset)
+    comparison = comparing.compare_with_published(cells, published)
+    improved = comparing.improvements(cells, published)
+    if not comparison.cells and not improved:
+        raise ValueError("none of the runs has a counterpart in the published tables")
+    return Told(
+        comparing.report_data(comparison, improved),
+        [comparing.report_text(comparison, improved)],
+        code=0 if comparing.passes(comparison, improved) else 1,
+    )
 
 
-@app.command()
-def theory(
-    out: Annotated[Path, typer.Option(help="Folder of the tables and figures.")] = Path("theory"),
-    seed: SeedOption = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Few repetitions, in seconds.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Geometry of the labels, class prior, variances, and bounds beside measured errors."""
+@command("bench theory")
+def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Told:
+    """Geometry of the labels, class prior, variances, and bounds beside measured errors.
+
+    Parameters
+    ----------
+    out
+        Folder of the tables and figures.
+    quick
+        Few repetitions, in seconds.
+    """
     from pairlearn.paper import theory as tables
     from pairlearn.paper.tables import aligned
 
     start = time.monotonic()
-    with refusing("bench theory", ImportError, OSError):
-        with bar("theory") as progress:
-            plan = tables.QUICK if quick else tables.FULL
-            made = tables.compute_theory(plan, seed=seed, progress=progress)
-        files = tables.save_theory(made, out)
-    summary = tables.summarize_theory(made)
-    if as_json:
-        seconds = round(time.monotonic() - start, 3)
-        report = {"files": list(map(str, files)), "seconds": seconds, "summary": summary}
-        typer.echo(json.dumps(report))
-    else:
-        rows = [[k, f"{v:,.0f}" if v >= 100 else f"{v:.3f}"] for k, v in summary.items()]
-        typer.echo(aligned(["what", "value"], rows))
-        typer.echo(f"\n{len(files)} files in {out}")
+    with bar("theory") as progress:
+        plan = tables.QUICK if quick else tables.FULL
+        made = tables.compute_theory(plan, seed=seed, progress=progress)
+    files, summary = tables.save_theory(made, out), tables.summarize_theory(made)
+    seconds = round(time.monotonic() - start, 3)
+    rows = [[k, f"{v:,.0f}" if v >= 100 else f"{v:.3f}"] for k, v in summary.items()]
+    return Told(
+        {"files": list(map(str, files)), "seconds": seconds, "summary": summary},
+        [aligned(["what", "value"], rows), f"\n{len(files)} files in {out}"],
+    )
 
 
-@app.command()
-def report(
-    out: Annotated[Path, typer.Argument(help="The page to write: .html.")],
-    store: RunsOption = None,
-    results: ResultsOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True)
+class Sources:
+    """Where runs are.
+
+    Parameters
+    ----------
+    store
+        File of finished runs, .jsonl or .parquet, or a folder; repeatable. [default: runs]
+    results
+        Folder of published results, with runs/*.parquet.
+    """
+
+    store: list[Path] | None = None
+    results: Path | None = None
+
+    def paths(self) -> list[Path]:
+        """All of them."""
+        return [*(self.store or []), *filter(None, [self.results])] or [Path("runs")]
+
+
+@command("bench report", Sources)
+def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
     """Write one page with the paper's numbers and ours: tables, figures, what ran.
 
     The page needs no network and nothing beside itself. Without --store and --results it is
     made from the stores in the folder runs.
+
+    Parameters
+    ----------
+    out
+        The page to write: .html.
 
     \b
     Examples:
@@ -208,25 +195,18 @@ def report(
 
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
-    with refusing("bench report"):
-        from pairlearn.paper.page import build_report, read_sources
-        from pairlearn.report.html import write_page
+    from pairlearn.paper.page import build_report, read_sources
+    from pairlearn.report.html import write_page
 
-        paths = _paths(store, results)
-        check_new_file(out, "reports", (".html",), inputs=paths, force=force)
-        made = build_report(read_sources(paths))
-        size = write_page(out, made.page)
-    told: dict[str, Any] = {"path": str(out), "bytes": size, **made.to_dict()}
+    check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)
+    made = build_report(read_sources(sources.paths()))
+    size = write_page(out, made.page)
     text = f"{out}: {made.runs:,} runs, {made.figures} figures, {size / 1e6:.1f} MB"
-    typer.echo(json.dumps(told) if as_json else text)
+    return Told({"path": out, "bytes": size, **made.to_dict()}, [text])
 
 
-@app.command()
-def headline(
-    store: RunsOption = None,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@command("bench headline", Sources)
+def headline(sources: Sources) -> Told:
     """Count where the paper's numbers are reproduced and the likelihood is ahead, and where not.
 
     \b
@@ -234,30 +214,25 @@ def headline(
 
     Exit codes: 0 counted, 2 wrong request or unusable file.
     """  # noqa: D301
-    with refusing("bench headline"):
-        from pairlearn.paper.grids import GRIDS
-        from pairlearn.paper.headline import headline_counts
-        from pairlearn.paper.store import read_sources
+    from pairlearn.paper.grids import GRIDS
+    from pairlearn.paper.headline import headline_counts
+    from pairlearn.paper.store import read_sources
 
-        sources = read_sources(_paths(store, results))
-        counts = {
-            grid: headline_counts(grid, [r for s in sources if s.grid == grid for r in s.records])
-            for grid in GRIDS
-        }
-    if as_json:
-        plain = {
-            grid: {name: tally.to_dict() for name, tally in tallies.items()}
-            for grid, tallies in counts.items()
-        }
-        typer.echo(json.dumps(plain))
-        return
-    for grid, tallies in counts.items():
-        for name, tally in tallies.items():
-            typer.echo(f"{grid}, {name}: {tally}")
-
-
-def _paths(store: list[Path] | None, results: Path | None) -> list[Path]:
-    return [*(store or []), *([results] if results is not None else [])] or [Path("runs")]
+    found = read_sources(sources.paths())
+    counts = {
+        grid: headline_counts(grid, [r for s in found if s.grid == grid for r in s.records])
+        for grid in GRIDS
+    }
+    plain = {
+        grid: {name: tally.to_dict() for name, tally in tallies.items()}
+        for grid, tallies in counts.items()
+    }
+    lines = [
+        f"{grid}, {name}: {tally}"
+        for grid, tallies in counts.items()
+        for name, tally in tallies.items()
+    ]
+    return Told(plain, lines)
 
 
 def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
@@ -266,15 +241,21 @@ def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
     from pairlearn.paper.grids import GRIDS
 
     store = chosen.open_store()
-    records = chosen.selection().records(GRIDS[chosen.grid.value], store)
+    records = chosen.selection().records(GRIDS[chosen.grid], store)
     if not records:
         raise ValueError(
-            f"{store.path} has no such runs; `pairlearn bench run {chosen.grid.value}` makes them"
+            f"{store.path} has no such runs; `pairlearn bench run {chosen.grid}` makes them"
         )
-    wanted = TEST_SUBSETS if test_subset is Subset.both else (test_subset.value,)
-    return [summarize(records, name) for name in TEST_SUBSETS if name in wanted]
+    return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
 
 
-def _one(test_subset: Subset, what: str) -> None:
-    if test_subset is Subset.both:
-        raise typer.BadParameter(f"{what} one test subset: paper or stratified")
+def _one(test_subset: Subset, what: str) -> Subset:
+    if test_subset == "both":
+        raise ValueError(f"{what} one test subset: paper or stratified")
+    return test_subset
+
+
+app = register(
+    typer.Typer(name="bench", help="Run the paper's experiments.", no_args_is_help=True),
+    *(run, status, table, figure, compare, theory, report, headline),
+)

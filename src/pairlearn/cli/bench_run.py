@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.options import JsonOption, with_options
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.command import Failed, Told, command
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -22,62 +19,51 @@ if TYPE_CHECKING:
     from pairlearn.paper.runs import Run
     from pairlearn.paper.store import RunStore
     from pairlearn.paper.workers import Cluster
-    from pairlearn.training import Precision
 
 __all__ = ["Chosen", "GridName", "run"]
 
-
-class GridName(StrEnum):
-    """The experiments."""
-
-    accuracy = "accuracy"
-    gamma = "gamma"
-    limited = "limited"
-    robustness = "robustness"
-
-
-class Device(StrEnum):
-    """Where to train."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class PrecisionName(StrEnum):
-    """Of the matrix products."""
-
-    float32 = "float32"
-    tf32 = "tf32"
-    bf16 = "bf16"
+GridName = Literal["accuracy", "gamma", "limited", "robustness"]
+REFUSED, INTERRUPTED = 2, 130
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Runs of one experiment, and where they are kept: options of most commands."""
+    """Runs of one experiment, and where they are kept: options of most commands.
 
-    grid: Annotated[GridName, typer.Argument(help="The experiment.")]
-    store: Annotated[
-        Path | None, typer.Option(help="File of finished runs; runs/GRID.jsonl if not given.")
-    ] = None
-    datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas.")] = None
-    priors: Annotated[str | None, typer.Option(help="Class priors, separated by commas.")] = None
-    seeds: Annotated[
-        str | None,
-        typer.Option(help="How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2."),
-    ] = None
-    epochs: Annotated[int | None, typer.Option(help="Epochs of every training.")] = None
-    methods: Annotated[
-        str | None, typer.Option(help="Methods such as likelihood-abs, separated by commas.")
-    ] = None
-    model: Annotated[
-        str | None, typer.Option(help="One of mlp, mlp-bn, linear, resnet34, resnet32.")
-    ] = None
-    annotator: Annotated[str | None, typer.Option(help="One of paper, calibrated.")] = None
-    images: Annotated[
-        str | None,
-        typer.Option(help="CIFAR-10's: proper, or published, mixed up as in the public code."),
-    ] = None
+    Parameters
+    ----------
+    grid
+        The experiment.
+    store
+        File of finished runs. [default: runs/GRID.jsonl]
+    datasets
+        Data sets, separated by commas. [default: those of the paper]
+    priors
+        Class priors, separated by commas. [default: those of the paper]
+    seeds
+        How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2. [default: 5]
+    epochs
+        Epochs of every training. [default: those of the paper]
+    methods
+        Methods such as likelihood-abs, separated by commas. [default: all]
+    model
+        One of mlp, mlp-bn, linear, resnet34, resnet32. [default: by the data set]
+    annotator
+        One of paper, calibrated. [default: paper]
+    images
+        CIFAR-10's: proper, or published, mixed up as in the public code. [default: proper]
+    """
+
+    grid: Annotated[GridName, typer.Argument()]
+    store: Path | None = None
+    datasets: str | None = None
+    priors: str | None = None
+    seeds: str | None = None
+    epochs: int | None = None
+    methods: str | None = None
+    model: str | None = None
+    annotator: str | None = None
+    images: str | None = None
 
     def selection(self) -> Selection:
         """Which runs of the experiment."""
@@ -98,7 +84,7 @@ class Chosen:
         """The runs themselves; an error if there are none."""
         from pairlearn.paper.grids import GRIDS
 
-        runs = self.selection().of(GRIDS[self.grid.value]).runs()
+        runs = self.selection().of(GRIDS[self.grid]).runs()
         if not runs:
             raise ValueError("nothing is chosen, or no method that is defined at a prior chosen")
         return runs
@@ -107,46 +93,56 @@ class Chosen:
         """Where finished runs are kept."""
         from pairlearn.paper.store import RunStore
 
-        return RunStore(self.store or Path("runs", f"{self.grid.value}.jsonl"))
+        return RunStore(self.store or Path("runs", f"{self.grid}.jsonl"))
 
 
-@with_options(Chosen)
+@command("bench run", Chosen)
 def run(
     chosen: Chosen,
-    data: Annotated[
-        Path | None, typer.Option(envvar="PAIRLEARN_DATA", help="Folder of data sets.")
-    ] = None,
-    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.auto,
-    precision: Annotated[
-        PrecisionName, typer.Option(help="Of the matrix products.")
-    ] = PrecisionName.float32,
-    cluster: Annotated[
-        str,
-        typer.Option(help="Who trains: local, ray, ray:HOST:PORT, ray:auto, slurm or slurm:local."),
-    ] = "local",
-    cluster_option: Annotated[
-        list[str] | None,
-        typer.Option(help="KEY=VALUE for the cluster, such as partition=gpu; may be repeated."),
-    ] = None,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(help="How often a fleet's state is kept.", min=0)
-    ] = 60.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Train what is not in the store yet; stop it at any time and start it again."""
-    from pairlearn.paper.workers import open_cluster
+    *,
+    data: Annotated[Path | None, typer.Option(envvar="PAIRLEARN_DATA")] = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    precision: Literal["float32", "tf32", "bf16"] = "float32",
+    cluster: str = "local",
+    cluster_option: list[str] | None = None,
+    checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
+) -> Told:
+    """Train what is not in the store yet; stop it at any time and start it again.
 
-    with refusing("bench run", ValueError):
-        wanted = chosen.runs()
-        kept = chosen.open_store()
-        missing = kept.missing(wanted)
-        trainer = open_cluster(cluster, cluster_option or (), kept.path.with_suffix(".jobs"))
-    start = time.monotonic()
-    options = (data, device.value, precision.value, checkpoint_seconds)
-    with refusing("bench run", ImportError):
-        finished = _train(missing, wanted, kept, trainer, *options) if missing else 0
+    Parameters
+    ----------
+    data
+        Folder of data sets.
+    device
+        Where to train.
+    precision
+        Of the matrix products.
+    cluster
+        Who trains: local, ray, ray:HOST:PORT, ray:auto, slurm or slurm:local.
+    cluster_option
+        KEY=VALUE for the cluster, such as partition=gpu; may be repeated.
+    checkpoint_seconds
+        How often a fleet's state is kept.
+    """
+    from pairlearn.paper.workers import ClusterError, open_cluster
+
+    wanted, kept = chosen.runs(), chosen.open_store()
+    missing = kept.missing(wanted)
+    trainer = open_cluster(cluster, cluster_option or (), kept.path.with_suffix(".jobs"))
+    start, finished = time.monotonic(), 0
+    options = {"data": data, "device": device, "precision": precision}
+    if missing:
+        try:
+            finished = _train(missing, kept, trainer, checkpoint_seconds, among=wanted, **options)
+        except ClusterError as error:
+            raise Failed(error, REFUSED) from None
+        except KeyboardInterrupt:
+            raise Failed(
+                f"interrupted: finished runs are in {kept.path}, and the same command goes on",
+                INTERRUPTED,
+            ) from None
     report = {
-        "grid": chosen.grid.value,
+        "grid": chosen.grid,
         "store": str(kept.path),
         "wanted": len(wanted),
         "found": len(wanted) - len(missing),
@@ -154,48 +150,30 @@ def run(
         "seconds": round(time.monotonic() - start, 3),
     }
     text = "{finished} runs finished, {found} of {wanted} were there before: {store}"
-    typer.echo(json.dumps(report) if as_json else text.format(**report))
+    return Told(report, [text.format(**report)])
 
 
 def _train(
-    runs: list[Run],
-    among: list[Run],
-    store: RunStore,
-    cluster: Cluster,
-    data: Path | None,
-    device: str,
-    precision: str,
-    checkpoint_seconds: float,
+    runs: list[Run], store: RunStore, cluster: Cluster, checkpoint_seconds: float, **options: Any
 ) -> int:
     """Run and keep the runs, and say how many were kept."""
-    from pairlearn.data import DatasetCorruptError, DatasetNotFoundError
     from pairlearn.paper.benchmark import Checkpoints
     from pairlearn.paper.execute import execute
-    from pairlearn.paper.runs import StoreError
-    from pairlearn.paper.workers import ClusterError
-    from pairlearn.training import CheckpointError
 
-    expected = (
-        *(ClusterError, CheckpointError, StoreError, NotADirectoryError),
-        *(DatasetNotFoundError, DatasetCorruptError),
-    )
     finished = 0
     folder = store.path.absolute().with_suffix(".checkpoints")
-    with refusing("bench run", *expected), store, bar("starting") as progress, cluster:
+    with store, bar("starting") as progress, cluster:
         notes = {
-            "device": cluster.device(device).partition(":")[0],
-            "precision": precision,
+            "device": cluster.device(options["device"]).partition(":")[0],
+            "precision": options["precision"],
             "version": __version__,
         }
         results = execute(
             runs,
-            among=among,
-            data=data,
-            device=device,
-            precision=cast("Precision", precision),
             progress=progress,
             cluster=cluster,
             checkpoints=Checkpoints(folder, checkpoint_seconds),
+            **options,
         )
         # Closed before the cluster is: what is under way is cancelled there.
         with closing(results):

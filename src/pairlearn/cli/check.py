@@ -1,53 +1,46 @@
-"""``pairlearn check``: look a table of judgements over before anything is learnt from it.
-
-Exit codes: 0 no error found, 1 there are findings of severity error, 2 the request was
-wrong or the file is no table of judgements.
-"""
+"""``pairlearn check``: look a table of judgements over before anything is learnt from it."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from pairlearn.cli.options import JsonOption, MajorityOption, PairsArgument, with_options
+from pairlearn.cli.command import Told, command, counted
+from pairlearn.cli.options import Majority
 from pairlearn.cli.reading import Reading
-from pairlearn.cli.refusals import refusing
 from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from pairlearn.diagnostics import CheckReport, Finding
     from pairlearn.tables import PairTable
 
-__all__ = ["check"]
+__all__ = ["check", "where"]
 
 FIGURES = (".png", ".svg", ".pdf")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-@with_options(Reading)
+@command("check", Reading, quiet="Print nothing: see exit code.")
 def check(
     reading: Reading,
-    pairs: PairsArgument,
-    items: Annotated[
-        Path | None, typer.Option(help="Table of items, where every id should be found.")
-    ] = None,
-    prior: Annotated[
-        float | None, typer.Option(help="Share of positives as you know it, to compare.")
-    ] = None,
-    majority: MajorityOption = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the judgements: .png, .svg or .pdf.")
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing: see exit code.")] = False,
-) -> None:
+    pairs: Path,
+    *,
+    items: Path | None = None,
+    prior: float | None = None,
+    majority: Majority | None = None,
+    figure: Path | None = None,
+) -> Told:
     """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.
+
+    Parameters
+    ----------
+    items
+        Table of items, where every id should be found.
+    prior
+        Share of positives as you know it, to compare.
+    figure
+        Draw the judgements: .png, .svg or .pdf.
 
     \b
     Examples:
@@ -61,26 +54,17 @@ def check(
     from pairlearn.diagnostics import check as check_table
     from pairlearn.tables import read_items
 
-    with refusing("check"):
-        if figure is not None and figure.suffix not in FIGURES:
-            raise ValueError(f"--figure {figure.name} must end in .png, .svg or .pdf")
-        table = reading.table(pairs)  # all values out of range, not the first alone
-        known = None if items is None else read_items(items)
-        side = cast("Literal['positive', 'negative'] | None", majority and majority.value)
-        report = check_table(table, items=known, prior=prior, majority=side)
-        report = reading.settled(report)
-        if figure is not None:
-            _draw(table, figure)
-    if as_json:
-        typer.echo(json.dumps(report.to_dict()))
-    elif not quiet:
-        _show(report, pairs.name)
-        for text in reading.notes:
-            typer.echo(f"note: {text}")
-        if figure is not None:
-            typer.echo(f"figure: {figure}")
-    if not report.ok:
-        raise typer.Exit(1)
+    if figure is not None and figure.suffix not in FIGURES:
+        raise ValueError(f"--figure {figure.name} must end in .png, .svg or .pdf")
+    table = reading.table(pairs)  # all values out of range, not the first alone
+    known = None if items is None else read_items(items)
+    report = check_table(table, items=known, prior=prior, majority=majority)
+    report = reading.settled(report)
+    text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]
+    if figure is not None:
+        _draw(table, figure)
+        text.append(f"figure: {figure}")
+    return Told(report.to_dict(), text, code=0 if report.ok else 1)
 
 
 def _draw(table: PairTable, path: Path) -> None:
@@ -102,63 +86,41 @@ def _draw(table: PairTable, path: Path) -> None:
     save_figure(drawing, path)
 
 
-def _show(report: CheckReport, name: str) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    _show_summary(console, report, name)
-    console.print(_findings(report.findings))
-    errors, warnings = len(report.of("error")), len(report.of("warning"))
-    verdict = "not usable as it is" if errors else "look at the warnings" if warnings else "fine"
-    console.print(
-        f"\n{errors} {_plural('error', errors)}, {warnings} {_plural('warning', warnings)}: "
-        f"[{'bold red' if errors else 'yellow' if warnings else 'green'}]{verdict}[/]"
-    )
-
-
-def _show_summary(console: Console, report: CheckReport, name: str) -> None:
-    from rich.markup import escape
+def _text(report: CheckReport, name: str) -> Iterator[Any]:
+    from rich.table import Table
+    from rich.text import Text
 
     told = report.summary
-    by = f" by {told.annotators} {_plural('annotator', told.annotators)}" if told.annotators else ""
-    console.print(
-        f"[bold]{escape(name)}[/]: {told.rows:,} {_plural('judgement', told.rows)} of "
-        f"{told.pairs:,} {_plural('pair', told.pairs)} of {told.items:,} items{by}"
-    )
+    by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""
+    judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
+    yield Text.assemble((name, "bold"), f": {judged} of {pairs} of {told.items:,} items{by}")
     kinds = {
         "both answers": told.both,
         "similarity only": told.similarity_only,
         "difference only": told.difference_only,
         "preference only": told.preference_only,
     }
-    console.print("  " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count))
-    console.print(f"  they can teach: [bold]{told.learnable}[/]\n")
-
-
-def _findings(findings: tuple[Finding, ...]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
+    yield "  " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
-    for found in findings:
-        where = []
-        if found.rows:
-            where.append(f"rows {_listed(found.rows, found.count)}")
-        if found.ids:
-            where.append(", ".join(map(str, found.ids)))
-        text = f"[bold]{found.code}[/] {escape(found.message)}"
-        if where:
-            text += f" [dim]({escape('; '.join(where))})[/]"
-        grid.add_row(f"[{_COLOURS[found.severity]}]{found.severity}[/]", text)
-    return grid
+    for found in report.findings:
+        text = Text.assemble((found.code, "bold"), f" {found.message}", (where(found), "dim"))
+        grid.add_row(Text(found.severity, _COLOURS[found.severity]), text)
+    yield grid
+    errors, warnings = (len(report.of(kind)) for kind in ("error", "warning"))
+    verdict, colour = "fine", "green"
+    if errors or warnings:
+        verdict = "not usable as it is" if errors else "look at the warnings"
+        colour = _COLOURS["error" if errors else "warning"]
+    count = f"\n{counted(errors, 'error')}, {counted(warnings, 'warning')}: "
+    yield Text.assemble(count, (verdict, colour))
 
 
-def _listed(rows: tuple[int, ...], count: int) -> str:
-    more = f", … of {count:,}" if count > len(rows) else ""
-    return ", ".join(map(str, rows)) + more
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+def where(found: Finding) -> str:
+    """The first of the rows and of the ids that a finding is about."""
+    more = f", … of {found.count:,}" if found.count > len(found.rows) else ""
+    where = [f"rows {', '.join(map(str, found.rows))}{more}"] if found.rows else []
+    where += [", ".join(map(str, found.ids))] if found.ids else []
+    return f" ({'; '.join(where)})" if where else ""

@@ -1,79 +1,56 @@
-"""``pairlearn evaluate``: how good a model is, from judged pairs without labels.
-
-Exit codes: 0 all is well, 1 the accuracy does not reach --at-least, 2 the request or a file
-was wrong.
-"""
+"""``pairlearn evaluate``: how good a model is, from judged pairs without labels."""
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from pairlearn.cli.options import (
-    ConfidenceOption,
-    IdsOption,
-    ItemsArgument,
-    JsonOption,
-    ModelArgument,
-    NoisyOption,
-    PairsArgument,
-    PositiveOption,
-    PriorOption,
-    StreamOption,
-    ThresholdOption,
-    with_options,
-)
+from pairlearn.cli.command import Told, as_options, command
+from pairlearn.cli.options import check_share
 from pairlearn.cli.reading import Reading
-from pairlearn.cli.refusals import load_model, refusing
 
 if TYPE_CHECKING:
-    from pairlearn.cli.measuring import Report
+    from pairlearn.estimators.held_pairs import HeldPairs
+    from pairlearn.evaluation import Evaluation
 
 __all__ = ["evaluate"]
 
-BELOW = 1
+LINES = {
+    "recalibration": "judgements mended with {labels:,} known classes: log-odds times {slope:.2f}, "
+    "shifted by {shift:+.2f}; as they were, the accuracy was {accuracy_before}",
+    "chosen_threshold": "threshold with the least cost: probability {probability:.3f}, expected "
+    "cost {expected_cost.value:.3f} ({expected_cost.low:.3f} to {expected_cost.high:.3f})",
+    "sensitivity": "if the true log-odds are {by_slope[0][slope]:g} to {by_slope[4][slope]:g} "
+    "times the annotators', the accuracy is {low:.3f} to {high:.3f}, with sampling error "
+    "{low_end:.3f} to {high_end:.3f}",
+    "calibration": "predicted probability, and the share of positives that judgements imply:",
+}
+"""What was asked for beside the measures, in a line each."""
 
 
-@with_options(Reading)
+@command("evaluate", Reading, quiet="Print the accuracy alone.")
 def evaluate(
     reading: Reading,
-    model: ModelArgument,
-    items: ItemsArgument,
-    pairs: PairsArgument,
-    ids: IdsOption = None,
-    threshold: ThresholdOption = 0.5,
-    cost: Annotated[
-        str | None, typer.Option(help="Of a false positive and of a false negative, as 1,5.")
-    ] = None,
-    choose_threshold: Annotated[
-        bool, typer.Option("--choose-threshold", help="Find the one with the least cost.")
-    ] = False,
-    sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Show what a miscalibrated annotator would do.")
-    ] = False,
-    calibration: Annotated[
-        bool, typer.Option("--calibration", help="Compare probabilities with judgements.")
-    ] = False,
-    labelled: Annotated[
-        Path | None,
-        typer.Option(help="Items of known class, id and class: mends the judgements' confidence."),
-    ] = None,
-    positive: PositiveOption = None,
-    prior: PriorOption = None,
-    confidence: ConfidenceOption = 0.95,
-    at_least: Annotated[
-        float | None,
-        typer.Option(help="Exit with 1 unless the accuracy's interval lies above this."),
-    ] = None,
-    noisy: NoisyOption = False,
-    stream: StreamOption = False,
-    as_json: JsonOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the accuracy alone.")] = False,
-) -> None:
+    model: Path,
+    items: Path,
+    pairs: Path,
+    *,
+    ids: Path | None = None,
+    threshold: float = 0.5,
+    cost: str | None = None,
+    choose_threshold: bool = False,
+    sensitivity: bool = False,
+    calibration: bool = False,
+    labelled: Path | None = None,
+    positive: str | None = None,
+    prior: float | None = None,
+    confidence: float = 0.95,
+    at_least: float | None = None,
+    noisy: bool = False,
+    stream: bool = False,
+) -> Told:
     """Measure a model on judged pairs that it was not fitted to.
 
     No label is needed. Everything is as the annotators see it: with a calibrated annotator,
@@ -86,6 +63,21 @@ def evaluate(
     With --stream the pairs stay in their Parquet file. All are checked, and a random sample
     of them, 262,144 at most, is measured with.
 
+    Parameters
+    ----------
+    cost
+        Of a false positive and of a false negative, as 1,5.
+    choose_threshold
+        Find the one with the least cost.
+    sensitivity
+        Show what a miscalibrated annotator would do.
+    calibration
+        Compare probabilities with judgements.
+    labelled
+        Items of known class, id and class: mends the judgements' confidence.
+    at_least
+        Exit with 1 unless the accuracy's interval lies above this.
+
     \b
     Examples:
       pairlearn evaluate model items.csv held_out.csv
@@ -96,49 +88,120 @@ def evaluate(
     Exit codes: 0 done, 1 the accuracy does not reach --at-least, 2 wrong request or
     unusable file.
     """  # noqa: D301
-    with refusing("evaluate"):
-        from pairlearn.cli.measuring import Request, measure_model
+    check_share("--threshold", threshold)
+    if at_least is not None:
+        check_share("--at-least", at_least)
+    if positive is not None and labelled is None:
+        raise ValueError("--positive is a class of --labelled, which is not given")
+    costs = _costs(cost)
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.held_pairs import HeldPairs, doubts_of, sample_pairs_of
+    from pairlearn.tables import read_items
+    from pairlearn.tables.labelled import read_labelled
 
-        if not 0 < threshold < 1:
-            raise ValueError(f"--threshold must lie in (0, 1); got {threshold:g}")
-        if at_least is not None and not 0 < at_least < 1:
-            raise ValueError(f"--at-least must lie in (0, 1); got {at_least:g}")
-        if positive is not None and labelled is None:
-            raise ValueError("--positive is a class of --labelled, which is not given")
-        request = Request(
-            threshold=threshold,
-            cost=_costs(cost),
-            choose_threshold=choose_threshold,
-            sensitivity=sensitivity,
-            calibration=calibration,
-            prior=prior,
-            confidence=confidence,
-        )
-        report = measure_model(
-            load_model(model),
-            items,
-            ids,
-            pairs,
-            labelled,
-            positive,
-            request,
-            reading=reading,
-            noisy=noisy,
-            stream=stream,
-        )
-    accuracy = report.evaluation.accuracy
-    if as_json:
-        typer.echo(json.dumps({"model": str(model), "pairs": str(pairs), **report.to_dict()}))
-    elif quiet:
-        typer.echo(f"{accuracy.value:.4f}")
+    classifier = PairClassifier.load(model)
+    sampled_from, ignored, drawn = None, 0, ""
+    if stream:
+        scales = reading.stream_scales()
+        sample = sample_pairs_of(items, ids, pairs, noisy=noisy, scales=scales)
+        known, table, ignored = sample.items, sample.table, sample.ignored
+        if sample.rows - ignored > len(table):
+            sampled_from = sample.rows
+            drawn = f", drawn at random from the {sampled_from:,}"
     else:
-        _show(report, model, pairs)
-    if at_least is not None and not accuracy.low >= at_least:
-        if not (as_json or quiet):
-            typer.echo(
-                f"the accuracy may be below {at_least:g}: its interval begins at {accuracy.low:.3f}"
+        known = read_items(items, ids)
+        table = reading.checked(pairs, noisy=noisy, prior=prior)
+    held = HeldPairs.of(classifier, known, table, (items, pairs), both=labelled is not None)
+    told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
+    more: dict[str, Any] = dict.fromkeys(LINES)
+    if labelled is not None:
+        if positive is None and classifier.classes_.dtype.kind == "U":
+            positive = str(classifier.classes_[1])
+        mended = held.recalibrated(read_labelled(labelled, known, positive))
+        if mended is None:
+            raise ValueError(
+                f"{labelled}: none of its items is in the pairs that are measured with"
             )
-        raise typer.Exit(BELOW)
+        told_before, held = told.accuracy, replace(held, labels=mended.labels)
+        told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
+        more["recalibration"] = {
+            "slope": mended.slope,
+            "shift": mended.shift,
+            "labels": mended.n,
+            "accuracy_before": told_before,
+        }
+    options = held.options(confidence)
+    if choose_threshold:
+        more["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
+    if sensitivity:
+        more["sensitivity"] = _band(held, options)
+    if calibration:
+        more["calibration"] = _curve(held, prior, options)
+    text = [LINES[name].format(**found) for name, found in more.items() if found is not None]
+    text += _bins(**more["calibration"]) if calibration else []
+    warnings = [*reading.notes, *doubts_of(classifier, pairs, told, prior)]
+    warnings += map(as_options, told.warnings)
+    low = told.accuracy.low
+    below = at_least is not None and not low >= at_least
+    if below:
+        text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
+    data = {"model": model, "pairs": pairs, **told.to_dict(), "threshold": threshold}
+    data |= {"ignored": ignored + held.ignored, "sampled_from": sampled_from, "seen": held.seen}
+    head = (
+        f"{model} on {told.n:,} pairs{drawn} of {pairs}, as the annotators see it; positive above "
+        f"{threshold:g}"
+    )
+    return Told(
+        data | more | {"warnings": warnings},
+        [*filter(None, [held.seen]), head, _measures(told), *text],
+        f"{told.accuracy.value:.4f}",
+        warnings,
+        code=1 if below else 0,
+    )
+
+
+def _choice(
+    held: HeldPairs, cost: tuple[float, float], prior: float | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    from pairlearn.evaluation import choose_threshold
+
+    found = choose_threshold(*held.given, cost=cost, prior=prior, **options)
+    probability = (1 + math.tanh(found.threshold / 2)) / 2
+    return {
+        "probability": probability,
+        "log_odds": found.threshold,
+        "expected_cost": found.cost,
+    }
+
+
+def _band(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
+    from pairlearn.evaluation import sensitivity
+
+    found = sensitivity(*held.given, **options)
+    return {name: getattr(found, name) for name in ("low", "high", "low_end", "high_end", "n")} | {
+        "by_slope": [
+            {"slope": k, "value": e.value, "low": e.low, "high": e.high}
+            for k, _, e in found.estimates
+        ]
+    }
+
+
+def _curve(held: HeldPairs, prior: float | None, options: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    from pairlearn.evaluation import calibration_curve
+
+    p, p_prime = (1 + np.tanh(held.z.T / 2)) / 2
+    found = calibration_curve(p, p_prime, held.labels, prior=prior, **options)
+    return {name: getattr(found, name) for name in ("predicted", "implied", "shares")}
+
+
+def _bins(predicted: Any, implied: Any, shares: Any) -> list[str]:
+    return [
+        f"  {one:.3f}  {rate.value:.3f} ({rate.low:.3f} to {rate.high:.3f})  {share:.0%} of the "
+        "items"
+        for one, rate, share in zip(predicted, implied, shares, strict=True)
+    ]
 
 
 def _costs(text: str | None) -> tuple[float, float] | None:
@@ -154,41 +217,15 @@ def _costs(text: str | None) -> tuple[float, float] | None:
     return false_positive, false_negative
 
 
-def _show(report: Report, model: Path, pairs: Path) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = Console(highlight=False)
-    told = report.evaluation
-    if report.seen:
-        console.print(f"[bold yellow]{escape(report.seen)}[/]")
-    console.print(
-        f"[bold]{escape(str(model))}[/] on {told.n:,} pairs{_drawn(report)} of "
-        f"{escape(str(pairs))}, as the "
-        f"annotators see it; positive above {report.request.threshold:g}"
-    )
-    console.print(_measures(report))
-    for line in _further(report):
-        console.print(line)
-    for text in report.warnings:
-        console.print(f"[yellow]warning[/]: {escape(text)}")
-
-
-def _drawn(report: Report) -> str:
-    if report.sampled_from is None:
-        return ""
-    return f", drawn at random from the {report.sampled_from:,}"
-
-
-def _measures(report: Report) -> Any:
+def _measures(told: Evaluation) -> Any:
     from rich.table import Table
 
-    told = report.evaluation
     grid = Table(box=None, pad_edge=False, padding=(0, 2))
     for name in ("measure", "estimate", f"{told.confidence:.0%} interval"):
         grid.add_column(name, justify="left" if name == "measure" else "right")
     rows = {
         "accuracy": told.accuracy,
+        "always the larger class": None,
         "balanced accuracy": told.balanced_accuracy,
         "ROC AUC": told.roc_auc,
         "true positive rate": told.true_positive_rate,
@@ -197,46 +234,12 @@ def _measures(report: Report) -> Any:
         "F1": told.f1,
         "share of positives": told.prior,
         **{f"{name.replace('_', ' ')}s": share for name, share in told.confusion.items()},
+        **({} if told.expected_cost is None else {"expected cost": told.expected_cost}),
     }
-    if told.expected_cost is not None:
-        rows["expected cost"] = told.expected_cost
     for name, found in rows.items():
+        if found is None:
+            grid.add_row(f"  {name}", f"{max(told.prior.value, 1 - told.prior.value):.3f}")
+            continue
         value = "–" if math.isnan(found.value) else f"{found.value:.3f}"
         grid.add_row(name, value, f"{found.low:.3f} to {found.high:.3f}")
     return grid
-
-
-def _further(report: Report) -> list[str]:
-    """Lines about what was asked for beside the measures."""
-    lines = []
-    if report.mended is not None:
-        lines.append(
-            f"judgements mended with {report.mended.n:,} known classes: log-odds times "
-            f"{report.mended.slope:.2f}, shifted by {report.mended.shift:+.2f}; as they were, the "
-            f"accuracy was {report.unmended}"
-        )
-    if report.choice is not None:
-        found = report.choice
-        lines.append(
-            f"threshold with the least cost: probability {report.chosen_probability:.3f}, "
-            f"expected cost {found.cost.value:.3f} ({found.cost.low:.3f} to {found.cost.high:.3f})"
-        )
-    if report.band is not None:
-        band = report.band
-        slopes = [k for k, _, _ in band.estimates]
-        lines.append(
-            f"if the true log-odds are {min(slopes):g} to {max(slopes):g} times the annotators', "
-            f"the accuracy is {band.low:.3f} to {band.high:.3f}, with sampling error "
-            f"{band.low_end:.3f} to {band.high_end:.3f}"
-        )
-    if report.curve is not None:
-        lines.append("predicted probability, and the share of positives that judgements imply:")
-        curve = report.curve
-        for predicted, implied, share in zip(
-            curve.predicted, curve.implied, curve.shares, strict=True
-        ):
-            lines.append(
-                f"  {predicted:.3f}  {implied.value:.3f} ({implied.low:.3f} to "
-                f"{implied.high:.3f})  {share:.0%} of the items"
-            )
-    return lines

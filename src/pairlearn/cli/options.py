@@ -1,123 +1,152 @@
-"""Arguments and options that several commands have."""
+"""What several commands take, and places that a command refuses to write to."""
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Callable
-from enum import StrEnum
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
-
-class Majority(StrEnum):
-    """The larger class."""
-
-    positive = "positive"
-    negative = "negative"
-
-
-class Model(StrEnum):
-    """The network that is trained."""
-
-    mlp_bn = "mlp-bn"
-    mlp = "mlp"
-    linear = "linear"
-
-
-ItemsArgument = Annotated[
-    Path, typer.Argument(help="Table of items, id and features: .csv, .parquet or .npy.")
+__all__ = [
+    "HELP",
+    "AtLeastOne",
+    "Majority",
+    "Model",
+    "PerhapsSome",
+    "Seed",
+    "Training",
+    "check_new_file",
+    "check_new_model",
+    "check_share",
 ]
-PairsArgument = Annotated[Path, typer.Argument(help="Table of judgements: .csv or .parquet.")]
-ModelArgument = Annotated[Path, typer.Argument(help="Folder that `pairlearn fit` wrote.")]
-ProjectArgument = Annotated[Path, typer.Argument(help="The project's folder.")]
-IdsOption = Annotated[Path | None, typer.Option(help="Ids of .npy items: .npy.")]
-PositiveOption = Annotated[
-    str | None,
-    typer.Option(help="The positive class of --labelled; of two numbers, the larger one."),
-]
-PriorOption = Annotated[
-    float | None, typer.Option(help="Share of positive items in the pairs, if known.")
-]
-MajorityOption = Annotated[Majority | None, typer.Option(help="The larger class, if known.")]
-ThresholdOption = Annotated[
-    float, typer.Option(help="Probability above which an item is called positive.")
-]
-ConfidenceOption = Annotated[float, typer.Option(help="Coverage of the intervals.")]
-SeedOption = Annotated[int, typer.Option(help="Everything random follows from it.", min=0)]
-NoisyOption = Annotated[
-    bool, typer.Option("--noisy", help="Admit judgements that noise took out of range.")
-]
-StreamOption = Annotated[
-    bool, typer.Option("--stream", help="Leave the pairs in their file: .parquet, any size.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+
+Majority = Literal["positive", "negative"]
+Model = Literal["mlp-bn", "mlp", "linear"]
+Seed = Annotated[int, typer.Option(min=0)]
+AtLeastOne = Annotated[int, typer.Option(min=1)]
+PerhapsSome = Annotated[int | None, typer.Option(min=1)]
 
 
-def tell(report: Any, as_json: bool, *lines: str) -> None:
-    """Print a report as JSON, or else in lines.
-
-    Examples
-    --------
-    >>> tell({"rows": 3}, True, "3 rows")
-    {"rows": 3}
-    """
-    typer.echo(json.dumps(report) if as_json else "\n".join(lines))
-
-
-def with_options(block: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command have the fields of a dataclass as options, after its own.
+@dataclass(frozen=True)
+class Training:
+    """How to train, and what is known: parameters of the library with the same names.
 
     Parameters
     ----------
-    block : dataclass
-        Its fields are annotated as a command's parameters are.
+    model
+        The network; mlp-bn and mlp have three hidden layers.
+    """
 
-    Returns
-    -------
-    callable
-        Decorates a command whose first parameter is a `block`.
+    model: Model = "mlp-bn"
+    prior: float | None = None
+    majority: Majority | None = None
+    epochs: PerhapsSome = None
+    learning_rate: float | None = None
+    seed: Seed = 0
+    device: str = "auto"
+
+    def given(self) -> dict[str, Any]:
+        """The parameters that were given: the others keep the library's defaults."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+HELP = {
+    "items": "Table of items, id and features: .csv, .parquet or .npy.",
+    "pairs": "Table of judgements: .csv or .parquet.",
+    "model": "Folder that `pairlearn fit` wrote.",
+    "project": "The project's folder.",
+    "ids": "Ids of .npy items: .npy.",
+    "labelled": "Items of known class, id and class: .csv or .parquet.",
+    "positive": "The positive class of --labelled. [default: of two numbers, the larger]",
+    "prior": "Share of positive items in the pairs. [default: estimated]",
+    "majority": "The larger class, if known.",
+    "threshold": "Probability above which an item is called positive.",
+    "confidence": "Coverage of the intervals.",
+    "epochs": "Passes over the pairs. [default: by their number]",
+    "learning_rate": "Of Adam. [default: by the model]",
+    "device": "auto, cpu, cuda, cuda:1, …",
+    "noisy": "Admit judgements that noise took out of range.",
+    "seed": "Everything random follows from it.",
+    "stream": "Leave the pairs in their file: .parquet, any size.",
+    "force": "Replace what is there.",
+    "json": "Print JSON.",
+}
+"""Help of parameters that several commands have."""
+
+
+def check_share(option: str, value: float, *, zero: bool = False) -> None:
+    """Refuse what is not a share.
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Where:
-    ...     host: str
-    >>> @with_options(Where)
-    ... def greet(where: Where, loud: bool = False) -> None:
-    ...     print(where.host, loud)
-    >>> inspect.signature(greet)
-    <Signature (*, loud: bool = False, host: str) -> None>
-    >>> greet(host="b", loud=True)
-    b True
+    >>> check_share("--holdout", 1.5, zero=True)
+    Traceback (most recent call last):
+    ValueError: --holdout must lie in [0, 1); got 1.5
     """
+    if not (0 < value < 1 or (zero and value == 0)):
+        raise ValueError(f"{option} must lie in {'[' if zero else '('}0, 1); got {value:g}")
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(command).parameters.values())[1:]
-        shared = list(inspect.signature(block).parameters.values())
-        hints = get_type_hints(block, include_extras=True)
-        hints |= get_type_hints(command, include_extras=True)
 
-        def run(**given: Any) -> None:
-            chosen = block(**{one.name: given.pop(one.name) for one in shared})
-            command(chosen, **given)
+def check_new_file(
+    path: Path, what: str, suffixes: Sequence[str], *, inputs: Sequence[Path | None], force: bool
+) -> None:
+    """Refuse a file that cannot be written, or whose loss would be regretted.
 
-        parameters = [
-            one.replace(kind=one.KEYWORD_ONLY, annotation=hints[one.name])
-            for one in (*own, *shared)
-        ]
-        run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__name__, run.__doc__, run.__module__ = (
-            command.__name__,
-            command.__doc__,
-            command.__module__,
-        )
-        return run
+    Parameters
+    ----------
+    path : Path
+        The file.
+    what : str
+        What it will hold, in the plural, for messages.
+    suffixes : sequence of str
+        Those that it may have.
+    inputs : sequence of Path
+        What the command reads: never replaced.
+    force : bool
+        Replace another file that is there.
 
-    return decorate
+    Examples
+    --------
+    >>> check_new_file(Path("p.txt"), "predictions", (".csv",), inputs=[], force=False)
+    Traceback (most recent call last):
+    pairlearn.tables.TableError: p.txt has the suffix '.txt'; predictions are .csv
+    """
+    from pairlearn.tables.sources import suffix_of
+
+    suffix_of(path, what, suffixes)
+    for file in inputs:
+        if file is not None and path.exists() and file.exists() and path.samefile(file):
+            raise ValueError(f"{path} is what is read here: choose another file to write")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a file")
+    if path.exists() and not force:
+        raise ValueError(f"{path} is there already: choose another file, or --force")
+    _check_parent(path)
+
+
+def check_new_model(path: Path, *, force: bool) -> None:
+    """Refuse a folder that cannot become a model, or is one and shall not be replaced.
+
+    Examples
+    --------
+    >>> check_new_model(Path("no/such/folder"), force=False)
+    """
+    from pairlearn.estimators.folder_format import check_replaceable
+
+    folder = path.expanduser().resolve()
+    check_replaceable(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise ValueError(f"{path} is a model already: choose another folder, or --force")
+    _check_parent(folder)
+
+
+def _check_parent(path: Path) -> None:
+    """Refuse what cannot be made where it shall be."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise ValueError(f"{path} cannot be written: {above} is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ValueError(f"{path} cannot be written: permission denied in {above}")

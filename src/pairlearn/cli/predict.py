@@ -1,49 +1,37 @@
-"""``pairlearn predict``: classes and probabilities of items, from file to file.
-
-Exit codes: 0 all is well, 2 the request or a file was wrong.
-"""
+"""``pairlearn predict``: classes and probabilities of items, from file to file."""
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from pairlearn.cli.options import (
-    ForceOption,
-    IdsOption,
-    ItemsArgument,
-    JsonOption,
-    ModelArgument,
-    QuietOption,
-    ThresholdOption,
-)
-from pairlearn.cli.refusals import check_new_file, load_model, refusing
+from pairlearn.cli.command import Told, command
+from pairlearn.cli.options import check_new_file
 from pairlearn.progress import bar, shows_bars
 
 __all__ = ["predict", "rows_in"]
 
-BLOCK = 1 << 22
 
-
+@command("predict", quiet="Print nothing.")
 def predict(
-    model: ModelArgument,
-    items: ItemsArgument,
-    out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
-    ids: IdsOption = None,
-    threshold: ThresholdOption = 0.5,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+    model: Path,
+    items: Path,
+    *,
+    out: Path,
+    ids: Path | None = None,
+    threshold: float = 0.5,
+    force: bool = False,
+) -> Told:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
     Reads and writes some rows at a time, so that files may have any size. Features are
     found by their names, in whatever order they stand; .npy items have no names and need
     the order of the training.
+
+    Parameters
+    ----------
+    out
+        File to write: .csv or .parquet.
 
     \b
     Examples:
@@ -52,46 +40,36 @@ def predict(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
-    with refusing("predict"):
-        read = [items] if ids is None else [items, ids]
-        check_new_file(out, "predictions", (".csv", ".parquet"), inputs=read, force=force)
-        classifier = load_model(model)
-        from pairlearn.estimators import predict_file
+    check_new_file(out, "predictions", (".csv", ".parquet"), inputs=[items, ids], force=force)
+    from pairlearn.estimators import PairClassifier, predict_file
 
-        shown = not (as_json or quiet)
-        total = rows_in(items) if shown and shows_bars() else None
-        start = time.perf_counter()
-        with bar("predict", total, unit="rows", shown=shown) as progress:
-            done = predict_file(
-                classifier, items, out, ids=ids, threshold=threshold, progress=progress
-            )
-        seconds = time.perf_counter() - start
-    if as_json:
-        told = {"out": str(out), "rows": done.rows, "positive": done.positive, "seconds": seconds}
-        typer.echo(json.dumps(told | {"threshold": threshold}))
-    elif not quiet:
-        share = done.positive / done.rows
-        typer.echo(f"{done.rows:,} items, {done.positive:,} positive ({share:.1%}): {out}")
+    classifier = PairClassifier.load(model)
+    start = time.perf_counter()
+    with bar("predict", rows_in(items) if shows_bars() else None, unit="rows") as progress:
+        done = predict_file(classifier, items, out, ids=ids, threshold=threshold, progress=progress)
+    data = {
+        "out": out,
+        "rows": done.rows,
+        "positive": done.positive,
+        "seconds": time.perf_counter() - start,
+        "threshold": threshold,
+    }
+    share = done.positive / done.rows
+    return Told(data, [f"{done.rows:,} items, {done.positive:,} positive ({share:.1%}): {out}"])
 
 
 def rows_in(path: Path) -> int | None:
-    """About how many rows a file has; None if that cannot be told at a glance.
+    """How many rows a table has; None if that cannot be told.
 
     Examples
     --------
     >>> rows_in(Path("no-such-file.csv")) is None
     True
     """
-    suffix = path.suffix.lower()
-    if suffix == ".csv" and path.is_file():
-        with path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK), b"")) - 1
-    if suffix == ".parquet" and path.is_file():
-        import pyarrow
-        from pyarrow import parquet
+    import pyarrow
+    from pyarrow import dataset
 
-        try:
-            return int(parquet.read_metadata(path).num_rows)
-        except (pyarrow.ArrowException, OSError):  # reading will say what is wrong with it
-            return None
-    return None
+    try:
+        return int(dataset.dataset(path, format=path.suffix[1:].lower()).count_rows())
+    except (pyarrow.ArrowException, OSError, ValueError):  # reading will say what is wrong
+        return None

@@ -2,64 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pairlearn.diagnostics import CheckReport
     from pairlearn.tables import PairTable
     from pairlearn.tables.scales import Scale
 
-__all__ = ["Meaning", "Reading"]
-
-
-class Meaning(StrEnum):
-    """What the numbers in the column ``difference`` say."""
-
-    difference = "difference"
-    preference = "preference"
+__all__ = ["Reading"]
 
 
 @dataclass
 class Reading:
-    """Options about the meaning of judgements, and the tables that they give."""
+    """Options about the meaning of judgements, and the tables that they give.
 
-    similarity_scale: Annotated[
-        str | None,
-        typer.Option(help="Lowest and highest similarity that could be given, as 1,5 or 0,100."),
-    ] = None
-    difference_scale: Annotated[
-        str | None,
-        typer.Option(help="Lowest and highest difference, as in --difference-scale=-2,2."),
-    ] = None
-    difference_means: Annotated[
-        Meaning | None,
-        typer.Option(help="preference: which one, not by how much; difference: as it is, surely."),
-    ] = None
+    Parameters
+    ----------
+    similarity_scale
+        Lowest and highest similarity that could be given, as 1,5 or 0,100.
+    difference_scale
+        Lowest and highest difference, as in --difference-scale=-2,2.
+    difference_means
+        preference: which one, not by how much; difference: as it is, surely.
+    """
 
-    notes: Annotated[list[str], "no option"] = field(default_factory=list, init=False)
+    similarity_scale: str | None = None
+    difference_scale: str | None = None
+    difference_means: Literal["difference", "preference"] | None = None
+    notes: list[str] = field(default_factory=list, init=False)
 
     @property
     def given(self) -> bool:
         """Whether some option is."""
-        options = (self.similarity_scale, self.difference_scale, self.difference_means)
-        return any(option is not None for option in options)
+        return (self.similarity_scale, self.difference_scale, self.difference_means) != (None,) * 3
 
     def scales(self) -> list[Scale | None]:
         """The scales of similarities and of differences, where they are given."""
         from pairlearn.tables.scales import Scale
 
         scales = []
-        for name in ("similarity_scale", "difference_scale"):
-            text = getattr(self, name)
+        for name in ("similarity", "difference"):
+            text = getattr(self, f"{name}_scale")
             try:
                 scales.append(None if text is None else Scale.parse(text))
             except ValueError as error:
-                raise ValueError(f"--{name.replace('_', '-')}: {error}") from None
+                raise ValueError(f"--{name}-scale: {error}") from None
         return scales
 
     def stream_scales(self) -> list[Scale | None]:
@@ -77,7 +66,7 @@ class Reading:
         try:
             with placed():
                 table = on_scales(read_pairs(path, noisy=True), *self.scales())
-            if self.difference_means is Meaning.preference:
+            if self.difference_means == "preference":
                 table, ties = as_comparisons(table)
                 if ties:
                     self.notes.append(
@@ -99,10 +88,9 @@ class Reading:
         table = self.table(path)
         columns = Columns.of(table)
         ranges = list(check_ranges(columns))
-        for found in (*ranges, *(() if ranges else check_comparisons(columns, prior))):
-            if found.code == "comparisons" and self.difference_means is not None:
-                continue
-            if found.severity == "error" and not found.code.endswith("-range"):
+        for found in ranges or check_comparisons(columns, prior):
+            settled = found.code == "comparisons" and self.difference_means is not None
+            if found.severity == "error" and not found.code.endswith("-range") and not settled:
                 raise ValueError(f"{path}: {found.code}: {found.message}")
         if ranges and not noisy:
             read_pairs(path)  # which names the line of the first value out of range
@@ -110,9 +98,7 @@ class Reading:
 
     def settled(self, report: CheckReport) -> CheckReport:
         """A report without what the options settle."""
-        from dataclasses import replace
-
         if self.difference_means is None:
             return report
-        rest = [found for found in report.findings if found.code != "comparisons"]
-        return replace(report, findings=tuple(rest))
+        rest = tuple(found for found in report.findings if found.code != "comparisons")
+        return replace(report, findings=rest)

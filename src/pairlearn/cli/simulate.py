@@ -1,76 +1,86 @@
-"""``pairlearn simulate``: a folder of items and judged pairs whose truth is known.
-
-Exit codes: 0 all is well, 2 the request was wrong.
-"""
+"""``pairlearn simulate``: a folder of items and judged pairs whose truth is known."""
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.options import JsonOption, QuietOption, SeedOption
-from pairlearn.cli.refusals import refusing
+from pairlearn.cli.command import Told, command
+from pairlearn.cli.options import AtLeastOne, Seed
 
 __all__ = ["simulate"]
 
 
-class Source(StrEnum):
-    """Where the items come from."""
+@dataclass(frozen=True)
+class Simulated:
+    """What to simulate: parameters of `pairlearn.data.simulation.simulate`.
 
-    gaussians = "gaussians"
-    moons = "moons"
-    digits = "digits"
-    breast_cancer = "breast-cancer"
+    Parameters
+    ----------
+    pairs
+        Pairs to judge.
+    items
+        Items; with fewer than two a pair they recur. [default: two a pair]
+    prior
+        Share of positive items.
+    overlap
+        Error of the best classifier, if both classes were as frequent. [default: the source's]
+    annotators
+        How many of them.
+    annotator_prior
+        They judge by a population with this prior. [default: the true one]
+    noise
+        σ: judgements are multiplied by N(1, σ²) and clipped.
+    missing
+        Share with one of the two answers.
+    preference
+        Share with a preference alone.
+    repeated
+        Share judged by a second annotator.
+    """
+
+    pairs: AtLeastOne = 1000
+    items: Annotated[int | None, typer.Option(min=2)] = None
+    prior: float = 0.3
+    overlap: float | None = None
+    annotators: AtLeastOne = 1
+    annotator_prior: float | None = None
+    noise: float = 0.0
+    missing: float = 0.0
+    preference: float = 0.0
+    repeated: float = 0.0
+    seed: Seed = 0
 
 
-class FileFormat(StrEnum):
-    """Of the tables."""
-
-    csv = "csv"
-    parquet = "parquet"
-
-
+@command("simulate", Simulated, quiet="Print nothing.")
 def simulate(
-    folder: Annotated[Path, typer.Argument(help="Where the files go; it is created.")],
+    what: Simulated,
+    folder: Path,
+    *,
     source: Annotated[
-        Source, typer.Option("--from", help="Where the items come from.")
-    ] = Source.gaussians,
-    pairs: Annotated[int, typer.Option(help="Pairs to judge.", min=1)] = 1000,
-    items: Annotated[
-        int | None, typer.Option(help="Items; with fewer than two a pair they recur.", min=2)
-    ] = None,
-    prior: Annotated[float, typer.Option(help="Share of positive items.")] = 0.3,
-    overlap: Annotated[
-        float | None,
-        typer.Option(help="Error of the best classifier, if both classes were as frequent."),
-    ] = None,
-    annotators: Annotated[int, typer.Option(help="How many of them.", min=1)] = 1,
-    annotator_prior: Annotated[
-        float | None, typer.Option(help="They judge by a population with this prior.")
-    ] = None,
-    noise: Annotated[
-        float, typer.Option(help="σ: judgements are multiplied by N(1, σ²) and clipped.")
-    ] = 0.0,
-    missing: Annotated[float, typer.Option(help="Share with one of the two answers.")] = 0.0,
-    preference: Annotated[float, typer.Option(help="Share with a preference alone.")] = 0.0,
-    repeated: Annotated[float, typer.Option(help="Share judged by a second annotator.")] = 0.0,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(help="KIND=SHARE: further statements, such as label=0.1; may be repeated."),
-    ] = None,
-    format: Annotated[FileFormat, typer.Option(help="Of the tables.")] = FileFormat.csv,
-    seed: SeedOption = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+        Literal["gaussians", "moons", "digits", "breast-cancer"], typer.Option("--from")
+    ] = "gaussians",
+    also: list[str] | None = None,
+    format: Literal["csv", "parquet"] = "csv",
+    force: bool = False,
+) -> Told:
     """Make items, judged pairs and, for checking, the truth.
 
     Writes items, pairs and truth.csv (id, class, posterior) to FOLDER.
+
+    Parameters
+    ----------
+    folder
+        Where the files go; it is created.
+    source
+        Where the items come from.
+    also
+        KIND=SHARE: further statements, such as label=0.1; may be repeated.
+    format
+        Of the tables.
 
     \b
     Examples:
@@ -82,55 +92,33 @@ def simulate(
     """  # noqa: D301
     from pairlearn.data.simulation import simulate as make
 
-    with refusing("simulate"):
-        names = [f"items.{format.value}", f"pairs.{format.value}", "truth.csv"]
-        there = [name for name in names if Path(folder, name).exists()]
-        if there and not force:
+    for name in (f"items.{format}", f"pairs.{format}", "truth.csv"):
+        if Path(folder, name).exists() and not force:
             raise ValueError(
-                f"{Path(folder, there[0])} is there already: choose another folder, or --force"
+                f"{Path(folder, name)} is there already: choose another folder, or --force"
             )
-        made = make(
-            source.value,
-            pairs=pairs,
-            prior=prior,
-            items=items,
-            annotators=annotators,
-            noise=noise,
-            missing=missing,
-            preference=preference,
-            repeated=repeated,
-            annotator_prior=annotator_prior,
-            overlap=overlap,
-            also=_shares(also or []),
-            seed=seed,
-        )
-        files = made.write(folder, format.value)
+    made = make(source, also=_shares(also or []), **vars(what))
+    files = made.write(folder, format)
     best = float((made.posterior.clip(min=0.5) + (1 - made.posterior).clip(min=0.5) - 0.5).mean())
-    if as_json:
-        report = {
-            "files": [str(path) for path in files],
-            "items": len(made.items),
-            "judgements": len(made.pairs),
-            "positive": int(made.positive.sum()),
-            "best_accuracy": best,
-        }
-        typer.echo(json.dumps(report))
-    elif not quiet:
-        typer.echo(
-            f"{len(made.items):,} items ({int(made.positive.sum()):,} positive), "
-            f"{len(made.pairs):,} judgements; the best accuracy is about {best:.3f}"
-        )
-        for path in files:
-            typer.echo(f"  {path}")
+    data: dict[str, Any] = {
+        "files": [str(path) for path in files],
+        "items": len(made.items),
+        "judgements": len(made.pairs),
+        "positive": int(made.positive.sum()),
+        "best_accuracy": best,
+    }
+    text = (
+        "{items:,} items ({positive:,} positive), {judgements:,} judgements; the best accuracy is "
+        "about {best_accuracy:.3f}"
+    )
+    return Told(data, [text.format(**data), *(f"  {path}" for path in files)])
 
 
 def _shares(given: list[str]) -> dict[str, float]:
     """Shares by kind, from KIND=SHARE."""
-    shares = {}
-    for text in given:
-        name, _, share = text.partition("=")
-        try:
-            shares[name] = float(share)
-        except ValueError:
-            raise ValueError(f"--also takes KIND=SHARE, such as label=0.1; got {text!r}") from None
-    return shares
+    try:
+        return {name: float(share) for name, _, share in (one.partition("=") for one in given)}
+    except ValueError:
+        raise ValueError(
+            f"--also takes KIND=SHARE, such as label=0.1; got {', '.join(given)!r}"
+        ) from None

@@ -69,14 +69,18 @@ def check_learnable(
             "needs-majority",
             "There are similarities only. They say which items belong together and nothing "
             "about which class is the positive one: "
-            + ("say which class is the majority." if told is None else f"your {told} tells that."),
+            + (
+                "say which is the larger (--majority)."
+                if told is None
+                else f"your {told} tells that."
+            ),
         )
     elif kind == "posteriors up to a shift":
         yield Finding(
             "error" if prior is None else "note",
             "needs-prior",
             "There are differences only. They fix the posteriors up to an added constant: "
-            + ("give the class prior." if prior is None else "your prior settles that."),
+            + ("give the class prior (--prior)." if prior is None else "your prior settles that."),
         )
     elif kind == "a ranking":
         yield Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -289,3 +289,22 @@ def survey_pairs(
     if not found.training:
         raise NothingLeftError(f"{file.path} has no row that is left for training")
     return found
+
+
+def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
+    """Rows about pairs by what they say, from how many statements there are of each kind.
+
+    A row has at most one statement with a similarity or a difference.
+
+    Examples
+    --------
+    >>> by_kind({"both": 5, "preference": 4}, rows=7)["preference_only"]
+    2
+    """
+    soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
+    return {
+        "both": soft["both"],
+        "similarity_only": soft["similarity"],
+        "difference_only": soft["difference"],
+        "preference_only": rows - sum(soft.values()),
+    }

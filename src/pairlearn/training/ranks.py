@@ -11,7 +11,9 @@ what PyTorch's ``DistributedDataParallel`` takes, is the gradient of L.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +102,18 @@ class Ranks:
                 distributed.broadcast(whole, 0)
                 tensor.copy_(whole)
 
+    @contextmanager
+    def first_goes_first(self) -> Iterator[None]:
+        """Let the first rank do something before the others: what is wrong is then said once.
+
+        When the first process ends with an error, ``torchrun`` ends the others, which wait.
+        """
+        if self.size > 1 and not self.first:
+            distributed.barrier()
+        yield
+        if self.size > 1 and self.first:
+            distributed.barrier()
+
     def agree(self, value: float, device: torch.device) -> float:
         """The first rank's value: what ranks decide on must be the same to the last bit."""
         if self.size == 1:
@@ -172,3 +186,63 @@ def risk_over_ranks(
     count = torch.full((1,), float(n), dtype=moments.dtype, device=moments.device)
     sums = ranks.sum(torch.cat([(moments * n).flatten(), count]))
     return risk.from_moments((sums[:-1] / sums[-1]).view(moments.shape))
+
+
+@contextmanager
+def joined_ranks(device: str) -> Iterator[Ranks]:
+    """Meet the other processes that ``torchrun`` started, if there are any; part at the end.
+
+    Parameters
+    ----------
+    device : str
+        Where this process trains: NCCL between GPUs, gloo between CPUs.
+
+    Yields
+    ------
+    Ranks
+        The place of this process among them.
+
+    Examples
+    --------
+    >>> with joined_ranks("cpu") as ranks:
+    ...     ranks.size
+    1
+    """
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
+        yield current_ranks()
+        return
+    from pairlearn.training.fleet import choose_device
+
+    kind = choose_device(device).type
+    distributed.init_process_group("nccl" if kind == "cuda" else "gloo")
+    try:
+        yield current_ranks()
+    finally:
+        distributed.destroy_process_group()
+
+
+def local_device(device: str) -> str:
+    """The device of that name for this process: each process of a machine has its own GPU.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> local_device("cpu")
+    'cpu'
+    """
+    from pairlearn.training.fleet import choose_device
+
+    try:
+        chosen = choose_device(device)
+    except RuntimeError:
+        raise ValueError(f"device={device} is unknown; say auto, cpu or cuda") from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device}: there is no CUDA here; say auto or cpu")
+    if "LOCAL_RANK" in os.environ and chosen == torch.device("cuda"):
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    return device

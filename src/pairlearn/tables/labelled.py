@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Ids, check_unique, find_rows, placed, shown
-from pairlearn.tables import ItemTable, TableError
+from pairlearn.columns import Ids, TableError, check_unique, find_rows, placed, shown
+from pairlearn.tables.items import ItemTable
 from pairlearn.tables.sources import open_source
 
 __all__ = ["Labelled", "read_labelled"]

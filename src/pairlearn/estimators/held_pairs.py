@@ -1,0 +1,218 @@
+"""Judged pairs of a table, without those of items that a model was trained on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
+from pairlearn.estimators.pair_files import PairFile, open_items
+from pairlearn.estimators.prediction import log_odds
+from pairlearn.estimators.survey import by_kind, survey_pairs
+from pairlearn.evaluation import Evaluation, Recalibration, evaluate, recalibrate
+from pairlearn.judgements import Judgements
+from pairlearn.labels import PairLabels
+from pairlearn.tables import ItemTable, PairTable, TableError
+from pairlearn.tables.labelled import Labelled
+from pairlearn.tables.scales import Scale
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+
+__all__ = ["HeldPairs", "Sampled", "digest", "doubts_of", "sample_pairs_of"]
+
+Floats = NDArray[np.float64]
+
+EVALUATED_PAIRS = 1 << 18
+"""Most pairs of a file that `sample_pairs_of` takes into memory, about."""
+
+
+@dataclass(frozen=True)
+class HeldPairs:
+    """Judged pairs with a model's log-odds of both ends.
+
+    Attributes
+    ----------
+    items : ItemTable
+        The items.
+    table : PairTable
+        The pairs that the model has not seen, with all that was said.
+    z : array of shape (n, 2)
+        Log-odds, for those that can be measured with.
+    labels : PairLabels
+        What was said of these, as noisy as it is.
+    weight : array of shape (n,), optional
+        How much they count.
+    ends : array of shape (n, 2)
+        Their items.
+    ignored : int
+        Rows that say too little.
+    seen : str or None
+        That pairs were left out because the model was trained on their items.
+    """
+
+    items: ItemTable
+    table: PairTable
+    z: Floats
+    labels: PairLabels
+    weight: Floats | None
+    ends: NDArray[np.int64]
+    ignored: int
+    seen: str | None
+
+    @classmethod
+    def of(
+        cls,
+        classifier: PairClassifier,
+        items: ItemTable,
+        table: PairTable,
+        files: tuple[Path, Path],
+        *,
+        both: bool = False,
+    ) -> HeldPairs:
+        """Predict what is not seen.
+
+        Parameters
+        ----------
+        classifier : PairClassifier
+            Fitted.
+        items, table
+            Items and judged pairs.
+        files : (Path, Path)
+            Where these two are from, for messages.
+        both : bool
+            Only pairs with a similarity and a difference will do.
+        """
+        try:
+            ends = table.positions(items)
+        except TableError as error:
+            raise TableError(f"{files[1]}, {error} in {files[0]}") from None
+        needed, places = np.unique(ends, return_inverse=True)
+        kept = getattr(classifier, "training_items_", None)
+        old = seen_items(kept, items.features[needed], items.ids[needed])
+        new = np.asarray(~old[places.reshape(ends.shape)].any(1))
+        doubt = doubt_of_seen(new) if len(table) > 1 else None  # too few is said below
+        if doubt is not None and doubt.startswith(NO_ACCURACY):
+            raise ValueError(_nothing_new(classifier, files[1], new))
+        new |= doubt is None
+        given = ~np.isnan(table.to_array())
+        rows = new & (given.all(1) if both else given.any(1))
+        used, ends = table[rows], ends[rows]
+        if len(used) < 2:
+            kinds = f"a similarity {'and' if both else 'or'} a difference"
+            raise TableError(f"{files[1]}: {len(used)} rows have {kinds}; two are needed")
+        needed, places = np.unique(ends, return_inverse=True)
+        z = log_odds(classifier, items[needed], files[0])[places.reshape(ends.shape)]
+        ignored = int((new & ~rows).sum())
+        return cls(items, table[new], z, used.labels(), used.weight, ends, ignored, doubt)
+
+    @property
+    def given(self) -> tuple[Floats, Floats, PairLabels]:
+        """What all measures are of: log-odds of both ends, and judgements."""
+        return self.z[:, 0], self.z[:, 1], self.labels
+
+    def options(self, confidence: float) -> dict[str, Any]:
+        """What all measures take."""
+        return {"weight": self.weight, "items": self.ends, "confidence": confidence}
+
+    def evaluate(
+        self, classifier: PairClassifier, threshold: float, confidence: float, **options: Any
+    ) -> Evaluation:
+        """All measures; the threshold is a probability."""
+        cut = math.log(threshold) - math.log1p(-threshold)
+        options |= self.options(confidence) | {"threshold": cut, "side": classifier.majority}
+        return evaluate(*self.given, **options)
+
+    def recalibrated(self, known: Labelled) -> Recalibration | None:
+        """The judgements mended by known classes; None if there is none among the items."""
+        classes = np.full(len(self.items), np.nan)
+        classes[known.rows] = known.positive
+        at = classes[self.ends]
+        return None if np.isnan(at).all() else recalibrate(self.labels, *self.z.T, *at.T)
+
+
+def _nothing_new(classifier: PairClassifier, pairs: Path, new: NDArray[np.bool_]) -> str:
+    before, told = "", getattr(classifier, "trained_on_", None)
+    found = told.get("accuracy") if isinstance(told, dict) else None
+    if isinstance(found, dict) and {"value", "low", "high"} <= found.keys():
+        before = (
+            "; `pairlearn fit` measured {value:.3f} ({low:.3f} to {high:.3f}) on items that it "
+            "held out".format(**found)
+        )
+    return (
+        f"{pairs} measures no accuracy: the model was trained on items of {int((~new).sum()):,} of "
+        f"its {len(new):,} pairs, and does better on those than on others. Split by items before "
+        f"training, with `pairlearn split`{before}"
+    )
+
+
+def doubts_of(
+    classifier: PairClassifier, pairs: Path, told: Evaluation, prior: float | None
+) -> list[str]:
+    """What speaks against an evaluation, beside what it itself found."""
+    found = []
+    before = getattr(classifier, "trained_on_", None)
+    if isinstance(before, dict) and before.get("pairs_sha256") == digest(pairs):
+        found.append(
+            "the model was fitted to these very pairs, and does better on them than on others: "
+            "measure on pairs that were held out"
+        )
+    stated: Any = classifier.target_prior
+    if stated is None and classifier.prior != "estimate":
+        stated = classifier.prior
+    if prior is None and stated is not None and not told.prior.low <= stated <= told.prior.high:
+        found.append(
+            f"the model is meant for a share of positives of {float(stated):g}, and these pairs "
+            f"imply {told.prior}: where it is used, the accuracy is another"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Items, some of the judged pairs of a file, how many rows it has, and how many have none."""
+
+    items: ItemTable
+    table: PairTable
+    rows: int
+    ignored: int
+
+
+def sample_pairs_of(
+    items: Path,
+    ids: Path | None,
+    pairs: Path,
+    *,
+    noisy: bool,
+    scales: Sequence[Scale | None] = (None, None),
+) -> Sampled:
+    """Look through a file of pairs and keep a random sample, or all if they are not many."""
+    known = open_items(items, ids)
+    file = PairFile(pairs, known, noisy=noisy, scales=scales)
+    survey = survey_pairs(file, sample=EVALUATED_PAIRS)
+    said, of = Judgements.concatenate(survey.sampled), known.index.names()
+    table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
+    ignored = by_kind(survey.counts, file.rows)["preference_only"]
+    return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows, ignored)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a").write_bytes(b"abc")
+    ...     digest(Path(folder, "a"))[:16]
+    'ba7816bf8f01cfea'
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,418 @@
+"""Fit to judged pairs, in memory or in a file, and measure on items that were held out.
+
+A first model is fitted without the pairs of some items, and its accuracy estimated on those;
+the model to keep is then fitted to all pairs.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pairlearn.estimators.instances import fingerprints
+from pairlearn.estimators.pair_files import PairFile
+from pairlearn.estimators.prediction import log_odds
+from pairlearn.estimators.splits import hold_out_items
+from pairlearn.estimators.streams import fit_survey
+from pairlearn.estimators.survey import (
+    NothingLeftError,
+    Survey,
+    by_kind,
+    held_items,
+    survey_for,
+)
+from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
+from pairlearn.progress import Progress, bar, training_bar
+from pairlearn.tables import ItemTable, PairTable
+from pairlearn.tables.labelled import Labelled
+from pairlearn.training import Checkpoint
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+
+__all__ = [
+    "DivergedError",
+    "FitCheckpoints",
+    "HeldOut",
+    "Measured",
+    "PairsInFile",
+    "PairsInMemory",
+    "fit_and_measure",
+]
+
+MEASURED_PAIRS = 100_000
+"""Most pairs of a file that the accuracy is measured with, about."""
+TOO_FEW = "there are too few pairs, or their items recur too often, to hold some out"
+NOTHING_SOFT = "an accuracy takes pairs with a similarity or a difference, and none has"
+
+
+class DivergedError(ArithmeticError):
+    """The loss is not a number any more."""
+
+
+class FitCheckpoints:
+    """Checkpoints of both trainings, in a folder beside the model.
+
+    Parameters
+    ----------
+    out : Path
+        The model folder to be.
+    seconds : float
+        As in `Checkpoint`.
+
+    Examples
+    --------
+    >>> FitCheckpoints(Path("model"), 60).folder
+    PosixPath('model.checkpoint')
+    """
+
+    def __init__(self, out: Path, seconds: float) -> None:
+        self.folder = out.with_name(f"{out.name}.checkpoint")
+        self.measure = Checkpoint(self.folder / "measure", seconds)
+        self.fit = Checkpoint(self.folder / "fit", seconds)
+
+    def remove(self) -> None:
+        """Remove what there is of them; other files in the folder stay."""
+        self.measure.remove()
+        self.fit.remove()
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Judgements of pairs that are held out.
+
+    Attributes
+    ----------
+    said : Judgements
+        With a similarity or a difference, or both, in each row.
+    training, dropped : int
+        Statements for training, and those about pairs that have items of both.
+    capped : bool
+        Whether more were to be held out than are kept in memory.
+    """
+
+    said: Judgements
+    training: int
+    dropped: int
+    capped: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An accuracy on pairs of items that were held out, and how many pairs are where."""
+
+    accuracy: AccuracyEstimate
+    held_out: int
+    training: int
+    dropped: int
+    capped: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
+        return ends | {name: value for name, value in asdict(self).items() if name != "accuracy"}
+
+
+@dataclass(frozen=True)
+class PairsInMemory:
+    """What there is to learn from.
+
+    Attributes
+    ----------
+    items : ItemTable
+        The items, as they are in their file.
+    said : Judgements
+        What was said of which rows of the items.
+    rows : int
+        Rows of the table of judgements, each of which may say several things.
+    known : Labelled or None
+        Items of known class.
+    """
+
+    items: ItemTable
+    said: Judgements
+    rows: int
+    known: Labelled | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of statements that there are."""
+        return self.said.kinds()
+
+    def counts(self) -> dict[str, int]:
+        """Rows by what they say, items that were judged, and items of known class."""
+        ends, single = self.said.ends.ravel(), int(self.said.single.sum())
+        return {
+            "judgements": self.rows,
+            "features": len(self.items.names),
+            "items": len(np.unique(ends[ends >= 0])),
+            **by_kind(self.said.counts(), self.rows - single),
+            "labelled": single + (0 if self.known is None else len(self.known.rows)),
+        }
+
+    def fit(
+        self,
+        classifier: PairClassifier,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        """Fit a classifier."""
+        labelled, places = None, np.arange(len(self.items))
+        if self.known is not None and len(self.known.rows):
+            labelled = self.known.rows, np.where(self.known.positive, 1, -1)
+        by_row = ItemTable.trusted(places, self.items.features, self.items.names)
+        classifier.set_params(preprocessor=by_row, callbacks=[_watching(progress), checkpoint])
+        classifier.fit(None, self.said, labelled=labelled)
+        classifier.set_params(preprocessor=None, callbacks=None)  # of no use to a model
+        if self.known is not None:
+            classifier.classes_ = self.known.classes
+
+    def log_odds(self, classifier: PairClassifier, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of some items."""
+        return classifier.decision_function(self.items[rows])
+
+    def remember(self, classifier: PairClassifier) -> None:
+        """Let it know its training items by their ids; it was fitted with rows as ids."""
+        known = np.empty(0, np.int64) if self.known is None else self.known.rows
+        used = np.unique(np.concatenate([self.said.ends[self.said.ends >= 0], known]))
+        classifier.training_items_ = fingerprints(self.items.features[used], self.items.ids[used])
+
+    def hold_out(
+        self, classifier: PairClassifier, fraction: float, seed: int
+    ) -> tuple[Self, HeldOut] | None:
+        """What is left for training, and pairs of other items."""
+        said = self.said
+        training, held = np.zeros((2, len(said)), bool)
+        training[~said.single], held[~said.single] = hold_out_items(
+            said.ends[~said.single], fraction, seed
+        )
+        apart = said.ends[held].ravel()
+        training |= said.single & ~np.isin(said.ends[:, 0], apart)
+        dropped = int((~training & ~held & ~said.single).sum())
+        known = self.known
+        if known is not None:
+            kept = ~np.isin(known.rows, apart)
+            known = replace(known, rows=known.rows[kept], positive=known.positive[kept])
+        rest = replace(self, said=said[training], known=known)
+        return rest, HeldOut(said[held & _soft(said)], int(training.sum()), dropped)
+
+
+@dataclass(frozen=True)
+class PairsInFile:
+    """Pairs that stay in their file.
+
+    Attributes
+    ----------
+    survey : Survey
+        Of the pairs.
+    scratch : Path
+        Folder for features that are mapped from a file.
+    """
+
+    survey: Survey
+    scratch: Path
+    known = None
+
+    @classmethod
+    def open(cls, classifier: PairClassifier, file: PairFile, scratch: Path) -> Self:
+        """Look through a file of pairs once."""
+        found = cls(_surveyed(classifier, file), scratch)
+        if selves := found.survey.counts["self_pairs"]:
+            raise ValueError(
+                f"{file.path} cannot be used as it is: {selves:,} rows pair an item with itself; "
+                "drop them"
+            )
+        return found
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of statements that there are."""
+        return self.survey.kinds
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file."""
+        return int(self.survey.file.rows)
+
+    def sample(self) -> PairTable:
+        """Some of its rows."""
+        said = Judgements.concatenate(self.survey.sampled)
+        return PairTable.from_judgements(said, self.survey.file.items.index.names())
+
+    def counts(self) -> dict[str, int]:
+        """Rows by what they say, and items that were judged."""
+        return {
+            "judgements": self.rows,
+            "features": len(self.survey.file.items.names),
+            "items": int(self.survey.judged.sum()),
+            **by_kind(self.survey.counts, self.rows),
+            "labelled": 0,
+        }
+
+    def fit(
+        self,
+        classifier: PairClassifier,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        """Fit a classifier."""
+        fit_survey(
+            classifier,
+            self.survey,
+            progress=_watching(progress),
+            checkpoint=checkpoint,
+            scratch=self.scratch,
+        )
+
+    def log_odds(self, classifier: PairClassifier, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of some items."""
+        items = self.survey.file.items
+        return log_odds(classifier, items.some(rows), items.path)
+
+    def remember(self, classifier: PairClassifier) -> None:
+        """Nothing to do: it knows its training items."""
+
+    def hold_out(
+        self, classifier: PairClassifier, fraction: float, seed: int
+    ) -> tuple[Self, HeldOut] | None:
+        """What is left for training, and pairs of other items."""
+        whole, file = self.survey, self.survey.file
+        apart = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
+        try:
+            survey = _surveyed(classifier, file, apart)
+        except NothingLeftError:
+            return None
+        if not survey.held:
+            return None
+        said = Judgements.concatenate(survey.held)
+        training = survey.counts["training"] + sum(len(part) for part in survey.validating)
+        dropped = sum(whole.counts[name] for name in whole.kinds) - training - len(said)
+        capped = fraction * file.rows > MEASURED_PAIRS
+        return replace(self, survey=survey), HeldOut(said[_soft(said)], training, dropped, capped)
+
+
+def fit_and_measure(
+    classifier: PairClassifier,
+    source: PairsInMemory | PairsInFile,
+    kept: FitCheckpoints,
+    *,
+    holdout: float = 0.2,
+    seed: int = 0,
+    prior: float | None = None,
+) -> Measured | str | None:
+    """Measure, then fit to everything.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        What to fit.
+    source : PairsInMemory or PairsInFile
+        What to learn from.
+    kept : FitCheckpoints
+        Where the state of training is kept.
+    holdout : float
+        Share of the pairs to measure with, about; 0 for none.
+    seed : int
+        Which ones follows from it.
+    prior : float, optional
+        The class prior as it was stated, for pairs with one kind of judgement.
+
+    Returns
+    -------
+    Measured, str or None
+        The accuracy, or why there is none; None if none was asked for.
+
+    Raises
+    ------
+    DivergedError
+        If the loss is not a number any more.
+    """
+    measured: Measured | str | None = None
+    if holdout:
+        with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the model to keep gives them, too
+            first = clone(classifier)
+            measured = _measured(first, source, holdout, seed, prior, progress, kept.measure)
+    with training_bar("2/2 to save" if holdout else "to save") as progress:
+        source.fit(classifier, progress, kept.fit)
+    source.remember(classifier)
+    return measured
+
+
+def _measured(
+    classifier: PairClassifier,
+    source: PairsInMemory | PairsInFile,
+    fraction: float,
+    seed: int,
+    prior: float | None,
+    progress: Progress | None,
+    checkpoint: Checkpoint,
+) -> Measured | str:
+    """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
+    names = {column.name for name in source.kinds for column in kind(name).columns}
+    if not names & {"similarity", "difference"}:
+        return NOTHING_SOFT
+    parts = source.hold_out(classifier, fraction, seed)
+    if parts is None or parts[0].kinds != source.kinds or len(parts[1].said) < 2:
+        return TOO_FEW
+    training, held = parts
+    training.fit(classifier, progress, checkpoint)
+    # What the model learnt the side from may be no part of the pairs that are held out.
+    told = any("side" in kind(name).fixes(prior_known=False) for name in source.kinds)
+    side = classifier.majority or ("better" if told or source.known is not None else None)
+    said = held.said
+    needed, places = np.unique(said.ends, return_inverse=True)
+    z = training.log_odds(classifier, needed)[places.reshape(said.ends.shape)]
+    similar, different = said.has("similarity").any(), said.has("difference").any()
+    # A prior near ½ would choose the side by chance where the model knows it.
+    unneeded = similar and (different or side == "better")
+    try:
+        accuracy = estimate_accuracy(
+            z[:, 0],
+            z[:, 1],
+            said.labels(),
+            weight=None if (said.weight == 1).all() else said.weight,
+            items=said.ends,
+            prior=None if unneeded else prior,
+            side=side,
+        )
+    except ValueError as error:
+        return str(error)
+    return Measured(accuracy, len(said), held.training, held.dropped, held.capped)
+
+
+def _surveyed(
+    classifier: PairClassifier, file: PairFile, held: NDArray[np.bool_] | None = None
+) -> Survey:
+    with bar("looking through", file.rows, unit="rows") as progress:
+        return survey_for(classifier, file, held, progress)
+
+
+def _watching(progress: Progress | None) -> Progress:
+    """The same progress, with an error as soon as the loss is not a number any more."""
+
+    def watch(epochs: int, row: dict[str, float]) -> None:
+        if not math.isfinite(row["risk"]):
+            raise DivergedError(
+                f"training diverged: the loss is {row['risk']} in epoch {row['epoch']:.0f}; try a "
+                "lower learning_rate="
+            )
+        if progress is not None:
+            progress(epochs, row)
+
+    return watch
+
+
+def _soft(said: Judgements) -> NDArray[np.bool_]:
+    return said.has("similarity") | said.has("difference")
