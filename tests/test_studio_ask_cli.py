@@ -20,7 +20,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 import pairlearn
-from chat_server import ChatServer, Handler, chat_server, hangs_up, refuses
+from chat_server import ChatServer, Handler, chat_server, hangs_up
 from pairlearn.cli.annotate import app as annotate
 from pairlearn.cli.annotate_ask import CACHE, ask
 from pairlearn.studio.ask import AnswerCache
@@ -105,87 +105,60 @@ def assert_judged(project: Path, who: str, count: int = 20) -> None:
         assert one.difference == pytest.approx(r_prime - r)
 
 
-# ---- functions --------------------------------------------------------------------------------
-
-
 def test_function_of_pairs(project: Path) -> None:
-    report = told(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
-    assert report["exit"] == 0
-    assert (report["judged"], report["cant_say"], report["left"]) == (20, 0, 0)
-    assert report["requests"] == 40
+    arguments = (project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    assert told(*arguments, "--pairs", 8)["left"] == 12
+    assert told(*arguments, "--max-requests", 7)["exit"] == 3
+    assert_judged(project, "fn", 11)
+    report = told(*arguments)
+    assert (report["exit"], report["judged"], report["cant_say"], report["left"]) == (0, 9, 0, 0)
+    assert report["requests"] == 18
     assert report["position_bias"] == pytest.approx(0.01)
     assert_judged(project, "fn")
     assert {one.note for one in answers(project)} == {"understood 1.000, position bias +0.010"}
+    last = told(*arguments)  # there is nothing left to do
+    assert (last["exit"], last["judged"], last["requests"]) == (0, 0, 0)
+    with Store.open(Project.load(project)) as store:
+        (found,) = store.annotators()
+    assert (found.active, found.origin, found.note) == (False, "model", "model")
+    text = CliRunner().invoke(annotate, ["status", str(project)]).stdout
+    assert "fn (model)" in text and "retired" not in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
 
 
 def test_function_of_items_asks_each_once(project: Path) -> None:
     report = told(project, "--model", f"{module_of(project)}:items", "--per", "item")
     assert report["exit"] == 0
     assert report["position_bias"] is None
-    ends = {end for one in answers(project) for end in (one.left, one.right)}
-    assert report["requests"] == len(ends) <= 12
+    assert report["requests"] == len(_ends(project)) <= 12
     assert_judged(project, f"{module_of(project)}:items")
 
 
-def test_a_model_is_shown_as_one(project: Path) -> None:
-    told(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
-    with Store.open(Project.load(project)) as store:
-        (found,) = (one for one in store.annotators() if one.name == "fn")
-    assert (found.active, found.origin, found.note) == (False, "model", "model")
-    text = CliRunner().invoke(annotate, ["status", str(project)]).stdout
-    assert "fn (model)" in text
-    assert "retired" not in text
-    assert max(map(len, text.splitlines()[1:])) <= 80
-
-
-def test_second_run_has_nothing_to_do(project: Path) -> None:
-    arguments = (project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
-    assert told(*arguments, "--pairs", 8)["left"] == 12
-    assert told(*arguments, "--max-requests", 7)["exit"] == 3
-    assert_judged(project, "fn", 11)
-    assert told(*arguments)["judged"] == 9
-    last = told(*arguments)
-    assert (last["exit"], last["judged"], last["requests"]) == (0, 0, 0)
-    assert_judged(project, "fn")
-
-
-def test_cant_say_is_kept_as_such(project: Path) -> None:
+def test_functions_that_are_silent_or_fail(project: Path) -> None:
+    result = run(project, "--model", f"{module_of(project)}:broken")
+    assert result.exit_code == 1
+    assert "the model failed with ZeroDivisionError" in result.stderr
+    assert "20 left" in result.stdout and answers(project) == []
     report = told(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
     assert (report["judged"], report["cant_say"]) == (0, 20)
     assert all(one.cant_say and one.similarity is None for one in answers(project))
 
 
-def test_function_that_fails(project: Path) -> None:
-    result = run(project, "--model", f"{module_of(project)}:broken")
-    assert result.exit_code == 1
-    assert "the model failed with ZeroDivisionError" in result.stderr
-    assert "20 left" in result.stdout
-    assert answers(project) == []
-
-
-def test_people_keep_their_pairs(project: Path) -> None:
+def test_people_keep_their_pairs_and_names(project: Path) -> None:
     with Store.open(Project.load(project)) as store:
         ann, _ = store.add_annotator("ann")
-        assert store.progress(ann.id).total == 20
-    run(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    model = (project, "--model", f"{module_of(project)}:pairs")
+    quiet = run(*model, "--name", "fn", "--quiet")
+    assert (quiet.exit_code, quiet.output) == (0, "")
     with Store.open(Project.load(project)) as store:
         assert store.progress(ann.id).total == 20
         task = store.next_task(ann.id)
         assert task is not None
         store.submit(ann.id, task.pair, Answer(similarity=0.5, key="k")).result()
-        by = {one.name: one.active for one in store.annotators()}
-    assert by == {"ann": True, "fn": False}
-
-
-def test_name_of_a_person_is_refused(project: Path) -> None:
-    with Store.open(Project.load(project)) as store:
-        store.add_annotator("ann")
-    result = run(project, "--model", f"{module_of(project)}:pairs", "--name", "ann")
+        assert {one.name: one.active for one in store.annotators()} == {"ann": True, "fn": False}
+    result = run(*model, "--name", "ann")
     assert result.exit_code == 2
     assert "'ann' is an annotator, and no model: give another --name" in result.stderr
-
-
-# ---- endpoint ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("per", ["pair", "item"])
@@ -227,19 +200,10 @@ def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> No
         return False
 
     server.troubles.extend([meet] * 3)
-    report = told(
-        project, "--endpoint", server.base_url, "--model-name", "small", "--concurrent", 3
-    )
-    assert report["exit"] == 0
-    assert server.most_at_once == 3
-
-
-def test_another_annotator_of_the_same_model_is_for_nothing(
-    project: Path, server: ChatServer
-) -> None:
     arguments = (project, "--endpoint", server.base_url, "--model-name", "small")
-    told(*arguments)
-    report = told(*arguments, "--name", "again")
+    assert told(*arguments, "--concurrent", 3)["exit"] == 0
+    assert server.most_at_once == 3
+    report = told(*arguments, "--name", "again")  # of the same model is for nothing
     assert (report["requests"], report["cached"], report["judged"]) == (0, 40, 20)
 
 
@@ -262,20 +226,6 @@ def test_cost_limit_stops_cleanly_and_goes_on(project: Path, server: ChatServer)
     assert spent == pytest.approx(40 * 100 * 10e-6)
     assert set(server.questions.values()) == {1}
     assert_judged(project, "small")
-
-
-def test_refused_key_is_not_shown(
-    project: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COIN_KEY", KEY)
-    server.always = refuses(401, f"wrong key {KEY}")
-    result = run(
-        project, "--endpoint", server.base_url, "--model-name", "small", "--key-env", "COIN_KEY"
-    )
-    assert result.exit_code == 1
-    assert "check the key in the variable of --key-env" in result.stderr
-    assert KEY not in result.output
-    assert len(server.bodies) <= 4  # those in flight, and none after
 
 
 SOURCES = str(Path(pairlearn.__file__).parents[1])
@@ -338,9 +288,6 @@ def _wait_for(condition: Any) -> None:
         time.sleep(0.05)
 
 
-# ---- wrong requests ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -364,14 +311,3 @@ def test_wrong_requests(project: Path, arguments: list[str], message: str) -> No
     assert result.exit_code == 2
     assert message in result.stderr.replace("\n", " ")
     assert answers(project) == []
-
-
-def test_folder_that_is_no_project(tmp_path: Path) -> None:
-    result = run(tmp_path, "--model", "math:hypot")
-    assert result.exit_code == 2
-    assert "pairlearn annotate ask: " in result.stderr
-
-
-def test_quiet_prints_nothing(project: Path) -> None:
-    result = run(project, "--model", f"{module_of(project)}:pairs", "--quiet")
-    assert (result.exit_code, result.output) == (0, "")

@@ -36,121 +36,95 @@ WORDS = Wording("Coins", "heads", "tails")
 KEY = "sk-very-secret-0123456789"
 
 
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with chat_server() as running:
-        yield running
+class Line:
+    """A server, the answers on disk, and waits that take no time and are remembered."""
 
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Iterator[AnswerCache]:
-    with AnswerCache(tmp_path / "answers.sqlite") as opened:
-        yield opened
-
-
-class Calendar:
-    """Waits that take no time, and are remembered."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.waits: list[float] = []
+    def __init__(self, server: ChatServer, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.cache = AnswerCache(folder / "answers.sqlite")
+        self.now, self.waits = 0.0, list[float]()
         self.pace = Pace(clock=lambda: self.now, wait=self._wait)
 
     def _wait(self, seconds: float) -> None:
         self.waits.append(seconds)
         self.now += seconds
 
+    def endpoint(self, name: str = "small", **options: Any) -> ChatEndpoint:
+        return ChatEndpoint(
+            self.server.base_url, name, self.cache, **({"pace": self.pace} | options)
+        )
+
+    def ask(self, p: float = 0.4, **options: Any) -> SaidOfItem:
+        return chat_item_model(self.endpoint(**options), WORDS)(coin(p))
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Iterator[Line]:
+    with chat_server() as server:
+        made = Line(server, tmp_path)
+        yield made
+        made.cache.close()
+
 
 def coin(p: float) -> ItemView:
     return ItemView("table", "c", rows=(("p", repr(float(p))),))
 
 
-def ask_pair(endpoint: ChatEndpoint, r: float = 0.4, r_prime: float = 0.6) -> Said:
-    return chat_pair_model(endpoint, WORDS)(coin(r), coin(r_prime))
-
-
-def ask_item(endpoint: ChatEndpoint, p: float = 0.4) -> SaidOfItem:
-    return chat_item_model(endpoint, WORDS)(coin(p))
-
-
-# ---- what comes back --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("bias", "outside", "blank"), [(0.0, 0.0, False), (0.06, 0.3, False), (-0.08, 0.0, True)]
 )
-def test_known_posteriors_come_back(
-    server: ChatServer, cache: AnswerCache, bias: float, outside: float, blank: bool
-) -> None:
-    """Whatever the model leans to, and however it spells its answers."""
+def test_known_posteriors_come_back(line: Line, bias: float, outside: float, blank: bool) -> None:
+    """Whatever the model leans to, and however it spells its answers; each is asked once."""
+    server, endpoint = line.server, line.endpoint()
     server.bias, server.outside, server.blank_first = bias, outside, blank
-    endpoint = ChatEndpoint(server.base_url, "small", cache)
-    r = np.random.default_rng(0).uniform(0.35, 0.65, 20)
+    r = np.random.default_rng(0).uniform(0.35, 0.65, 8)
     per_pair = by_pairs(chat_pair_model(endpoint, WORDS), lambda row: coin(r[int(row)]))
     per_item = by_items(chat_item_model(endpoint, WORDS), lambda row: coin(r[int(row)]))
-    for left in range(10):
-        right = left + 10
+    for left in range(4):
+        right = left + 4
         agree = r[left] * r[right] + (1 - r[left]) * (1 - r[right])
         for judgement in (per_pair(str(left), str(right)), per_item(str(left), str(right))):
             assert judgement.similarity == pytest.approx(agree, abs=1e-9)
             assert judgement.difference == pytest.approx(r[right] - r[left], abs=1e-9)
             assert judgement.mass == pytest.approx(1 - outside)
         assert per_pair(str(left), str(right)).bias == pytest.approx(2 * bias, abs=1e-9)
-    assert sum(server.questions.values()) == 20 + 20
+    assert sum(server.questions.values()) == 8 + 8
     assert set(server.questions.values()) == {1}
 
 
-def test_too_little_understood_is_cant_say(server: ChatServer, cache: AnswerCache) -> None:
-    server.outside = 0.7
-    endpoint = ChatEndpoint(server.base_url, "small", cache)
-    assert ask_pair(endpoint)[:2] == (None, None)
-    assert ask_item(endpoint).posterior is None
-    assert ask_item(endpoint).mass == pytest.approx(0.3)
-    said = chat_item_model(endpoint, WORDS, least_mass=0.2)(coin(0.4))
+def test_too_little_understood_is_cant_say(line: Line) -> None:
+    line.server.outside = 0.7
+    assert line.ask() == SaidOfItem(None, pytest.approx(0.3))
+    said = chat_item_model(line.endpoint(), WORDS, least_mass=0.2)(coin(0.4))
     assert said.posterior == pytest.approx(0.4)
+    with pytest.raises(ValueError, match=r"least_mass must lie in \[0, 1\]; got 2"):
+        chat_pair_model(line.endpoint(), WORDS, 2.0)
+    line.server.troubles.append(replies(json.dumps({"choices": [choice(None, None)]}).encode()))
+    ask_pair = chat_pair_model(line.endpoint(), WORDS)
+    assert ask_pair(coin(0.4), coin(0.6)) == Said(None, None, 0.0)  # filtered out
 
 
-def test_answer_that_was_filtered_out_is_cant_say(server: ChatServer, cache: AnswerCache) -> None:
-    server.troubles.append(replies(json.dumps({"choices": [choice(None, None)]}).encode()))
-    assert ask_pair(ChatEndpoint(server.base_url, "small", cache)) == Said(None, None, 0.0)
-
-
-def test_request_is_of_the_protocol(server: ChatServer, cache: AnswerCache) -> None:
-    ask_pair(ChatEndpoint(server.base_url, "small", cache, key=KEY, alternatives=7))
-    (body,) = server.bodies
-    assert body["model"] == "small"
-    assert body["logprobs"] is True
-    assert body["top_logprobs"] == 7
-    assert body["temperature"] == 1
+def test_request_is_of_the_protocol(line: Line) -> None:
+    line.ask(key=KEY, alternatives=7)
+    (body,) = line.server.bodies
+    sent = (body["model"], body["logprobs"], body["top_logprobs"], body["temperature"])
+    assert sent == ("small", True, 7, 1)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    assert server.keys == [f"Bearer {KEY}"]
+    assert line.server.keys == [f"Bearer {KEY}"]
 
 
-# ---- asked once -------------------------------------------------------------------------------
-
-
-def test_cache_is_by_address_model_and_question(server: ChatServer, cache: AnswerCache) -> None:
+def test_cache_is_by_address_model_and_question(line: Line) -> None:
     for name in ("small", "large", "small"):
-        endpoint = ChatEndpoint(server.base_url, name, cache, key=KEY)
-        first, again = ask_item(endpoint), ask_item(endpoint)
-        assert first == again
-    assert len(server.bodies) == 2
-    assert endpoint.cached == 2
+        assert line.ask(0.4321, name=name, key=KEY).posterior == pytest.approx(0.4321)
+    assert len(line.server.bodies) == 2
     with chat_server() as other:
-        ask_item(ChatEndpoint(other.base_url, "small", cache))
+        chat_item_model(ChatEndpoint(other.base_url, "small", line.cache), WORDS)(coin(0.4321))
         assert len(other.bodies) == 1
+    stored = b"".join(path.read_bytes() for path in line.folder.iterdir())
+    assert KEY.encode() not in stored and b"0.4321" not in stored and b"Yes" in stored
 
 
-def test_key_and_items_are_not_in_the_cache(server: ChatServer, tmp_path: Path) -> None:
-    with AnswerCache(tmp_path / "c.sqlite") as cache:
-        ask_item(ChatEndpoint(server.base_url, "small", cache, key=KEY), 0.4321)
-        stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert KEY.encode() not in stored
-    assert b"0.4321" not in stored
-    assert b"Yes" in stored
-
-
-def test_equal_questions_at_once_are_one_request(server: ChatServer, cache: AnswerCache) -> None:
+def test_equal_questions_at_once_are_one_request(line: Line) -> None:
     asked, go_on = threading.Event(), threading.Event()
 
     def hold(handler: Handler) -> bool:
@@ -158,12 +132,10 @@ def test_equal_questions_at_once_are_one_request(server: ChatServer, cache: Answ
         go_on.wait(30)
         return False
 
-    server.troubles.append(hold)
-    endpoint = ChatEndpoint(server.base_url, "small", cache)
+    line.server.troubles.append(hold)
+    ask = chat_item_model(line.endpoint(), WORDS)
     results: list[SaidOfItem] = []
-    threads = [
-        threading.Thread(target=lambda: results.append(ask_item(endpoint))) for _ in range(6)
-    ]
+    threads = [threading.Thread(target=lambda: results.append(ask(coin(0.4)))) for _ in range(6)]
     threads[0].start()
     assert asked.wait(30)
     for thread in threads[1:]:
@@ -171,44 +143,35 @@ def test_equal_questions_at_once_are_one_request(server: ChatServer, cache: Answ
     go_on.set()
     for thread in threads:
         thread.join()
-    assert len(server.bodies) == 1
-    assert len(set(results)) == 1
+    assert len(line.server.bodies) == 1 and len(set(results)) == 1
 
 
-def test_limit_on_requests_counts_every_try(server: ChatServer, cache: AnswerCache) -> None:
-    calendar = Calendar()
-    server.troubles.append(refuses(500))
+def test_limit_on_requests_counts_every_try(line: Line) -> None:
+    line.server.troubles.append(refuses(500))
     budget = Budget(max_requests=2)
-    endpoint = ChatEndpoint(server.base_url, "small", cache, pace=calendar.pace, budget=budget)
-    ask_item(endpoint, 0.1)
+    line.ask(0.1, budget=budget)
     with pytest.raises(LimitReached, match="max-requests"):
-        ask_item(endpoint, 0.2)
-    assert ask_item(endpoint, 0.1).posterior == pytest.approx(0.1)  # from disk, for nothing
-    assert len(server.bodies) == 2
+        line.ask(0.2, budget=budget)
+    assert line.ask(0.1, budget=budget).posterior == pytest.approx(0.1)  # from disk, for nothing
+    assert len(line.server.bodies) == 2
 
 
-def test_limit_on_cost_is_kept(server: ChatServer, cache: AnswerCache) -> None:
-    server.usage = {"prompt_tokens": 1000, "completion_tokens": 500}
+def test_limit_on_cost_is_kept(line: Line) -> None:
+    line.server.usage = {"prompt_tokens": 1000, "completion_tokens": 500}
     budget = Budget(max_cost=0.0201, price_in=2.0, price_out=4.0)
-    endpoint = ChatEndpoint(server.base_url, "small", cache, budget=budget)
-    asked = 0
     with pytest.raises(LimitReached, match="max-cost"):
         for number in range(20):
-            ask_item(endpoint, number / 20)
-            asked += 1
+            line.ask(number / 20, budget=budget)
     # 1000 · 2e-6 + 500 · 4e-6 = .004 a question; the next one might cost .0017 in prompt.
-    assert asked == 5
+    assert len(line.server.bodies) == 5
     assert budget.spent == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -5}, {"prompt_tokens": "9"}])
-def test_without_counts_the_most_is_charged(
-    server: ChatServer, cache: AnswerCache, usage: dict[str, Any] | None
-) -> None:
-    server.usage = usage
-    budget = Budget(max_cost=1.0, price_in=1.0)
-    ask_item(ChatEndpoint(server.base_url, "small", cache, budget=budget))
-    size = sum(len(m["content"].encode()) for m in server.bodies[0]["messages"])
+def test_without_counts_the_most_is_charged(line: Line, usage: dict[str, Any] | None) -> None:
+    line.server.usage, budget = usage, Budget(max_cost=1.0, price_in=1.0)
+    line.ask(budget=budget)
+    size = sum(len(m["content"].encode()) for m in line.server.bodies[0]["messages"])
     assert size <= budget.spent * 1e6 <= size + 200
 
 
@@ -217,147 +180,98 @@ def test_without_counts_the_most_is_charged(
 
 @pytest.mark.parametrize(
     "trouble",
-    [
-        refuses(429), refuses(500), refuses(503), replies(b"{oops"), replies(b"{}"), hangs_up,
-    ],
-)  # fmt: skip
-def test_passing_trouble_is_tried_again(
-    server: ChatServer, cache: AnswerCache, trouble: Any
-) -> None:
-    calendar = Calendar()
-    server.troubles.extend([trouble, trouble])
-    endpoint = ChatEndpoint(server.base_url, "small", cache, pace=calendar.pace)
-    assert ask_item(endpoint).posterior == pytest.approx(0.4)
-    assert endpoint.retried == 2
-    assert 0.25 <= calendar.waits[0] <= 0.5
-    assert 0.5 <= calendar.waits[1] <= 1
+    [refuses(429), refuses(500), refuses(503), replies(b"{oops"), replies(b"{}"), hangs_up],
+)
+def test_passing_trouble_is_tried_again(line: Line, trouble: Any) -> None:
+    line.server.troubles.extend([trouble, trouble])
+    assert line.ask().posterior == pytest.approx(0.4)
+    assert 0.25 <= line.waits[0] <= 0.5 and 0.5 <= line.waits[1] <= 1
 
 
-def test_retry_after_holds_everybody(server: ChatServer, cache: AnswerCache) -> None:
-    calendar = Calendar()
-    server.troubles.append(refuses(429, Retry_After="17"))
-    endpoint = ChatEndpoint(server.base_url, "small", cache, pace=calendar.pace)
-    ask_item(endpoint)
-    assert calendar.waits == [17.0]
-
-
-def test_endpoint_that_closes_for_long(server: ChatServer, cache: AnswerCache) -> None:
-    server.troubles.append(refuses(429, "come back tomorrow", Retry_After="86400"))
+def test_retry_after_holds_everybody(line: Line) -> None:
+    line.server.troubles.append(refuses(429, Retry_After="17"))
+    line.ask()
+    assert line.waits == [17.0]
+    line.server.troubles.append(refuses(429, "come back tomorrow", Retry_After="86400"))
     with pytest.raises(ModelError, match=r"asks to wait for 86,400 s .*tomorrow.*run again then"):
-        ask_item(ChatEndpoint(server.base_url, "small", cache))
+        line.ask(0.1)
 
 
-def test_trouble_that_does_not_pass(server: ChatServer, cache: AnswerCache) -> None:
-    calendar = Calendar()
-    server.always = refuses(502, "bad \x1b[31mgateway")
-    endpoint = ChatEndpoint(server.base_url, "small", cache, pace=calendar.pace, retries=3)
-    with pytest.raises(ModelError, match=r"failed 4 times, at last with: HTTP 502 bad \[31mgatew"):
-        ask_item(endpoint)
-    assert len(server.bodies) == 4
-    assert len(cache) == 0
-
-
-def test_slow_answers_time_out(server: ChatServer, cache: AnswerCache) -> None:
-    release = threading.Event()
-    server.always = lambda handler: release.wait(30) and hangs_up(handler)
-    endpoint = ChatEndpoint(
-        server.base_url, "small", cache, timeout=0.1, retries=1, pace=Calendar().pace
-    )
-    with pytest.raises(ModelError, match=r"no answer within 0\.1 s"):
-        ask_item(endpoint)
-    release.set()
-
-
-def test_answers_that_drip_time_out(server: ChatServer, cache: AnswerCache) -> None:
+def slow(handler: Handler) -> bool:
     """Every byte comes in time, and the whole never does."""
-    over = threading.Event()
-
-    def drip(handler: Handler) -> bool:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "100000")
-        handler.end_headers()
-        while not over.wait(0.02):
-            handler.wfile.write(b" ")
-        return True
-
-    server.always = drip
-    endpoint = ChatEndpoint(server.base_url, "small", cache, timeout=0.2, retries=0)
-    with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
-        ask_item(endpoint)
-    over.set()
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    for _ in range(100):
+        threading.Event().wait(0.02)
+        handler.wfile.write(b" ")
+    return True
 
 
-def test_answer_that_is_cut_off(server: ChatServer, cache: AnswerCache) -> None:
-    def cut(handler: Handler) -> bool:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000")
-        handler.end_headers()
-        handler.wfile.write(b"{}")
-        return hangs_up(handler)
-
-    server.always = cut
-    endpoint = ChatEndpoint(server.base_url, "small", cache, retries=0)
-    with pytest.raises(ModelError, match="failed 1 times"):
-        ask_item(endpoint)
+def silent(handler: Handler) -> bool:
+    threading.Event().wait(1)
+    return hangs_up(handler)
 
 
-def test_huge_answer_is_refused(server: ChatServer, cache: AnswerCache) -> None:
-    server.always = replies(b" " * (5 * 2**20))
-    with pytest.raises(ModelError, match="more than 4,194,304 bytes"):
-        ask_item(ChatEndpoint(server.base_url, "small", cache))
+def cut(handler: Handler) -> bool:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b"{}")
+    return hangs_up(handler)
 
 
 @pytest.mark.parametrize(
-    ("trouble", "message"),
+    ("trouble", "tries", "message"),
     [
-        (refuses(401, f"bad key {KEY}"), "refuses access (HTTP 401): check the key"),
-        (refuses(403, f"bad key {KEY}"), "refuses access (HTTP 403): check the key"),
-        (refuses(404, "no model 'small'"), "no model 'small' (HTTP 404"),
-        (refuses(400, f"too long, {KEY}"), "(HTTP 400): too long, [key]"),
-        (refuses(429, "pay first", "insufficient_quota"), "(HTTP 429): pay first"),
-        (refuses(307, "elsewhere", Location="http://evil.example"), "redirects (HTTP 307)"),
+        (refuses(502, "bad \x1b[31mgateway"), 2, "failed 2 times, at last with: HTTP 502 bad [31m"),
+        (silent, 2, "no answer within 0.2 s"),
+        (slow, 2, "no answer within 0.2 s"),
+        (cut, 2, "failed 2 times"),
+        (replies(b" " * (5 * 2**20)), 1, "more than 4,194,304 bytes"),
+        (refuses(401, f"bad key {KEY}"), 1, "refuses access (HTTP 401): check the key"),
+        (refuses(403, f"bad key {KEY}"), 1, "refuses access (HTTP 403): check the key"),
+        (refuses(404, "no model 'small'"), 1, "no model 'small' (HTTP 404"),
+        (refuses(400, f"too long, {KEY}"), 1, "(HTTP 400): too long, [key]"),
+        (refuses(429, "pay first", "insufficient_quota"), 1, "(HTTP 429): pay first"),
+        (refuses(307, "elsewhere", Location="http://evil.example"), 1, "redirects (HTTP 307)"),
     ],
 )
-def test_refusals_end_the_run_and_hide_the_key(
-    server: ChatServer,
-    cache: AnswerCache,
-    caplog: pytest.LogCaptureFixture,
-    trouble: Any,
-    message: str,
+def test_trouble_that_does_not_pass(
+    line: Line, caplog: pytest.LogCaptureFixture, trouble: Any, tries: int, message: str
 ) -> None:
     caplog.set_level(logging.DEBUG)  # of the HTTP client, too
-    server.always = trouble
+    line.server.always = trouble
     with pytest.raises(ModelError) as refused:
-        ask_item(ChatEndpoint(server.base_url, "small", cache, key=KEY))
+        line.ask(key=KEY, retries=1, timeout=0.2 if trouble in (slow, silent) else 60)
     assert message in str(refused.value)
     assert caplog.records and KEY not in str(refused.value) + caplog.text
-    assert len(server.bodies) == 1
+    assert len(line.server.bodies) == tries and len(line.cache) == 0
 
 
-def test_address_without_its_path(server: ChatServer, cache: AnswerCache) -> None:
-    with pytest.raises(ModelError, match=r"often ends in /v1"):
-        ask_item(ChatEndpoint(server.base_url.removesuffix("/v1"), "small", cache))
-
-
-def test_nobody_listens(cache: AnswerCache) -> None:
+def test_addresses_where_nobody_answers(line: Line) -> None:
     with chat_server() as gone:
         url = gone.base_url
-    endpoint = ChatEndpoint(url, "small", cache, retries=1, pace=Calendar().pace, key=KEY)
-    with pytest.raises(ModelError, match="Connection refused"):
-        ask_item(endpoint)
+    for address, message in (
+        (line.server.base_url.removesuffix("/v1"), "often ends in /v1"),
+        (url, "Connection refused"),
+    ):
+        endpoint = ChatEndpoint(address, "small", line.cache, retries=1, pace=line.pace)
+        with pytest.raises(ModelError, match=message):
+            chat_item_model(endpoint, WORDS)(coin(0.4))
 
 
-def test_stop_ends_retries(server: ChatServer, cache: AnswerCache) -> None:
-    endpoint = ChatEndpoint(server.base_url, "small", cache)
+def test_stop_ends_retries(line: Line) -> None:
+    pace = Pace()
 
     def fail(handler: Handler) -> bool:
-        endpoint.pace.stop()
+        pace.stop()
         return refuses(500)(handler)
 
-    server.always = fail
+    line.server.always = fail
     with pytest.raises(Stopped):
-        ask_item(endpoint)
-    assert len(server.bodies) == 1
+        line.ask(pace=pace)
+    assert len(line.server.bodies) == 1
 
 
 @pytest.mark.parametrize(
@@ -370,13 +284,7 @@ def test_stop_ends_retries(server: ChatServer, cache: AnswerCache) -> None:
         ({"alternatives": 0}, "alternatives must lie in"),
     ],
 )
-def test_wrong_settings(cache: AnswerCache, options: dict[str, Any], message: str) -> None:
+def test_wrong_settings(line: Line, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message) as refused:
-        ChatEndpoint("http://127.0.0.1:1/v1", "small", cache, **options)
+        line.endpoint(**options)
     assert "two words" not in str(refused.value)
-
-
-def test_least_mass_is_a_probability(cache: AnswerCache) -> None:
-    endpoint = ChatEndpoint("http://127.0.0.1:1/v1", "small", cache)
-    with pytest.raises(ValueError, match=r"least_mass must lie in \[0, 1\]; got 2"):
-        chat_pair_model(endpoint, WORDS, 2.0)
