@@ -37,7 +37,9 @@ def sigmoid(z: Floats) -> Floats:
 # ---- draws ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("r", "r_prime"), [(0.5, 0.5), (0.2, 0.9), (0.01, 0.02), (0.0, 0.3)])
+@pytest.mark.parametrize(
+    ("r", "r_prime"), [(0.5, 0.5), (0.2, 0.9), (0.01, 0.02), (0.0, 0.3), (1.0, 0.0)]
+)
 def test_information_is_the_entropy_of_three_events(r: float, r_prime: float) -> None:
     """Counted over the four pairs of classes, both equal ones as one event."""
     chances = dict.fromkeys(("+-", "-+", "same"), 0.0)
@@ -46,10 +48,6 @@ def test_information_is_the_entropy_of_three_events(r: float, r_prime: float) ->
         chances["same" if one == two else one + two] += chance
     entropy = -sum(p * math.log(p) for p in chances.values() if p > 0)
     assert expected_information([r], [r_prime])[0] == pytest.approx(entropy)
-
-
-def test_sure_pairs_bring_nothing() -> None:
-    assert expected_information([1.0, 0.0, 1.0], [0.0, 0.0, 1.0]).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_no_pair_comes_twice_and_all_come_in_the_end() -> None:
@@ -132,7 +130,7 @@ def test_weighted_mean_is_unbiased_in_a_small_pool(candidates: int) -> None:
     truth = value[np.triu_indices(6, 1)].mean()
     rng = np.random.default_rng(0)
     weighted, plain, naive = [], [], []
-    for _ in range(600):
+    for _ in range(300):
         chosen = choose_pairs(posterior, 8, rng, candidates=candidates)
         f = np.array([value[pair[:2]] for pair in chosen])
         w = np.array([pair.weight for pair in chosen])
@@ -141,12 +139,12 @@ def test_weighted_mean_is_unbiased_in_a_small_pool(candidates: int) -> None:
         naive.append((w * f).mean())
     error = np.std(weighted) / math.sqrt(len(weighted))
     assert abs(np.mean(weighted) - truth) < 3.5 * error
-    assert np.mean(plain) - truth > 8 * error
+    assert np.mean(plain) - truth > 5 * error
     assert abs(np.mean(naive) - truth) > 3.5 * error  # of the pairs that are left, not of all
 
 
 def test_weights_mend_the_prior_and_the_accuracy() -> None:
-    """A pool at prior .1, pairs chosen by a mediocre model, 80 times over."""
+    """A pool at prior .1, pairs chosen by a mediocre model, 30 times over."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=400) + np.where(np.arange(400) < 40, 1.5, -1.5)
     posterior = sigmoid(3 * x + math.log(1 / 9))
@@ -157,7 +155,7 @@ def test_weights_mend_the_prior_and_the_accuracy() -> None:
     agree = float(PairLabels.from_posteriors(*both).similarity.mean())
     means: dict[str, list[float]] = {"weighted": [], "plain": []}
     covered = {"weighted": 0, "plain": 0}
-    for _ in range(80):
+    for _ in range(30):
         chosen = choose_pairs(model, 150, rng, candidates=64)
         ends = np.array([pair[:2] for pair in chosen])
         labels = PairLabels.from_posteriors(posterior[ends[:, 0]], posterior[ends[:, 1]])
@@ -166,12 +164,12 @@ def test_weights_mend_the_prior_and_the_accuracy() -> None:
             means[name].append(estimate_prior(labels.similarity, weight=weight).mean_similarity)
             estimate = estimate_accuracy(*logits[ends.T], labels, weight=weight, items=ends)
             covered[name] += estimate.low <= truth <= estimate.high
-    error = np.std(means["weighted"]) / math.sqrt(80)
+    error = np.std(means["weighted"]) / math.sqrt(30)
     # A ratio of two means has a bias of the order 1/n, here far below that of plain means.
     assert abs(np.mean(means["weighted"]) - agree) < 3 * error + 0.005
     assert abs(agree - np.mean(means["plain"])) > 0.1
-    assert covered["weighted"] >= 70
-    assert covered["plain"] <= 40
+    assert covered["weighted"] >= 25
+    assert covered["plain"] <= 15
 
 
 # ---- the model in the background --------------------------------------------------------------
@@ -213,12 +211,12 @@ def test_model_is_fitted_when_enough_is_new() -> None:
     chooser.close()
 
 
-def test_fit_runs_beside_the_draws() -> None:
+def test_fit_runs_beside_the_draws_and_may_fail() -> None:
     go_on = threading.Event()
 
     def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
         go_on.wait(60)
-        return np.full(30, 0.1)
+        raise ValueError("all answers are alike")
 
     chooser = Chooser(ITEMS, fit=fit, least_answers=1)
     assert chooser.learn(said(1))
@@ -226,19 +224,9 @@ def test_fit_runs_beside_the_draws() -> None:
     assert len(chooser.choose(3)) == 3
     go_on.set()
     chooser.wait()
-    assert chooser.learn(said(20))
-    chooser.close()
-
-
-def test_fit_that_fails_is_told_and_does_no_harm() -> None:
-    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
-        raise ValueError("all answers are alike")
-
-    chooser = Chooser(ITEMS, fit=fit, least_answers=1)
-    chooser.learn(said(1))
-    chooser.wait()
     assert chooser.trouble == "ValueError: all answers are alike"
     assert len(chooser.choose(3)) == 3
+    assert chooser.learn(said(20))
     chooser.close()
 
 

@@ -95,21 +95,11 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     Traceback (most recent call last):
     pairlearn.studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
     """
+    ranges = {"similarity": 0, "difference": -1}
 
     def ask(first: ItemView, second: ItemView) -> Said:
-        answer = _called(function, first, second)
-        if answer is None:
-            return Said(None, None, 0.0)
-        try:
-            similarity, difference = map(float, answer)
-        except (TypeError, ValueError):
-            what = "return (similarity, difference), or None for “can't say”"
-            raise _wrong(function, answer, what) from None
-        if not 0 <= similarity <= 1:  # the comparison refuses NaN
-            raise _wrong(function, answer, "similarity must lie in [0, 1]")
-        if not -1 <= difference <= 1:
-            raise _wrong(function, answer, "difference must lie in [-1, 1]")
-        return Said(similarity, difference)
+        said = _numbers(function, "(similarity, difference)", ranges, first, second)
+        return Said(None, None, 0.0) if said is None else Said(*said)
 
     return ask
 
@@ -124,39 +114,41 @@ def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
     """
 
     def ask(item: ItemView) -> SaidOfItem:
-        answer = _called(function, item)
-        if answer is None:
-            return SaidOfItem(None, 0.0)
-        try:
-            posterior = float(answer)
-        except (TypeError, ValueError):
-            raise _wrong(function, answer, "return P(positive), or None for “can't say”") from None
-        if not 0 <= posterior <= 1:
-            raise _wrong(function, answer, "P(positive) must lie in [0, 1]")
-        return SaidOfItem(posterior)
+        said = _numbers(function, "P(positive)", {"P(positive)": 0}, item)
+        return SaidOfItem(None, 0.0) if said is None else SaidOfItem(*said)
 
     return ask
 
 
-def _called(function: Callable[..., Any], *items: ItemView) -> Any:
-    """What the function returns; an item that was taken for a row or a dict is explained."""
+def _numbers(
+    function: Callable[..., Any], what: str, ranges: dict[str, int], *items: ItemView
+) -> list[float] | None:
+    """What a function says of items, each number in its range up to 1; None for "can't say"."""
+    name = getattr(function, "__name__", type(function).__name__)
     try:
-        return function(*items)
+        answer = function(*items)
     except (AttributeError, TypeError) as error:
         if "ItemView" not in str(error):
             raise
+        # An item was taken for a row or a dict.
         raise ModelError(
-            f"{_name(function)} failed with {type(error).__name__}: {error}. A cell of a table is "
+            f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
             "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
         ) from error
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def _wrong(function: Callable[..., Any], answer: Any, what: str) -> ModelError:
-    return ModelError(f"{_name(function)} returned {repr(answer)[:80]}: {what}")
+    if answer is None:
+        return None
+    try:
+        values = [float(one) for one in (answer if len(ranges) > 1 else [answer])]
+        found = dict(zip(ranges, values, strict=True))
+    except (TypeError, ValueError):
+        wrong = f"return {what}, or None for “can't say”"
+    else:
+        # The comparison refuses NaN.
+        outside = [one for one, low in ranges.items() if not low <= found[one] <= 1]
+        if not outside:
+            return values
+        wrong = f"{outside[0]} must lie in [{ranges[outside[0]]}, 1]"
+    raise ModelError(f"{name} returned {repr(answer)[:80]}: {wrong}")
 
 
 class PairToJudge(NamedTuple):

@@ -421,22 +421,17 @@ class ChatEndpoint:
         message = self._without_key(message)
         if status in _PASSING and code != "insufficient_quota":
             return f"HTTP {status} {message}".strip()
-        if status in (401, 403):  # not its words: some servers repeat a part of the key
-            reason = f"refuses access (HTTP {status}): " + (
-                "check the key in the variable of --key-env" if self._key else "give --key-env"
-            )
-        elif status == 404:
-            reason = (
-                f"has no such address or no model {self._model!r} (HTTP 404: {message}): check "
-                "--endpoint, which often ends in /v1, and --model-name"
-            )
-        elif 300 <= status < 400:
-            reason = (
-                f"redirects (HTTP {status}), which is not followed: give the address that it "
-                "redirects to"
-            )
-        else:
-            reason = f"refuses the question (HTTP {status}): {message}"
+        key = "check the key in the variable of --key-env" if self._key else "give --key-env"
+        reasons = {
+            # Not its words: some servers repeat a part of the key.
+            401: f"refuses access (HTTP {status}): {key}",
+            404: f"has no such address or no model {self._model!r} (HTTP 404: {message}): check "
+            "--endpoint, which often ends in /v1, and --model-name",
+            307: f"redirects (HTTP {status}), which is not followed: give the address that it "
+            "redirects to",
+        }
+        kind = 401 if status == 403 else 307 if 300 <= status < 400 else status
+        reason = reasons.get(kind, f"refuses the question (HTTP {status}): {message}")
         raise ModelError(f"{self.url} {reason}")
 
     def _without_key(self, text: str) -> str:

@@ -190,8 +190,8 @@ def _shown(items: Items, item: str, prefix: str) -> str:
 
 
 MAX_BYTES = 1 << 28
-KEYS = {"number": "number", "pairwise": "selected", "choices": "choices", "textarea": "text"}
-"""The key of the value of each type of result that is read."""
+KEYS = ("number", "selected", "choices", "text")
+"""The keys of the values of the types of result that are read."""
 SIDES: dict[Any, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
 
@@ -296,7 +296,7 @@ def _annotations(
                 raise LabelStudioError(
                     f"{place} has neither 'annotations' (JSON) nor 'annotation_id' (JSON-MIN)"
                 )
-            results = {name: _bare(place, name, task[name]) for name in CONTROLS if name in task}
+            results = {name: _value(place, name, task[name]) for name in CONTROLS if name in task}
             yield place, task, results, task.get("annotator"), task, task["annotation_id"]
             continue
         data, annotations = task.get("data"), task["annotations"]
@@ -321,26 +321,22 @@ def _results(place: str, listed: list[Any]) -> dict[str, Any]:
             continue
         if name in results:
             raise LabelStudioError(f"{place}: two results of {name!r}")
-        results[name] = _value(place, name, result.get("value"), KEYS.get(str(result.get("type"))))
+        results[name] = _value(place, name, [result.get("value")])
     return results
 
 
-def _bare(place: str, name: str, value: Any) -> Any:
-    """A result of JSON-MIN: numbers and sides are a list of one object, the others bare."""
+def _value(place: str, name: str, value: Any) -> Any:
+    """A result: a list of one object, or, as JSON-MIN has choices and texts, a bare value."""
     if isinstance(value, list):
         if len(value) != 1:
             raise LabelStudioError(f"{place}: {len(value)} results of {name!r}")
-        value = value[0]
-    if isinstance(value, dict):
-        return _value(place, name, value, next((k for k in KEYS.values() if k in value), None))
-    return value
-
-
-def _value(place: str, name: str, value: Any, key: str | None) -> Any:
-    if not isinstance(value, dict) or key is None or key not in value:
+        value = value[0] if isinstance(value[0], (dict, str)) else {}
+    if not isinstance(value, dict):
+        return value
+    found = [value[key] for key in KEYS if key in value]
+    if not found:
         raise LabelStudioError(f"{place}: the result of {name!r} has no value of its type")
-    found = value[key]
-    return found[0] if isinstance(found, list) and len(found) == 1 else found
+    return found[0][0] if isinstance(found[0], list) and len(found[0]) == 1 else found[0]
 
 
 def _judgement(

@@ -1,14 +1,18 @@
-"""Put the studio together, and serve it: its sockets, its routes, what errors become."""
+"""Put the studio together, and serve it: sockets, connections, routes, what errors become."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import resource
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,6 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pairlearn.studio.backups import announce, hold
 from pairlearn.studio.endpoint import is_loopback
@@ -24,7 +29,6 @@ from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
 from pairlearn.studio.server import api, pages
 from pairlearn.studio.server.api import FormError
-from pairlearn.studio.server.connections import Connection
 from pairlearn.studio.server.security import (
     Buckets,
     Denied,
@@ -85,6 +89,99 @@ def address_of(host: str, port: int) -> str:
     """
     name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+RESERVED_FILES = 192
+"""For the answers, which each of 40 threads opens, and images."""
+
+
+class Connection(H11Protocol):
+    """A connection that has to make progress, in both directions.
+
+    A request, from its first byte to the last of its body, takes no longer than
+    ``REQUEST_SECONDS``, however its bytes trickle; a reply of which nothing is taken for
+    ``REPLY_SECONDS`` ends the connection. With as many connections open as there may be, a new
+    one takes the place of the one whose last reply was longest ago, whatever it is doing.
+    """
+
+    REQUEST_SECONDS = 10.0
+    REPLY_SECONDS = 10.0
+    MOST = 500
+    """Connections at once, or fewer where the process may not open as many files."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _left = 0
+    _replied = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection, if need be in place of another one."""
+        super().connection_made(transport)
+        self._replied = self.loop.time()
+        self._look = self.loop.call_later(self.REPLY_SECONDS, self._look_at_reply)
+        self._watch()
+        others = [one for one in self.connections if isinstance(one, Connection) and one != self]
+        if others and len(others) >= most_connections(self.MOST):
+            last = min(others, key=lambda one: one._replied)
+            self.connections.discard(last)
+            last.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Note when; a client that does not read has no further reply completed."""
+        self._replied = self.loop.time()
+        super().on_response_complete()
+
+    def resume_writing(self) -> None:
+        """Send on: the client has taken most of what was waiting for it."""
+        self._left = sys.maxsize
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the time that a request has does not begin anew."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadlines with the connection."""
+        self._stop_watching()
+        if self._look is not None:
+            self._look.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not arriving or self.timeout_keep_alive_task is not None:
+            self._stop_watching()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.REQUEST_SECONDS, self.transport.abort)
+
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _look_at_reply(self) -> None:
+        """End the connection if the client has taken nothing since the last look."""
+        left = self.transport.get_write_buffer_size()
+        if 0 < self._left <= left:
+            self.transport.abort()
+            return
+        self._left = left
+        self._look = self.loop.call_later(self.REPLY_SECONDS, self._look_at_reply)
+
+
+def most_connections(most: int) -> int:
+    """How many connections there may be, so that files of the project can still be opened.
+
+    Examples
+    --------
+    >>> most_connections(10)
+    10
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return most
+    return min(most, files - min(RESERVED_FILES, files // 2))
 
 
 ANNOTATOR = "/annotate/{annotator:int}"

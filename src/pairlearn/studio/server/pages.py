@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
 from pairlearn.labels import PairLabels
 from pairlearn.studio.agreement import figure
-from pairlearn.studio.records import StoredAnswer
+from pairlearn.studio.records import Annotator, StoredAnswer
 from pairlearn.studio.server.api import Form, Row, Studio, read_form, studio_of
-from pairlearn.studio.server.security import Denied, csrf_token, refused
+from pairlearn.studio.server.security import Denied, csrf_token
 
 STATIC = Path(__file__).parent / "static"
 TEMPLATES = Jinja2Templates(Path(__file__).parent / "templates")  # escapes HTML by itself
@@ -128,21 +129,25 @@ async def post_link(request: Request) -> Response:
 
 async def post_renew(request: Request) -> Response:
     """A new link for an annotator; the old one ends."""
-    studio, form = await _sent(request, AnnotatorForm)
-    for one in studio.store.annotators():
-        if one.active and one.id == form.annotator:
-            token = await run_in_threadpool(studio.store.renew_token, one.id)
-            return JSONResponse({"name": one.name, "path": f"/a/{token}"})
-    return refused(404, "no such annotator takes part")
+    studio, who = await _chosen(request)
+    token = await run_in_threadpool(studio.store.renew_token, who.id)
+    return JSONResponse({"name": who.name, "path": f"/a/{token}"})
 
 
 async def post_end(request: Request) -> Response:
     """End an annotator's part; their answers stay."""
+    studio, who = await _chosen(request)
+    await run_in_threadpool(studio.store.retire, who.id)
+    return JSONResponse({"ended": who.id})
+
+
+async def _chosen(request: Request) -> tuple[Studio, Annotator]:
+    """One who takes part, by the number that the supervisor sent."""
     studio, form = await _sent(request, AnnotatorForm)
-    if form.annotator not in {one.id for one in studio.store.annotators() if one.active}:
-        return refused(404, "no such annotator takes part")
-    await run_in_threadpool(studio.store.retire, form.annotator)
-    return JSONResponse({"ended": form.annotator})
+    for one in studio.store.annotators():
+        if one.active and one.id == form.annotator:
+            return studio, one
+    raise HTTPException(404)
 
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
