@@ -25,44 +25,36 @@ from pairlearn.studio.label_studio import (
 )
 
 
+def result(name: str, kind: str, **value: object) -> dict[str, Any]:
+    about = {"id": "Dx_aB91ISN", "origin": "manual", "to_name": "left"}
+    return about | {"type": kind, "value": value, "from_name": name}
+
+
 def number(name: str, value: object) -> dict[str, Any]:
-    return {
-        "id": "Dx_aB91ISN", "type": "number", "value": {"number": value}, "origin": "manual",
-        "to_name": "left", "from_name": name,
-    }  # fmt: skip
+    return result(name, "number", number=value)
 
 
-def annotation(who: object, *results: dict[str, Any], **rest: Any) -> dict[str, Any]:
-    return {
-        "id": 1001, "completed_by": who, "result": list(results), "was_cancelled": False,
-        "ground_truth": False, "created_at": "2024-03-29T05:39:54.721157Z",
-        "updated_at": "2024-03-29T05:52:32.001770Z", "draft_created_at": None,
-        "lead_time": 37.426, "prediction": {}, "result_count": 0, "unique_id": "6a7d",
-        "import_id": None, "last_action": None, "task": 1, "project": 83,
-        "updated_by": 4, "parent_prediction": None, "parent_annotation": None,
-        "last_created_by": None,
-    } | rest  # fmt: skip
+TIMES = {
+    "created_at": "2024-03-29T05:39:54.721157Z", "updated_at": "2024-03-29T05:52:32.001770Z",
+    "lead_time": 37.426,
+}  # fmt: skip
+
+
+def annotation(who: object, *results: Any, **rest: Any) -> dict[str, Any]:
+    about = {"id": 1001, "completed_by": who, "was_cancelled": False, "ground_truth": False}
+    about |= {"draft_created_at": None, "prediction": {}, "result_count": 0, "task": 1}
+    return about | TIMES | {"result": list(results)} | rest
 
 
 def task(*annotations: dict[str, Any], left: object = "a", right: object = "b") -> dict[str, Any]:
-    return {
-        "id": 1, "annotations": list(annotations), "file_upload": "0a1b-tasks.json",
-        "drafts": [], "predictions": [],
-        "data": {"pair": 7, "left_id": left, "right_id": right, "left": "x: 1", "right": "x: 2"},
-        "meta": {}, "created_at": "2024-03-29T05:30:00.000000Z",
-        "updated_at": "2024-03-29T05:52:32.000000Z", "inner_id": 1, "total_annotations": 1,
-        "cancelled_annotations": 0, "total_predictions": 0, "comment_count": 0,
-        "unresolved_comment_count": 0, "last_comment_updated_at": None, "project": 83,
-        "updated_by": 4, "comment_authors": [],
-    }  # fmt: skip
+    data = {"pair": 7, "left_id": left, "right_id": right, "left": "x: 1", "right": "x: 2"}
+    about = {"id": 1, "file_upload": "0a1b-tasks.json", "drafts": [], "predictions": [], "meta": {}}
+    return about | TIMES | {"data": data, "annotations": list(annotations), "project": 83}
 
 
 def minimal(**results: Any) -> dict[str, Any]:
-    return {
-        "pair": 7, "left_id": "a", "right_id": "b", "left": "x: 1", "right": "x: 2", "id": 1230783,
-        "annotator": 4, "annotation_id": 23670, "created_at": "2024-03-29T05:39:54.721157Z",
-        "updated_at": "2024-03-29T05:52:32.001770Z", "lead_time": 37.426,
-    } | results  # fmt: skip
+    data = {"pair": 7, "left_id": "a", "right_id": "b", "left": "x: 1", "right": "x: 2"}
+    return data | TIMES | {"id": 1230783, "annotator": 4, "annotation_id": 23670} | results
 
 
 def write(folder: Path, values: object) -> Path:
@@ -71,18 +63,9 @@ def write(folder: Path, values: object) -> Path:
     return path
 
 
-CHECKED = {
-    "id": "c1", "type": "choices", "value": {"choices": ["Can't say"]}, "origin": "manual",
-    "to_name": "left", "from_name": "cannot_say",
-}  # fmt: skip
-NOTE = {
-    "id": "t1", "type": "textarea", "value": {"text": ["too dark"]}, "origin": "manual",
-    "to_name": "left", "from_name": "note",
-}  # fmt: skip
-SIDE = {
-    "id": "p1", "type": "pairwise", "value": {"selected": "right"}, "origin": "manual",
-    "to_name": ["left", "right"], "from_name": "preference",
-}  # fmt: skip
+CHECKED = result("cannot_say", "choices", choices=["Can't say"])
+NOTE = result("note", "textarea", text=["too dark"])
+SIDE = result("preference", "pairwise", selected="right")
 
 
 def test_json_with_several_annotations_a_task(tmp_path: Path) -> None:
@@ -139,27 +122,19 @@ def test_json_min(tmp_path: Path) -> None:
     ]
 
 
-def test_a_tie_leaves_no_result_and_is_not_a_zero(tmp_path: Path) -> None:
-    path = write(tmp_path, [task(annotation(4), annotation(5, number("similarity", 90)))])
-    found = read_label_studio(path)
-    assert found.empty == 1
-    assert [one.answer.difference for one in found.judgements] == [None]
-    assert read_label_studio(write(tmp_path, [minimal()])).empty == 1
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    def counts(*tasks: object) -> tuple[int, int, int]:
+        found = read_label_studio(write(tmp_path, list(tasks)))
+        assert found.judgements == [] or found.judgements[0].answer.similarity == 0.8
+        return found.empty, found.cancelled, found.superseded
 
-
-def test_cancelled_annotations_are_skipped(tmp_path: Path) -> None:
-    skipped = annotation(4, number("similarity", 80), was_cancelled=True)
-    found = read_label_studio(write(tmp_path, [task(skipped), task()]))
-    assert (found.judgements, found.cancelled) == ([], 1)
-
-
-def test_the_latest_of_several_by_one_annotator_counts(tmp_path: Path) -> None:
-    late = annotation(4, number("similarity", 80), updated_at="2024-05-01T00:00:00Z")
+    said = number("similarity", 80)
+    # A tie leaves no result, and is not a zero.
+    assert counts(task(annotation(4), annotation(5, said)), minimal()) == (2, 0, 0)
+    assert counts(task(annotation(4, said, was_cancelled=True)), task()) == (0, 1, 0)
+    late = annotation(4, said, updated_at="2024-05-01T00:00:00Z")
     early = annotation(4, number("similarity", 20), updated_at="2024-04-01T00:00:00Z")
-    for order in ([late, early], [early, late]):
-        found = read_label_studio(write(tmp_path, [task(*order)]))
-        assert [one.answer.similarity for one in found.judgements] == [0.8]
-        assert found.superseded == 1
+    assert counts(task(late, early)) == counts(task(early, late)) == (0, 0, 1)
 
 
 @pytest.mark.parametrize(

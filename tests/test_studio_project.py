@@ -39,13 +39,10 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
     project.save()
     assert Project.load(tmp_path) == project
     assert "Größe" in (tmp_path / "project.json").read_text("utf-8")
-
-
-def test_the_least_that_a_person_has_to_write(tmp_path: Path) -> None:
-    write(tmp_path, described())
-    project = Project.load(tmp_path)
-    assert (project.overlap, project.plan.seed, project.plan.mode) == (1, 0, "uniform")
-    assert "“positive”" in project.question_difference
+    write(tmp_path, described())  # the least that a person has to write
+    least = Project.load(tmp_path)
+    assert (least.overlap, least.plan.seed, least.plan.mode) == (1, 0, "uniform")
+    assert "“positive”" in least.question_difference
 
 
 @pytest.mark.parametrize(
@@ -105,78 +102,46 @@ def test_rows_of_a_table(tmp_path: Path) -> None:
         assert store.supervisor_token is None
 
 
-def test_rows_of_a_parquet_file(tmp_path: Path) -> None:
+def test_cells_of_every_sort(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    path = tmp_path / "rows.parquet"
+    path, long = tmp_path / "rows.parquet", "word " * 1000
     columns = {"id": [7, 8], "text": ["two\nlines", None], "x": [0.5, 1.5]}
     parquet.write_table(pyarrow.table(columns), path)
-    made, _ = create_project(tmp_path / "p", path)
-    items = Items.open(made)
+    items = Items.open(create_project(tmp_path / "p", path)[0])
     assert items.view("7").rows == (("text", "two\nlines"), ("x", "0.5"))
     assert items.view("8").rows == (("text", ""), ("x", "1.5"))
-
-
-def test_long_cells_with_line_breaks_are_shown_whole(tmp_path: Path) -> None:
-    long = "word " * 1000
-    made, _ = create_project(tmp_path / "p", table(tmp_path, f'id,text\na,"x\ny"\nb,{long}\n'))
+    made, _ = create_project(tmp_path / "q", table(tmp_path, f'id,text\na,"x\ny"\nb,{long}\n'))
     assert Items.open(made).view("b").rows == (("text", long),)
     assert Items.open(made).features() is None
 
 
-def test_a_folder_of_images(tmp_path: Path) -> None:
-    source = tmp_path / "photos"
-    (source / "sub").mkdir(parents=True)
-    for name in ("b.png", "a.PNG", "sub/c.png"):
-        (source / name).write_bytes(PNG)
-    (source / ".hidden.png").write_bytes(PNG)
-    (source / "readme.pdf").write_bytes(b"%PDF")
+def test_folders_of_images_and_of_texts(tmp_path: Path) -> None:
+    source = folder_of(
+        tmp_path, **{"b.png": PNG, "a.PNG": PNG, "sub/c.png": PNG, ".hidden.png": PNG, "r.pdf": b""}
+    )
     (source / "link.png").symlink_to("/etc/passwd")
     made, _ = create_project(tmp_path / "p", source)
     items = Items.open(made)
     assert (made.kind, items.ids) == ("image", ["a.PNG", "b.png", "sub/c.png"])
     path = items.view("sub/c.png").image_path
-    assert path is not None
-    assert path.read_bytes() == PNG
+    assert path is not None and path.read_bytes() == PNG
     assert path.is_relative_to(made.folder.resolve())
     with pytest.raises(KeyError):
         items.view("../project.json")
-
-
-def test_a_folder_of_texts(tmp_path: Path) -> None:
-    source = tmp_path / "mails"
-    source.mkdir()
-    (source / "a.txt").write_text("<script>alert(1)</script>", "utf-8")
-    (source / "b.md").write_text("schön", "utf-8")
-    made, _ = create_project(tmp_path / "p", source, pairs=1)
-    items = Items.open(made)
+    (tmp_path / "texts").mkdir()
+    texts = {"a.txt": b"<script>alert(1)</script>", "b.md": "schön".encode()}
+    made, _ = create_project(tmp_path / "q", folder_of(tmp_path / "texts", **texts), pairs=1)
     assert made.kind == "text"
-    assert items.view("a.txt").text == "<script>alert(1)</script>"
-    assert items.view("b.md").text == "schön"
+    for name, content in texts.items():
+        assert Items.open(made).view(name).text == content.decode()
 
 
-def images_with_html(folder: Path) -> Path:
-    (folder / "f").mkdir()
-    (folder / "f" / "a.png").write_bytes(b"<html><script>alert(1)</script>")
-    return folder / "f"
-
-
-def mixed(folder: Path) -> Path:
-    (folder / "f").mkdir()
-    (folder / "f" / "a.png").write_bytes(PNG)
-    (folder / "f" / "b.txt").write_text("b")
-    return folder / "f"
-
-
-def latin(folder: Path) -> Path:
-    (folder / "f").mkdir()
-    (folder / "f" / "a.txt").write_bytes(b"sch\xf6n")
-    return folder / "f"
-
-
-def empty(folder: Path) -> Path:
-    (folder / "f").mkdir()
+def folder_of(folder: Path, **files: bytes) -> Path:
+    (folder / "f" / "sub").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / "f" / name).write_bytes(content)
     return folder / "f"
 
 
@@ -192,10 +157,10 @@ def empty(folder: Path) -> Path:
         (lambda folder: table(folder, "id,x,x\n1,2,3\n"), "columns 2 and 3 are both named 'x'"),
         (lambda folder: table(folder, 'id,x\n1,"2\n'), "line 2"),
         (lambda folder: table(folder, "id,x\n"), "has no items"),
-        (images_with_html, "is not a PNG image"),
-        (mixed, "has images and texts"),
-        (latin, "is not UTF-8 (byte 3)"),
-        (empty, "has no images"),
+        (lambda folder: folder_of(folder, **{"a.png": b"<html>"}), "is not a PNG image"),
+        (lambda folder: folder_of(folder, **{"a.png": PNG, "b.txt": b"b"}), "images and texts"),
+        (lambda folder: folder_of(folder, **{"a.txt": b"sch\xf6n"}), "is not UTF-8 (byte 3)"),
+        (folder_of, "has no images"),
     ],
 )
 def test_items_that_cannot_be_used(
@@ -209,15 +174,12 @@ def test_items_that_cannot_be_used(
     assert sorted(tmp_path.iterdir()) == before  # nothing is left behind
 
 
-def test_a_plan_that_asks_too_much(tmp_path: Path) -> None:
+def test_plans_and_columns_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="3 items make 3 different pairs"):
         create_project(tmp_path / "p", table(tmp_path), pairs=4)
-    assert not (tmp_path / "p").exists()
-
-
-def test_columns_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=r"columns has 'nam', which items\.csv has not"):
         create_project(tmp_path / "p", table(tmp_path), columns=("nam",))
+    assert not (tmp_path / "p").exists()
 
 
 def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
@@ -229,8 +191,4 @@ def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
     made, _ = create_project(tmp_path / "q", table(tmp_path))
     with pytest.raises(ValueError, match="answers are never replaced"):
         Store.create(made)
-
-
-def test_the_store_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
-    made, _ = create_project(tmp_path / "p", table(tmp_path))
     assert made.store_path.stat().st_mode & 0o777 == 0o600
