@@ -56,12 +56,8 @@ def test_an_answer_comes_back_as_it_was(store: Store) -> None:
     (found,) = store.answers()
     pair = store.pairs()[2]
     assert found.answer("k") == answer
-    assert (found.annotator, found.pair, found.left, found.right) == (
-        "ann",
-        3,
-        pair.left,
-        pair.right,
-    )
+    assert (found.annotator, found.pair) == ("ann", 3)
+    assert (found.left, found.right) == (pair.left, pair.right)
     assert (found.id, found.revision) == (receipt.answer_id, 1)
     assert found.at.endswith("Z")
     assert store.current(ann.id, 3) == found

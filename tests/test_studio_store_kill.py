@@ -1,10 +1,9 @@
-"""The store under SIGKILL, and its flushes to disk as the system sees them."""
+"""The store under SIGKILL."""
 
 from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import sqlite3
 import subprocess
@@ -141,48 +140,3 @@ def test_no_receipt_is_lost_or_doubled_by_a_kill(tmp_path: Path) -> None:
 def test_no_receipt_is_lost_or_doubled_by_fifty_kills(tmp_path: Path) -> None:
     one = project(tmp_path, pairs=30_000)
     assert kill_rounds(one, rounds=50, seed=2) > 500
-
-
-ONE_CLIENT = """
-import os, sys
-from pairlearn.studio import Answer, Project, Store
-with Store.open(Project.load(sys.argv[1])) as store:
-    for number in range(40):
-        task = store.next_task(1)
-        receipt = store.submit(1, task.pair, Answer(0.5, key="k")).result()
-        os.write(1, f"receipt {receipt.answer_id}\\n".encode())
-"""
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="strace is a tool of Linux")
-def test_every_receipt_follows_a_flush_of_its_answer(tmp_path: Path) -> None:
-    """What the kernel saw: the log written, then flushed, then the receipt, forty times."""
-    folder = tmp_path / "p"
-    folder.mkdir()
-    one = project(folder, pairs=400)
-    trace = tmp_path / "trace"
-    calls = "trace=write,pwrite64,pwritev,fsync,fdatasync"
-    subprocess.run(
-        ["strace", "-f", "-y", "-e", calls, "-o", trace, sys.executable, "-c", ONE_CLIENT, folder],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    written = flushed = receipts = 0
-    flushing = ""  # the thread of a flush that strace shows in two lines
-    for line in trace.read_text(errors="replace").splitlines():
-        thread, log = line.split()[0], f"<{one.store_path.resolve()}-wal>" in line
-        if log and re.search(r"\bp?write", line):
-            written, flushed = written + 1, 0
-        elif log and re.search(r"\bf(data)?sync\(", line) and "<unfinished" in line:
-            flushing = thread
-        elif (log and re.search(r"\bf(data)?sync\(", line)) or (
-            thread == flushing and re.search(r"f(data)?sync resumed", line)
-        ):
-            assert line.rstrip().endswith("= 0")
-            flushed, flushing = written, ""
-        elif '"receipt ' in line:
-            assert written, "a receipt without anything written before it"
-            assert flushed == written, "a receipt before the flush of its answer"
-            receipts, written, flushed = receipts + 1, 0, 0
-    assert receipts == 40
