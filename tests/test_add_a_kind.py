@@ -133,8 +133,16 @@ def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
         assert json.loads(result.stdout)["new"] == new
     assert run("annotate", "export", project, tmp_path / "out.csv").exit_code == 0
     assert sorted((tmp_path / "out.csv").read_text().splitlines()) == sorted([head, *rows])
+    assert run("annotate", "import", project, tmp_path / "out.csv").exit_code == 0
+    judged.write_text(judged.read_text().replace("ann\n", "bob\n"))
+    assert run("annotate", "import", project, judged).exit_code == 0
     status = json.loads(run("annotate", "status", project, "--json").stdout)
-    assert (status["answers"], status["cant_say"]) == (4, 0)
+    assert (status["answers"], status["cant_say"]) == (8, 0)
+    for rule in ("mean", "reliability"):  # one row for each pair; all that is about an item
+        result = run("annotate", "export", project, tmp_path / f"{rule}.csv", "--aggregate", rule)
+        assert result.exit_code == 0, result.output
+        assert read_pairs(tmp_path / f"{rule}.csv").single.sum() == 4
+        assert len(read_pairs(tmp_path / f"{rule}.csv")) == 6
 
 
 def test_it_survives_a_round_trip(tmp_path: Path) -> None:

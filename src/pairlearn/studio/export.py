@@ -194,11 +194,16 @@ def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = F
     (array([0.8]), True)
     """
     said = _said(answers)
-    joined = aggregate(said, rule)
-    undecided = len({one.pair for one in said}) - len(joined)
-    if not joined:
+    compared = [replace(one, others={}) for one in said if one.answer("-").compares]
+    # Statements of other kinds have no rule, and stay as they are.
+    others = [
+        replace(one, similarity=None, difference=None, preference=0) for one in said if one.others
+    ]
+    joined = aggregate(compared, rule)
+    undecided = len({one.pair for one in compared}) - len(joined)
+    if not joined and not others:
         raise ValueError("nothing to export: all preferences are evenly split")
-    table = pair_table(joined, weights=weights, names=None)
+    table = pair_table([*joined, *others], weights=weights, names=None)
     return Exported(table, len(answers) - len(said), undecided, _infeasible(table))
 
 
