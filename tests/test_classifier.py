@@ -118,14 +118,6 @@ def test_hard_similarities_and_few_ordinary_labels():
     assert agreement(classifier) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:the known classes contradict the differences")
-def test_labels_count_as_much_as_they_are_told_to():
-    """Labels that contradict the pairs win if their share is large, and lose if not."""
-    wrong = X[:100], np.where(R[:100] > 0.5, -1, 1)
-    assert agreement(linear(labelled_weight=0.02).fit(PAIRS, LABELS, labelled=wrong)) > 0.95
-    assert agreement(linear(labelled_weight=0.98).fit(PAIRS, LABELS, labelled=wrong)) < 0.1
-
-
 @pytest.mark.parametrize("risk", ["sconfconfdiff", "confdiff-none", "convex-0.5", "sconf"])
 def test_affine_risks_with_the_estimated_prior(risk):
     pairs, labels, r = draw(1500, intercept=-3.0)
@@ -160,17 +152,6 @@ def test_weights_count_rows():
     assert np.allclose(weighted.decision_function(X), dropped.decision_function(X), atol=1e-4)
     assert np.allclose(weighted.mean_, X[:600].mean(0))
     assert error(weighted) < 0.05
-
-
-def test_contradicting_annotators_are_averaged():
-    """Two judgements s ± .2 of every pair say what one judgement s says."""
-    s, c = LABELS.similarity, LABELS.difference
-    up, down = (PairLabels(s + d, c, noisy=True) for d in (0.2, -0.2))
-    twice = PairLabels.concatenate([up, down])
-    options = {"batch_size": 10**6, "epochs": 150, "correction": "none"}
-    both = linear(**options).fit(np.concatenate([PAIRS, PAIRS]), twice)
-    once = linear(**options).fit(PAIRS, LABELS)
-    assert np.allclose(both.predict_proba(X), once.predict_proba(X), atol=1e-3)
 
 
 # --- populations ----------------------------------------------------------------------------
@@ -368,15 +349,6 @@ def test_predicting_a_table_checks_its_names():
 
 
 # --- training -------------------------------------------------------------------------------
-
-
-def test_the_same_seed_gives_the_same_classifier():
-    def fit(seed):
-        model = PairClassifier(epochs=2, random_state=seed)
-        return model.fit(PAIRS, LABELS).decision_function(X)
-
-    assert np.array_equal(fit(1), fit(1))
-    assert not np.array_equal(fit(1), fit(2))
 
 
 def test_early_stopping_keeps_the_best_epoch():

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -151,29 +150,6 @@ def test_predict_checks_instances_in_scikit_learns_words():
         classifier.predict(PAIRS)
     with pytest.raises(ValueError, match=r"instances of shape \(2,\), but PairClassifier"):
         classifier.score(PAIRS[:, :, :2], LABELS)
-
-
-def test_input_of_many_types_is_fine():
-    expected = fit().decision_function(X)
-    for pairs in (PAIRS.tolist(), torch.from_numpy(PAIRS), np.asfortranarray(PAIRS)):
-        assert np.allclose(fit(pairs).decision_function(X.tolist()), expected)
-    frozen = PAIRS.copy()
-    frozen.flags.writeable = False
-    assert np.allclose(fit(frozen, LABELS.tolist()).decision_function(X), expected)
-    assert np.allclose(fit(PAIRS.astype(object)).decision_function(X), expected)
-    tensors = PairLabels.from_array(torch.from_numpy(LABELS))
-    assert np.allclose(fit(labels=tensors).decision_function(X), expected)
-    assert fit((10 * PAIRS).astype(int)).predict(X).shape == (40,)
-    noisy = PairLabels.from_array(changed(LABELS, 1.4, 2, 0), noisy=True)
-    assert np.isfinite(fit(labels=noisy).decision_function(X)).all()
-
-
-def test_nothing_is_changed_in_place():
-    pairs, labels, weight = PAIRS.copy(), LABELS.copy(), np.full(20, 2.0)
-    fit(pairs, labels, {"sample_weight": weight, "labelled": (X[:3], [0, 1, 1])})
-    assert np.array_equal(pairs, PAIRS)
-    assert np.array_equal(labels, LABELS)
-    assert (weight == 2).all()
 
 
 def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):

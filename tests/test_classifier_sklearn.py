@@ -4,14 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from torch import nn
 
 from pairlearn import PairLabels
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
@@ -57,17 +56,6 @@ def test_score_is_the_estimated_accuracy():
     estimate = classifier.estimate_accuracy(pairs, labels)
     assert classifier.score(pairs, labels) == estimate.value
     assert estimate.low < truth < estimate.high
-
-
-def test_tags():
-    classifier = linear(epochs=1)
-    assert not is_classifier(classifier)  # pairs must not be stratified by their labels
-    tags = classifier.fit(PAIRS, LABELS).__sklearn_tags__()
-    assert is_classifier(classifier)
-    assert tags.input_tags.three_d_array
-    assert not tags.input_tags.two_d_array
-    assert not tags.input_tags.sparse
-    assert not tags.classifier_tags.multi_class
 
 
 # --- the parts around it --------------------------------------------------------------------
@@ -133,12 +121,3 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
         model=LogisticRegression(C=1e6), preprocessor=x, standardize=False, random_state=0
     ).fit(pairs, labels)
     assert np.isfinite(classifier.decision_function(x)).all()
-
-
-def test_a_table_of_items_is_predicted_with_a_preprocessor_too():
-    made = simulate(pairs=60, seed=1)
-    classifier = PairClassifier(
-        model="linear", epochs=5, preprocessor=made.items, random_state=0, device="cpu"
-    ).fit(made.pairs.ids(), made.pairs.labels())
-    by_table = classifier.predict_proba(made.items)
-    assert np.array_equal(by_table, classifier.predict_proba(made.items.ids))

@@ -106,15 +106,6 @@ def test_the_truth_is_a_fixed_point_with_risk_zero(r: float, r_prime: float) -> 
     assert judged(s, c).risk(1 - truth) >= -1e-9
 
 
-def test_risks_by_hand() -> None:
-    even = np.array([0.5, 0.5])
-    assert judged(s=1.0).risk(even) == pytest.approx(np.log(2))
-    assert judged(s=0.0, c=1.0).risk(even) == pytest.approx(np.log(4))
-    assert judged(c=1.0).risk(even) == pytest.approx(2 * np.log(2))
-    assert judged(preference=1).risk(even) == pytest.approx(np.log(4 / 3))
-    assert judged(1.0, 0.0, 1).risk(even) == pytest.approx((np.log(2) + np.log(4 / 3)) / 2)
-
-
 def test_every_row_counts_and_ends_of_one_item_add_up() -> None:
     pairs = [[0, 1], [0, 1], [2, 0]]
     told = Judgements.from_pairs(pairs, np.array([[1, 0], [0, 1], [0, -1]]), weight=[0.5, 0.5, 2])
@@ -196,15 +187,6 @@ def test_every_kind_of_judgement_finds_the_same_line() -> None:
         p = model.predict_proba(x)[:, 1]
         assert np.abs(p - r).mean() < 0.05, name
         assert history[-1].prior == pytest.approx(r.mean(), abs=0.03), name
-
-
-def test_the_majority_says_which_class_is_which() -> None:
-    x, _, pairs, told = problem()
-    one, other = (
-        complete_and_fit(logistic(), x, pairs, told.similarity, None, majority=side, folds=1)[0]
-        for side in ("negative", "positive")
-    )
-    assert one.coef_[0, 0] > 0 > other.coef_[0, 0]
 
 
 def test_weights_are_repetitions() -> None:

@@ -176,11 +176,6 @@ def test_official_split_is_kept_whatever_the_seed_without_copying():
         assert np.shares_memory(part.x_train, x)
 
 
-def test_negative_seed():
-    with pytest.raises(ValueError, match="seed=-1 is negative"):
-        split(synthetic("digits"), -1)
-
-
 @given(st.integers(0, 2**32), st.integers(1, 30))
 def test_pooled_digest_depends_on_the_rows_alone(seed, n):
     rng = np.random.default_rng(seed)
@@ -194,12 +189,6 @@ def test_pooled_digest_depends_on_the_rows_alone(seed, n):
     assert digest != content_digest(changed, y, pooled=True)
     y[0] = 1 - y[0]  # of one row only: exchanging both classes may give the same rows
     assert digest != content_digest(x, y, pooled=True)
-
-
-def test_content_digest_tells_shapes_apart():
-    x, y = np.zeros((2, 4), np.uint8), np.zeros(2, np.uint8)
-    assert content_digest(x, y) != content_digest(x.reshape(2, 2, 2), y)
-    assert content_digest(np.asfortranarray(x), y) == content_digest(x, y)
 
 
 @pytest.mark.parametrize(("name", "top"), [("mnist", 1.0), ("letter", 255.0)])
@@ -243,13 +232,6 @@ def test_published_images_are_the_values_in_their_order(tmp_path):
         load("digits", images="published")
     with pytest.raises(ValueError, match="'proper' or 'published'; got 'odd'"):
         load(spec, tmp_path, images="odd")
-
-
-def test_features_refuse_other_shapes():
-    with pytest.raises(ValueError, match=r"x has the shape \(2, 8, 8\)"):
-        as_features(np.zeros((2, 8, 8), np.uint8), get_spec("mnist"))
-    with pytest.raises(ValueError, match="letter has no images"):
-        as_images(np.zeros((2, 16), np.uint8), get_spec("letter"))
 
 
 def test_bundled_digits_need_no_file_and_no_net(tmp_path, monkeypatch):

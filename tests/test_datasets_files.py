@@ -9,10 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from pairlearn.atomic import replacing
 from pairlearn.data import (
     Dataset,
     DatasetCorruptError,
@@ -26,7 +23,7 @@ from pairlearn.data import (
     load_cifar10h,
     write_npz_atomically,
 )
-from pairlearn.data.loading import checksum_path, read_npz
+from pairlearn.data.loading import checksum_path
 
 MNIST = replace(get_spec("mnist"), n_train=12, n_test=5, digest=None)
 LETTER = replace(get_spec("letter"), n_train=24, n_test=6, digest=None)
@@ -74,7 +71,7 @@ def test_pooled_set_as_one_or_as_two_parts(tmp_path, arrays):
     assert_holds(local(LETTER, str(tmp_path / "data")), pooled(LETTER))
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.int16])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_other_number_types_are_converted(tmp_path, dtype):
     arrays = {name: array.astype(dtype) for name, array in pooled(LETTER).items()}
     np.savez(tmp_path / "data/letter.npz", **arrays)
@@ -83,7 +80,7 @@ def test_other_number_types_are_converted(tmp_path, dtype):
     assert_holds(dataset, pooled(LETTER))
 
 
-@pytest.mark.parametrize("value", [0.5, -1.0, 256.0, np.nan, np.inf])
+@pytest.mark.parametrize("value", [0.5, 256.0, np.nan])
 def test_values_that_are_no_bytes(tmp_path, value):
     arrays = pooled(LETTER)
     arrays["x"] = arrays["x"].astype(float)
@@ -211,33 +208,6 @@ def test_archives_of_something_else(tmp_path, members, message):
         local(PMU, tmp_path / "data")
 
 
-def test_archive_that_is_no_zip(tmp_path):
-    (tmp_path / "data/pmu-ud.zip").write_bytes(b"<html>not found</html>")
-    with pytest.raises(DatasetCorruptError, match=r"pmu-ud\.zip cannot be read"):
-        local(PMU, tmp_path / "data")
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_a_damaged_file_is_never_used(tmp_path, data):
-    path = tmp_path / "data/letter.npz"
-    write_npz_atomically(path, pooled(LETTER), source="test")
-    checksum_path(path).unlink()
-    whole = path.read_bytes()
-    position = data.draw(st.integers(0, len(whole) - 1))
-    if data.draw(st.booleans()):
-        path.write_bytes(whole[:position])
-    else:
-        mask = data.draw(st.integers(1, 255))
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
-    try:
-        dataset = local(LETTER, tmp_path / "data")
-    except DatasetCorruptError as error:
-        assert str(path) in str(error)
-    else:  # a byte that carries no data, such as a time stamp
-        assert_holds(dataset, pooled(LETTER))
-
-
 def test_checksum_recorded_beside_a_file(tmp_path):
     path = tmp_path / "cache/letter.npz"
     write_npz_atomically(path, pooled(LETTER), source="somewhere")
@@ -251,25 +221,6 @@ def test_checksum_recorded_beside_a_file(tmp_path):
     checksum_path(path).write_text("{")
     with pytest.raises(DatasetCorruptError, match="not a checksum record; delete it"):
         local(LETTER)
-
-
-def test_writing_is_all_or_nothing(tmp_path):
-    path = tmp_path / "deep/folder/a.txt"
-    with replacing(path) as part:
-        part.write_text("old")
-        assert not path.exists()
-    with pytest.raises(KeyboardInterrupt), replacing(path) as part:
-        part.write_text("ne")
-        raise KeyboardInterrupt
-    assert path.read_text() == "old"
-    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
-
-
-def test_a_file_written_twice_has_the_same_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_npz_atomically(tmp_path / f"{name}.npz", pooled(LETTER), source="test")
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-    assert read_npz(tmp_path / "a.npz").keys() == {"x", "y"}
 
 
 def test_the_argument_goes_before_the_variable_and_both_before_the_cache(tmp_path, monkeypatch):

@@ -135,7 +135,7 @@ def test_damaged_soak(reader: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("reader", JSON)
-@settings(quick, max_examples=150)
+@settings(quick, max_examples=80)
 @given(seed=st.integers(0, 2**32))
 def test_changed_json(reader: str, seed: int) -> None:
     changed = import_module(f"fuzz.fuzz_{reader}").mutate(valid(reader), seed)
@@ -209,7 +209,7 @@ def odd_parquet(draw: st.DrawFn) -> bytes:
     return stream.getvalue()
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=80)
 @given(data=odd_parquet())
 def test_odd_parquet(data: bytes) -> None:
     for reader in ("pairs_parquet", "items_parquet", "known_classes", "preferences"):
@@ -234,7 +234,7 @@ def odd_csv(draw: st.DrawFn) -> bytes:
     )
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=100)
 @given(data=odd_csv())
 def test_odd_csv(data: bytes) -> None:
     for reader in ("pairs_csv", "items_csv", "known_classes", "preferences", "studio_items"):
@@ -260,7 +260,7 @@ def odd_npy(draw: st.DrawFn) -> bytes:
     return stream.getvalue().replace(*header) if draw(st.booleans()) else stream.getvalue()
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=80)
 @given(data=odd_npy())
 def test_odd_npy(data: bytes) -> None:
     feed("items_npy", data)
@@ -282,7 +282,7 @@ headers = st.dictionaries(
 )
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=80)
 @given(header=headers, body=st.binary(max_size=16), extra=st.sampled_from([0, 0, 0, 1, -1, 2**60]))
 @example({"fitted.odd_": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, bytes(4), 0)
 def test_lies_about_tensors(header: dict[str, Any], body: bytes, extra: int) -> None:

@@ -1,10 +1,7 @@
-"""Estimators in model folders: what comes back, what is refused, and fuzzing."""
+"""Estimators in model folders: what comes back, and what is refused."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -22,7 +17,6 @@ from pairlearn import PriorEstimate
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
 from pairlearn.estimators.model_folder import load_classifier, save_classifier
 from pairlearn.models import MLP, ResNet32, ResNet34
-from test_model_folder import rewrite
 
 
 class Fake(BaseEstimator):  # type: ignore[misc]
@@ -181,27 +175,3 @@ def test_a_module_for_a_built_in_network_is_refused(tmp_path: Path) -> None:
     save_classifier(Fake().fit(), tmp_path / "model")
     with pytest.raises(ModelFolderError, match="is a built-in 'mlp': leave module out"):
         load_classifier(Fake, tmp_path / "model", module=Net())
-
-
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    value=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
-        max_leaves=8,
-    ),
-    key=st.sampled_from(["estimator", "parameters", "fitted", "networks", "module_", "shift_"]),
-)
-def test_any_json_in_a_config_is_loaded_or_refused(value: Any, key: str, tmp_path: Path) -> None:
-    original, mutant = tmp_path / "original", tmp_path / "mutant"
-    if not original.exists():
-        save_classifier(Fake().fit(), original)
-    shutil.copytree(original, mutant, dirs_exist_ok=True)
-    config = json.loads((original / "config.json").read_text())["config"]
-    place = config if key in config else config["networks" if key == "module_" else "fitted"]
-    place[key] = value
-    rewrite(mutant, config=config)
-    with contextlib.suppress(ModelFolderError):
-        load_classifier(Fake, mutant)

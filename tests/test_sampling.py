@@ -35,19 +35,6 @@ def test_streams_are_fixed_for_ever():
     np.testing.assert_allclose(normal(stream(0, "label noise"), 3), NORMAL_0, rtol=1e-12)
 
 
-def test_streams_of_different_purposes_differ():
-    purposes = [(), ("a",), ("b",), ("a", 0), ("a", 1), ("a", 0, 0), ("a", "b"), (0,), (0, 0)]
-    first = {stream(seed, *p).bit_generator.random_raw() for seed in range(3) for p in purposes}
-    assert len(first) == 3 * len(purposes)
-
-
-@given(n=st.integers(0, 300), seed=st.integers(0, 2**40))
-def test_permutation_has_everything_once(n, seed):
-    order = permutation(stream(seed, "x"), n)
-    assert sorted(order.tolist()) == list(range(n))
-    assert order.dtype == np.int64
-
-
 def test_permutation_is_uniform():
     rng = stream(0, "uniform")
     counts = np.zeros((4, 4))
@@ -91,23 +78,11 @@ def test_pairs_are_the_same_on_every_machine():
     assert digest(sample_pairs(positive, 1500, 0.2, seed=1)) == PAIRS_1
 
 
-def test_pairs_follow_the_seed_alone():
-    _, positive = mixed_digits()
-    first = sample_pairs(positive, 100, 0.2, 7)
-    np.testing.assert_array_equal(sample_pairs(positive.tolist(), 100, 0.2, 7), first)
-    assert (sample_pairs(positive, 100, 0.2, 8) != first).any()
-
-
-def test_all_instances_can_be_used():
-    positive = np.arange(20) < 4
-    assert sorted(sample_pairs(positive, 10, 0.2, 0).ravel()) == list(range(20))
-
-
 def test_places_are_exchangeable():
     """Every instance is as likely to be drawn, and as likely x as x'."""
     positive = np.arange(30) < 10
     left, right = np.zeros(30), np.zeros(30)
-    draws = 3000
+    draws = 1000
     for seed in range(draws):
         x, x_prime = sample_pairs(positive, 5, 0.4, seed).T
         left[x] += 1
@@ -162,14 +137,6 @@ def test_subsets_keep_one_class_whole_and_meet_the_prior(prior, n_positive, n_ne
         assert kept == (max(1, int(n_negative * odds)), n_negative)
 
 
-@pytest.mark.parametrize("kind", ["paper", "stratified"])
-@pytest.mark.parametrize(("prior", "kept"), [(0.2, (25, 100)), (0.5, (100, 100)), (0.8, (100, 25))])
-def test_at_the_priors_of_the_paper(kind, prior, kept):
-    positive = np.arange(200) % 2 == 0
-    rows = subset_at_prior(positive, prior, kind)
-    assert (positive[rows].sum(), (~positive[rows]).sum()) == kept
-
-
 def test_paper_truncates_in_class_order():
     """MNIST at .2: the positives are the zeros and some twos; at .8 ones and some threes."""
     classes, positive = mixed_digits()
@@ -185,12 +152,6 @@ def test_paper_truncates_in_class_order():
     rows = subset_at_prior(positive, 0.8, "paper", classes=classes)
     counts = np.bincount(classes[rows], minlength=10)
     np.testing.assert_array_equal(counts[1::2], [1135, 4926 // 4 - 1135, 0, 0, 0])
-
-
-def test_paper_without_classes_takes_the_first():
-    positive = np.array([False, True, True, False, True, True, False, False])
-    np.testing.assert_array_equal(subset_at_prior(positive, 0.2, "paper"), [0, 1, 3, 6, 7])
-    np.testing.assert_array_equal(subset_at_prior(positive, 0.8, "paper"), [0, 1, 2, 4, 5])
 
 
 @settings(max_examples=100)

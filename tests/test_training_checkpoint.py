@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,16 +11,6 @@ import torch
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.training import Checkpoint, CheckpointError, Fleet, Group, Member, TestSet
-
-SCRIPT = """
-import sys, time
-sys.path.insert(0, {tests!r})
-from pathlib import Path
-from test_training_checkpoint import make_fleet
-fleet = make_fleet()
-slow = lambda epoch, risk: (print(epoch, flush=True), time.sleep(0.02))
-fleet.fit(12, window=3, progress=slow, checkpoint=Path({path!r}), checkpoint_seconds=0.0)
-"""
 
 
 def make_fleet(seed: int = 0, model: str = "mlp-bn") -> Fleet:
@@ -45,7 +31,7 @@ def states_equal(one: Fleet, two: Fleet) -> bool:
     return all(torch.equal(a[name], b[name]) for name in a)
 
 
-@pytest.mark.parametrize("model", ["mlp", "mlp-bn", "linear"])
+@pytest.mark.parametrize("model", ["mlp-bn", "linear"])
 def test_going_on_from_a_checkpoint_changes_nothing(tmp_path: Path, model: str) -> None:
     path = tmp_path / "fleet.npz"
     straight = make_fleet(model=model)
@@ -69,29 +55,6 @@ def test_going_on_from_a_checkpoint_changes_nothing(tmp_path: Path, model: str) 
     assert states_equal(straight, again)
     np.testing.assert_array_equal(got["all"], expected["all"])
     assert not path.exists()
-
-
-def test_sigkill(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.npz"
-    script = SCRIPT.format(tests=str(Path(__file__).parent), path=str(path))
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line) >= 4:
-            process.send_signal(signal.SIGKILL)
-            break
-    process.wait()
-    process.stdout.close()
-    deadline = time.monotonic() + 5
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    again, straight = make_fleet(), make_fleet()
-    seen: list[int] = []
-    got = again.fit(12, window=3, progress=lambda epoch, _: seen.append(epoch), checkpoint=path)
-    expected = straight.fit(12, window=3)
-    assert 3 <= seen[0] <= 12
-    assert states_equal(straight, again)
-    np.testing.assert_array_equal(got["all"], expected["all"])
 
 
 def stopped_fleet(path: Path) -> None:
@@ -126,17 +89,15 @@ def test_training_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     assert risks["again"] == risks["straight"][1:]  # that of the whole epoch, not of its rest
 
 
-@pytest.mark.parametrize("torn", ["cut short", "a byte changed", "empty", "zeros", "gone"])
+@pytest.mark.parametrize("torn", ["a byte changed", "empty", "gone"])
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "fleet"
     stopped_fleet(path)
     whole = path.read_bytes()
     middle = len(whole) // 2
     contents = {
-        "cut short": whole[:middle],
         "a byte changed": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
         "empty": b"",
-        "zeros": bytes(len(whole)),
     }
     if torn == "gone":
         path.unlink()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.models import MLP
-from pairlearn.training import Fleet, Group, Member, TestSet, choose_device
+from pairlearn.training import Fleet, Group, Member, TestSet
 
 DIM, PAIRS = 5, 60
 
@@ -126,13 +126,6 @@ def test_equal_fleets_are_equal_to_the_last_bit():
             assert torch.equal(flat(first.module(0, m)), flat(second.module(0, m)))
 
 
-def test_training_leaves_the_global_generators_alone():
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    trained([Group(ENDS, [member()])])
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_every_pair_is_seen_once_an_epoch_in_a_new_order():
     fleet = Fleet(X, [Group(ENDS, [member()]), Group(ENDS, [member()], 1)], "linear", batch_size=16)
     orders = []
@@ -155,30 +148,6 @@ def test_going_on_is_the_same_as_not_stopping():
     assert torch.equal(flat(once.module()), flat(twice.module()))
     twice.fit(4)
     assert torch.equal(flat(once.module()), flat(twice.module())), "it was done already"
-
-
-@pytest.mark.parametrize("precision", ["float32", "float64", "bf16"])
-def test_going_on_after_a_kill_is_the_same_as_not_stopping(precision, tmp_path):
-    test = TestSet(np.arange(40), X[:40, 0] > 0)
-    group = Group(ENDS, [member(), member("sconf-abs", learning_rate=0.01)], test=test)
-    kept = {"checkpoint": tmp_path / "fleet.npz", "checkpoint_seconds": 0.0, "window": 3}
-
-    def fleet():
-        return Fleet(X, [group], "mlp-bn", batch_size=16, device="cpu", precision=precision)
-
-    def kill(epoch, _):
-        if epoch == 4:
-            raise KeyboardInterrupt
-
-    whole, killed, again = fleet(), fleet(), fleet()
-    expected = whole.fit(5, window=3)
-    with pytest.raises(KeyboardInterrupt):
-        killed.fit(5, progress=kill, **kept)
-    found = again.fit(5, **kept)
-    np.testing.assert_array_equal(found["all"], expected["all"])
-    for m in range(2):
-        assert torch.equal(flat(whole.module(0, m)), flat(again.module(0, m)))
-    assert not list(tmp_path.iterdir()), "the checkpoint is gone"
 
 
 # --- evaluation ----------------------------------------------------------------------------
@@ -234,14 +203,7 @@ def test_evaluation_in_parts_is_evaluation(monkeypatch):
     torch.testing.assert_close(fleet.logits(np.arange(120)), whole, rtol=0, atol=1e-12)
 
 
-def test_evaluating_does_not_change_training():
-    test = TestSet(np.arange(40), X[:40, 0] > 0)
-    plain = trained([Group(ENDS, [member()])], "mlp-bn")
-    tested = trained([Group(ENDS, [member()], test=test)], "mlp-bn", window=3)
-    assert torch.equal(flat(plain.module()), flat(tested.module()))
-
-
-@pytest.mark.parametrize(("epochs", "window", "length"), [(5, 1, 1), (5, 3, 3), (2, 10, 2)])
+@pytest.mark.parametrize(("epochs", "window", "length"), [(5, 3, 3), (2, 10, 2)])
 def test_history_is_of_the_last_epochs(epochs, window, length):
     test = TestSet(np.arange(40), X[:40, 0] > 0)
     group = Group(ENDS, [member(learning_rate=0.01)], test=test)
@@ -254,15 +216,6 @@ def test_history_is_of_the_last_epochs(epochs, window, length):
         one_by_one.fit(epoch, window=0)
         expected.append(one_by_one.accuracy()["all"])
     np.testing.assert_array_equal(history["all"], expected[-length:])
-
-
-def test_history_of_a_second_fit_is_its_own():
-    test = TestSet(np.arange(40), X[:40, 0] > 0)
-    fleet = Fleet(X, [Group(ENDS, [member()], test=test)], "linear", device="cpu")
-    assert len(fleet.fit(3, window=2)["all"]) == 2
-    assert len(fleet.fit(5, window=1)["all"]) == 1
-    assert len(fleet.fit(5, window=1)["all"]) == 1
-    assert fleet.fit(6, window=0) == {}
 
 
 def test_no_test_set_no_history():
@@ -320,18 +273,13 @@ def test_bf16_is_near_float32():
         assert not weight[..., 18:].any()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.uint8, np.int64])
+@pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int64])
 def test_features_of_any_type(dtype):
     x = (X * 10 + 50).astype(dtype)
     for model in ("linear", MLP(DIM, (3,)) if np.issubdtype(dtype, np.floating) else "mlp"):
         fleet = Fleet(x, [Group(ENDS, [member()])], model, device="cpu")
         fleet.fit(1)
         assert bool(fleet.logits(np.arange(120)).isfinite().all())
-
-
-def test_devices():
-    assert choose_device("cpu") == torch.device("cpu")
-    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 # --- refusals ------------------------------------------------------------------------------
@@ -347,21 +295,15 @@ NAN[7, 1] = math.nan
         ([], "at least one group"),
         ([Group(ENDS, [])], "a group at least one member"),
         ([Group(ENDS, [member()]), Group(ENDS, [])], "a group at least one member"),
-        ([Group(ENDS[:0], [member(labels=LABELS[:0])])], r"shape \(0, 2\), n > 0"),
         ([Group(ENDS.ravel(), [member()])], r"shape \(120, 2\).*got \(120,\)"),
-        ([Group(ENDS[:, [0, 1, 1]], [member()])], r"got \(60, 3\)"),
         (
             [Group(ENDS, [member()]), Group(ENDS[1:], [member(labels=LABELS[1:])])],
             r"pairs of group 1 must have shape \(60, 2\), n > 0; got \(59, 2\)",
         ),
-        ([Group(ENDS + 1, [member()])], "pairs of group 0 point outside the 120 instances"),
-        ([Group(ENDS - 1, [member()])], "pairs of group 0 point outside the 120 instances"),
         (
             [Group(ENDS, [member(), member("sconf-abs", labels=LABELS[1:])])],
             r"labels of sconf-abs in group 0 must have shape \(60, 2\); got \(59, 2\)",
         ),
-        ([Group(ENDS, [member(labels=LABELS[:, 0])])], r"must have shape \(60, 2\); got \(60,\)"),
-        ([Group(ENDS, [member(labels=NAN)])], r"of likelihood-abs are missing .* in row 7"),
         ([Group(ENDS, [member("supervised", labels=NAN)])], r"labels of supervised are missing"),
         (
             [Group(ENDS, [member(), Member(HINGE, LABELS)])],
@@ -372,18 +314,6 @@ NAN[7, 1] = math.nan
 def test_groups_that_cannot_be_trained(groups, message):
     with pytest.raises(ValueError, match=message):
         Fleet(X, groups, "linear", device="cpu")
-
-
-def test_other_refusals():
-    two = [Group(ENDS, [member(), member()])]
-    with pytest.raises(ValueError, match="train one at a time"):
-        Fleet(X, two, MLP(DIM))
-    with pytest.raises(ValueError, match="train one at a time"):
-        Fleet(X, [Group(ENDS, [member()])] * 2, "resnet34")
-    with pytest.raises(ValueError, match=r"precision must be one of .*; got 'half'"):
-        Fleet(X, two, "linear", precision="half")
-    with pytest.raises(ValueError, match="model 'mpl' is unknown"):
-        Fleet(X, two, "mpl")
 
 
 # --- used again ----------------------------------------------------------------------------
@@ -425,10 +355,3 @@ def test_a_fleet_does_not_restart_with_another_shape(groups):
     fleet = trained([Group(ENDS, [member(), member("sconf-abs")])])
     with pytest.raises(ValueError, match="same sizes, rates and number of pairs"):
         fleet.restart(groups)
-
-
-def test_a_module_of_ones_own_does_not_restart():
-    group = Group(ENDS, [member()])
-    fleet = Fleet(X, [group], torch.nn.Linear(DIM, 1), device="cpu")
-    with pytest.raises(ValueError, match="not with a module of your own"):
-        fleet.restart([group])
