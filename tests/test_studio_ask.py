@@ -209,25 +209,6 @@ def judging(fails: str = "", error: Exception | None = None) -> Any:
     return judge
 
 
-@pytest.mark.parametrize("concurrent", [1, 5])
-def test_every_pair_is_judged_and_kept_once(concurrent: int) -> None:
-    kept: list[int] = []
-    done: list[int] = []
-    filled = fill(
-        PAIRS,
-        judging(),
-        lambda pair, judgement, seconds: kept.append(pair.pair),
-        concurrent=concurrent,
-        progress=done.append,
-    )
-    assert sorted(kept) == list(range(20))
-    assert done[-1] == 20
-    assert filled.summary() == {
-        "judged": 20, "cant_say": 0, "infeasible": 20,
-        "position_bias": pytest.approx(0.1), "least_mass": 1.0,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("error", "stopped", "message"),
     [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pairlearn import Judgements, PairLabels
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
-from pairlearn.studio.chooser import Chooser, choosing, fit_posteriors, replenish
+from pairlearn.studio.chooser import Chooser, choosing, replenish
 from pairlearn.studio.choosing import (
     choose_pairs,
     expected_information,
@@ -228,27 +228,6 @@ def test_fit_runs_beside_the_draws_and_may_fail() -> None:
     assert len(chooser.choose(3)) == 3
     assert chooser.learn(said(20))
     chooser.close()
-
-
-def test_classifier_gets_all_that_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, object] = {}
-
-    class Classifier:
-        def __init__(self, **options: object) -> None:
-            given.update(options)
-
-        def fit(self, features: object, judged: object) -> Classifier:
-            given.update(features=features, judged=judged)
-            return self
-
-        def predict_proba(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-            return np.stack([1 - features[:, 0], features[:, 0]], 1)
-
-    monkeypatch.setattr("pairlearn.estimators.PairClassifier", Classifier)
-    features = np.array([[0.1], [0.7]], np.float32)
-    judged = Judgements.from_pairs([[0, 1], [1, 0]], [[0.9, np.nan], [0.2, 0.1]])
-    assert fit_posteriors(features, judged, seed=5) == pytest.approx([0.1, 0.7])
-    assert given == {"random_state": 5, "features": features, "judged": judged}
 
 
 # ---- with a store -----------------------------------------------------------------------------

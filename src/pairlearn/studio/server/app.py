@@ -39,7 +39,7 @@ from pairlearn.studio.server.security import (
     refused,
 )
 from pairlearn.studio.store import Store
-from pairlearn.studio.store_file import StoreError, StoreFileError
+from pairlearn.studio.store_file import StoreError
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -260,7 +260,7 @@ def make_app(
 
     app = GuardedApp(
         Hosts(public=public, names=names), https, routes=_routes(), lifespan=lifespan,
-        exception_handlers=_HANDLERS,
+        exception_handlers=dict.fromkeys(_ERRORS, _failed),
     )  # fmt: skip
     app.state.studio = api.Studio(
         project=project,
@@ -387,49 +387,31 @@ def _address(url: str | None) -> tuple[bool, frozenset[str]]:
     return parts.scheme == "https", frozenset({parts.hostname})
 
 
-async def _denied(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Denied)
-    status, reason = error.status, str(error)
-    # Nobody guesses 32 random bytes; whoever tries is at least slow. Those with a valid
-    # link never get here, whatever others do from the same address.
-    if status == 404 or (status == 401 and request.cookies):
+_ERRORS = (Denied, FormError, StoreError, TooLarge, HTTPException, OSError, Exception)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """What an error becomes: JSON for the scripts of a page, a page for people."""
+    studio = api.studio_of(request)
+    status, reason = 500, "something went wrong in the studio"
+    if isinstance(error, Denied):
+        status, reason = error.status, str(error)
+        # Nobody guesses 32 random bytes; whoever tries is at least slow. Those with a valid
+        # link never get here, whatever others do from the same address.
         caller = request.client.host if request.client else "?"
-        if not api.studio_of(request).failures.take(caller):
+        guessed = status == 404 or (status == 401 and request.cookies)
+        if guessed and not studio.failures.take(caller):
             status, reason = 429, "too many attempts: wait a minute"
-    return _told(request, status, reason)
-
-
-async def _bad_form(request: Request, error: Exception) -> Response:
-    return refused(400, str(error))
-
-
-async def _disk(request: Request, error: Exception) -> Response:
-    api.studio_of(request).outage.begins(error)
-    # 503 makes the page keep the answer and send it again.
-    return _told(request, 503, "the studio cannot write to its disk")
-
-
-async def _other(request: Request, error: Exception) -> Response:
-    if isinstance(error, TooLarge):
-        return refused(413, "the body is too large")
-    if isinstance(error, HTTPException):
-        return _told(request, error.status_code, "there is nothing here")
-    return _told(request, 500, "something went wrong in the studio")
-
-
-def _told(request: Request, status: int, reason: str) -> Response:
+    elif isinstance(error, OSError):  # of the store, too
+        studio.outage.begins(error)
+        # 503 makes the page keep the answer and send it again.
+        status, reason = 503, "the studio cannot write to its disk"
+    elif isinstance(error, (FormError, StoreError)):
+        status, reason = 400, str(error)
+    elif isinstance(error, TooLarge):
+        status, reason = 413, "the body is too large"
+    elif isinstance(error, HTTPException):
+        status, reason = error.status_code, "there is nothing here"
     if "/api/" in request.url.path or request.url.path.endswith("/image"):
         return refused(status, reason, retry=2 if status == 429 else None)
     return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")
-
-
-_HANDLERS = {
-    Denied: _denied,
-    FormError: _bad_form,
-    StoreError: _bad_form,
-    StoreFileError: _disk,
-    TooLarge: _other,
-    HTTPException: _other,
-    OSError: _disk,
-    Exception: _other,
-}
