@@ -10,22 +10,18 @@ instances (m, d).
 
 from __future__ import annotations
 
-import copy
 import importlib.util
-import tempfile
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_html_repr, get_tags
+from sklearn.utils import get_tags
 
 from pair_check_data import (
     FEATURES,
@@ -71,18 +67,6 @@ def check_fit_keeps_parameters(estimator: Any) -> None:
         assert same, f"fit changes the parameter {name}"
 
 
-def check_get_and_set_params(estimator: Any) -> None:
-    """set_params(**get_params()) changes nothing; an unknown name is an error."""
-    fresh = fresh_clone(estimator)
-    before = fresh.get_params(deep=False)
-    assert fresh.set_params(**before) is fresh, "set_params does not return the estimator"
-    after = fresh.get_params(deep=False)
-    assert all(after[name] is value for name, value in before.items()), "set_params changes values"
-    assert_refused(
-        "an unknown parameter", fresh.set_params, by=ValueError, **{"no such parameter": 1}
-    )
-
-
 def check_clone(estimator: Any) -> None:
     """A clone of a fitted estimator has its parameters and is not fitted."""
     fitted = fitted_clone(estimator)
@@ -90,13 +74,6 @@ def check_clone(estimator: Any) -> None:
     left = [name for name in vars(copied) if name.endswith("_") and not name.endswith("__")]
     assert not left, f"a clone keeps the fitted attributes {left}"
     assert repr(copied) == repr(clone(copied)), "clones have different parameters"
-
-
-def check_repr(estimator: Any) -> None:
-    """Text and HTML representations, before and after fit."""
-    for one in (fresh_clone(estimator), fitted_clone(estimator)):
-        assert type(one).__name__ in repr(one), "repr does not name the class"
-        assert type(one).__name__ in estimator_html_repr(one), "HTML repr does not name the class"
 
 
 def check_tags(estimator: Any) -> None:
@@ -217,26 +194,7 @@ def check_keeps_its_input(estimator: Any) -> None:
         assert np.array_equal(old, new), f"{name} are changed in place"
 
 
-def check_read_only_memory(estimator: Any) -> None:
-    """Read-only memory maps are as good as arrays."""
-    pairs, labels = judged_pairs()
-    with tempfile.TemporaryDirectory() as folder:
-        maps = []
-        for k, array in enumerate((pairs, labels, instances())):
-            np.save(Path(folder, f"{k}.npy"), array)
-            maps.append(np.load(Path(folder, f"{k}.npy"), mmap_mode="r"))
-        mapped = fresh_clone(estimator).fit(maps[0], maps[1])
-        mapped.predict_proba(maps[2])
-        assert_same(mapped, fitted_clone(estimator), "memory maps instead of arrays", exact=True)
-
-
 # ---- weights ----------------------------------------------------------------------------------
-
-
-def check_weights_of_one(estimator: Any) -> None:
-    """Weights of one are no weights."""
-    weighted = fitted_clone(estimator, sample_weight=np.ones(PAIRS))
-    assert_same(weighted, fitted_clone(estimator), "sample_weight of ones")
 
 
 def check_weights_are_repetitions(estimator: Any) -> None:
@@ -292,21 +250,6 @@ def check_instances_are_independent(estimator: Any) -> None:
     assert np.allclose(alone, whole, atol=1e-4), "an instance alone is predicted otherwise"
 
 
-def check_score(estimator: Any) -> None:
-    """Score is a finite number, and higher for true labels than for reversed ones."""
-    fitted = fitted_clone(estimator)
-    pairs, labels = judged_pairs(6)
-    good, bad = fitted.score(pairs, labels), fitted.score(pairs, labels * [1, -1])
-    assert np.ndim(good) == 0 and np.isfinite(good), f"score must be a finite number; got {good!r}"
-    assert good > bad, f"score is {good:.3g} for true labels and {bad:.3g} for reversed ones"
-
-
-def check_deep_copy(estimator: Any) -> None:
-    """A deep copy predicts the same."""
-    fitted = fitted_clone(estimator)
-    assert_same(copy.deepcopy(fitted), fitted, "a deep copy", exact=True)
-
-
 def check_data_frames(estimator: Any) -> None:
     """A data frame of instances is predicted as its values are, if pandas is there."""
     if importlib.util.find_spec("pandas") is None:
@@ -333,88 +276,7 @@ def check_not_fitted(estimator: Any) -> None:
     assert_refused("score before fit", score, *judged_pairs(), by=NotFittedError)
 
 
-def check_refuses_bad_instances(estimator: Any) -> None:
-    """Predict refuses wrong widths, NaN, infinity, one axis, pairs, and text."""
-    fitted, x = fitted_clone(estimator), instances()
-    missing, infinite = x.copy(), x.copy()
-    missing[3, 1], infinite[3, 1] = np.nan, np.inf
-    bad = {
-        "too many features": np.hstack([x, x]),
-        "too few features": x[:, :-1],
-        "NaN": missing,
-        "infinity": infinite,
-        "one axis": x[0],
-        "pairs": judged_pairs()[0],
-        "text": np.full(x.shape, "a"),
-    }
-    for what, values in bad.items():
-        for method in METHODS:
-            assert_refused(f"{method} of {what}", getattr(fitted, method), values)
-
-
-def check_refuses_bad_pairs(estimator: Any) -> None:
-    """Fit refuses pairs that are none, and labels that do not go with them."""
-    pairs, labels = judged_pairs()
-    spoiled = {"NaN": np.nan, "infinity": np.inf}
-    bad: dict[str, tuple[Any, Any]] = {
-        "one axis": (pairs[:, 0, 0], labels),
-        "single instances": (pairs[:, 0].astype(float), labels),
-        "three ends": (np.concatenate([pairs, pairs[:, :1]], axis=1), labels),
-        "no pairs": (pairs[:0], labels[:0]),
-        "no features": (pairs[:, :, :0], labels),
-        "text": (np.full(pairs.shape, "a"), labels),
-        "complex numbers": (pairs.astype(complex), labels),
-        "fewer labels than pairs": (pairs, labels[:-1]),
-        "labels of one column": (pairs, labels[:, 0]),
-        "labels of three columns": (pairs, np.hstack([labels, labels[:, :1]])),
-        "no labels": (pairs, None),
-        "labels all missing": (pairs, np.full_like(labels, np.nan)),
-        "infinite labels": (pairs, np.full_like(labels, np.inf)),
-        "similarities above one": (pairs, np.add(labels, [2, 0])),
-    }
-    for name, value in spoiled.items():
-        wrong = pairs.copy()
-        wrong[7, 1, 2] = value
-        bad[f"{name} in the features"] = wrong, labels
-    for what, (values, told) in bad.items():
-        assert_refused(f"fit with {what}", fresh_clone(estimator).fit, values, told)
-
-
-def check_refuses_bad_weights(estimator: Any) -> None:
-    """Fit refuses weights of another length, negative, missing or infinite ones."""
-    for what, weight in {
-        "too few weights": np.ones(PAIRS - 1),
-        "negative weights": -np.ones(PAIRS),
-        "missing weights": np.full(PAIRS, np.nan),
-        "infinite weights": np.full(PAIRS, np.inf),
-        "weights of two axes": np.ones((PAIRS, 2)),
-    }.items():
-        assert_refused(f"fit with {what}", fitted_clone, estimator, sample_weight=weight)
-
-
 # ---- with scikit-learn ------------------------------------------------------------------------
-
-
-def check_cross_validation(estimator: Any) -> None:
-    """cross_val_score with KFold gives a finite score a fold."""
-    pairs, labels = judged_pairs()
-    folds = KFold(3, shuffle=True, random_state=0)
-    scores = cross_val_score(fresh_clone(estimator), pairs, labels, cv=folds, error_score="raise")
-    assert np.isfinite(scores).all(), f"cross_val_score gives {scores}"
-
-
-def check_grid_search(estimator: Any) -> None:
-    """GridSearchCV searches a parameter, refits, and predicts instances."""
-    fresh = fresh_clone(estimator)
-    parameters = fresh.get_params(deep=False)
-    if not parameters:
-        return
-    name = "random_state" if "random_state" in parameters else sorted(parameters)[0]
-    values = [0, 1] if name == "random_state" else [parameters[name]]
-    search = GridSearchCV(fresh, {name: values}, cv=KFold(2), error_score="raise")
-    search.fit(*judged_pairs())
-    found = search.predict(instances())
-    assert len(found) == len(instances()), "GridSearchCV does not predict instances"
 
 
 def check_pipeline(estimator: Any) -> None:

@@ -20,7 +20,7 @@ from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
 
 pytest.importorskip("sklearn")
-EPOCHS = 6
+EPOCHS = 4
 TIMES = ("seconds", "checksum")  # a checksum of the seconds, too
 
 
@@ -70,11 +70,30 @@ def contents(out: Path) -> tuple[bytes, Any]:
     return (out / "model.safetensors").read_bytes(), without_times(config)
 
 
-def kill_and_finish(folder: Path, tmp_path: Path, kills: int, seed: int) -> int:
-    """Kill so many times, at moments of a whole run's length; how many times it finished."""
-    rng, whole = random.Random(seed), tmp_path / "whole"
-    length = finished(folder, whole)
-    expected, out, ends, done = contents(whole), tmp_path / "model", 0, 0
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> tuple[Any, float]:
+    """What an undisturbed run writes, and how long it takes."""
+    length = finished(folder, folder / "whole")
+    return contents(folder / "whole"), length
+
+
+def leave_nothing(folder: Path, out: Path) -> None:
+    """Killed after the model was there: the next run cleans up. Then everything is removed."""
+    if (rest := out.with_name("model.checkpoint")).exists():
+        finished(folder, out, "--force")
+    assert not rest.exists()
+    for file in out.iterdir():
+        file.unlink()
+    out.rmdir()
+
+
+@pytest.mark.parametrize(("kills", "seed"), [(2, 0), pytest.param(100, 1, marks=pytest.mark.long)])
+def test_killed_and_finished(
+    kills: int, seed: int, folder: Path, whole: tuple[Any, float], tmp_path: Path
+) -> None:
+    """Killed so many times, at moments of a whole run's length."""
+    rng, (expected, length) = random.Random(seed), whole
+    out, ends, done = tmp_path / "model", 0, 0
     while done < kills:
         process = start(folder, out)
         time.sleep(rng.uniform(0, 1.1 * length))
@@ -91,30 +110,12 @@ def kill_and_finish(folder: Path, tmp_path: Path, kills: int, seed: int) -> int:
     finished(folder, out)
     assert contents(out) == expected
     leave_nothing(folder, out)
-    return ends
+    assert kills < 10 or ends >= 3, "a checkpoint that saves no work would never let it finish"
 
 
-def leave_nothing(folder: Path, out: Path) -> None:
-    """Killed after the model was there: the next run cleans up. Then everything is removed."""
-    if (rest := out.with_name("model.checkpoint")).exists():
-        finished(folder, out, "--force")
-    assert not rest.exists()
-    for file in out.iterdir():
-        file.unlink()
-    out.rmdir()
-
-
-def test_killed_and_finished(folder: Path, tmp_path: Path) -> None:
-    kill_and_finish(folder, tmp_path, kills=3, seed=0)
-
-
-@pytest.mark.long
-def test_killed_a_hundred_times(folder: Path, tmp_path: Path) -> None:
-    ends = kill_and_finish(folder, tmp_path, kills=100, seed=1)
-    assert ends >= 3, "a checkpoint that saves no work would never let it finish"
-
-
-def test_going_on_takes_up_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_going_on_takes_up_where_it_was(
+    folder: Path, whole: tuple[Any, float], tmp_path: Path
+) -> None:
     out, kept = tmp_path / "model", tmp_path / "model.checkpoint" / "fit"
     before = kept.with_name("fit.before")
     process = start(folder, out)
@@ -133,5 +134,4 @@ def test_going_on_takes_up_where_it_was(folder: Path, tmp_path: Path) -> None:
     assert again.returncode == 0, said
     assert any("damaged; going on from" in text for text in json.loads(told)["warnings"]), told
     assert not before.exists()
-    finished(folder, tmp_path / "whole")
-    assert contents(out) == contents(tmp_path / "whole")
+    assert contents(out) == whole[0]

@@ -52,7 +52,7 @@ def fit(
 def test_two_ranks_reach_what_one_does(folder: Path, tmp_path: Path) -> None:
     told = {}
     for ranks in (1, 2):
-        done = fit(folder, tmp_path / str(ranks), ranks, "--epochs", "8", "--early-stopping")
+        done = fit(folder, tmp_path / str(ranks), ranks, "--epochs", "5", "--early-stopping")
         assert done.returncode == 0, done.stderr
         told[ranks] = json.loads(done.stdout)  # one object: only the first rank prints
         PairClassifier.load(tmp_path / str(ranks))

@@ -13,7 +13,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn import PairLabels
 from pairlearn.tables import ItemTable, PairTable, TableError
 
 NAN = math.nan
@@ -66,31 +65,11 @@ def test_ids_are_integers_or_text(ids: Any, kept: list[Any]) -> None:
     assert PairTable(ids, ids, [0.5, 0.5], None).left.tolist() == kept
 
 
-def test_one_text_id_makes_all_text() -> None:
-    table = PairTable([1, 2], [3, "x"], [0.5, 0.5], None)
-    assert table.left.tolist() == ["1", "2"]
-    assert table.ids().tolist() == [["1", "3"], ["2", "x"]]
-
-
 def test_preferences_from_numbers_and_words() -> None:
     for values in ([-1, 1, 0], [-1.0, 1.0, NAN], ["left", "right", ""], [" left", "right ", " "]):
         table = PairTable([1] * 3, [2] * 3, [0.5] * 3, None, preference=values)
         assert table.preference is not None
         assert table.preference.tolist() == [-1, 1, 0]
-
-
-def test_noise_and_self_pairs_are_admitted() -> None:
-    table = PairTable([1], [1], [1.5], [-3.0], noisy=True)
-    assert table.labels().similarity.tolist() == [1.5]
-    assert table[[0]].labels().difference.tolist() == [-3.0]
-
-
-def test_labels_and_arrays() -> None:
-    table = full()
-    labels = table.labels()
-    assert isinstance(labels, PairLabels)
-    np.testing.assert_array_equal(labels.to_array(), table.to_array())
-    np.testing.assert_array_equal(table.to_array(), [[0.5, 0.1], [NAN, -0.5], [1.0, NAN]])
 
 
 def test_labels_of_the_judged_rows() -> None:
@@ -183,11 +162,6 @@ def test_items() -> None:
     assert repr(items) == "ItemTable(m=3, features=2)"
     more = ItemTable(["x"], [[9, 9]])
     assert ItemTable.concatenate([items, more]).ids.tolist() == ["0", "1", "2", "x"]
-
-
-def test_float32_features_are_not_copied() -> None:
-    features = np.zeros((3, 2), dtype=np.float32)
-    assert np.shares_memory(ItemTable(None, features).features, features)
 
 
 def test_the_room_loads_no_pyarrow() -> None:

@@ -65,18 +65,6 @@ PLAIN = PairTable([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
         b",left,right,similarity,difference,note\n0,1,2,5e-1,,caf\xc3\xa9\n1,2,3,,-0.25,\n",
         b'left,right,similarity,difference,note\n1,2,0.5,,"a, ""b""\nc"\n2,3,,-0.25,5"\n',
     ],
-    ids=[
-        "plain",
-        "no newline at the end",
-        "CRLF",
-        "BOM",
-        "any order",
-        "all quoted",
-        "spaces",
-        "blank lines",
-        "other columns",
-        "quotes within",
-    ],
 )
 def test_csv_pairs(tmp_path: Path, data: bytes) -> None:
     assert pairs_of(tmp_path, data) == PLAIN
@@ -88,28 +76,17 @@ def test_csv_pairs(tmp_path: Path, data: bytes) -> None:
     [
         ("0 -5 9223372036854775807", [0, -5, 2**63 - 1]),
         ("1 2 9223372036854775808", ["1", "2", "9223372036854775808"]),
-        ("1 2 " + "9" * 200, ["1", "2", "9" * 200]),
         ("1 2 x", ["1", "2", "x"]),
         ("1 2 007", ["1", "2", "007"]),
-        ("1 2 +3", ["1", "2", "+3"]),
-        ("1 2 -0", ["1", "2", "-0"]),
         ("1 2 3.0", ["1", "2", "3.0"]),
         ("1 2 1_0", ["1", "2", "1_0"]),
         ("1 2 ３", ["1", "2", "３"]),
-        ("1 2 nan", ["1", "2", "nan"]),
-        ("1 2 日本", ["1", "2", "日本"]),
         ("1 2 \u2028", ["1", "2", "\u2028"]),
     ],
 )
 def test_csv_ids(tmp_path: Path, ids: str, kept: list[Any]) -> None:
     rows = "".join(f"{one},0,0.5\n" for one in ids.split(" "))
     assert pairs_of(tmp_path, f"left,right,similarity\n{rows}".encode()).left.tolist() == kept
-
-
-@pytest.mark.usefixtures("way")
-def test_spaces_of_ids_are_kept(tmp_path: Path) -> None:
-    table = pairs_of(tmp_path, b"left,right,similarity\na , b,0.5\n")
-    assert table.ids().tolist() == [["a ", " b"]]
 
 
 @pytest.mark.usefixtures("way")
@@ -157,14 +134,6 @@ def test_a_quote_far_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     rows[50] = '"50",51,"0.50"'
     assert pairs_of(tmp_path, "\n".join(["left,right,similarity", *rows]).encode()) == plain
     assert plain.left.tolist() == list(range(100))
-
-
-def test_pyarrow_does_read_plain_csv() -> None:
-    """Otherwise the comparison of both ways would compare one with itself."""
-    columns = sources._plain_columns(b"1,a,\r\n2,b,x\r\n", 3, {"right": 1, "annotator": 2})
-    assert columns is not None
-    found = {name: column.to_pylist() for name, column in columns.items()}
-    assert found == {"right": ["a", "b"], "annotator": [None, "x"]}
 
 
 def test_typed_parquet(tmp_path: Path) -> None:
@@ -291,7 +260,7 @@ def as_csv_gives_it(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return values
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(table=pair_tables(), rows=st.integers(1, 7), suffix=st.sampled_from([".csv", ".parquet"]))
 def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
     if len(table) == 0:
@@ -310,7 +279,7 @@ def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
     assert PairTable.concatenate(streamed) == table
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     names=st.lists(st.sampled_from(["a", "é", "x0", "a,b", '"', "id2"]), min_size=1, unique=True),
     some=ids.map(lambda column: list(dict.fromkeys(column))),
@@ -364,10 +333,3 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(TableError, match="CRC"):
         read_pairs(path)
-
-
-def test_streams_of_text_ids_find_none_twice(tmp_path: Path) -> None:
-    """Documented: nothing is kept of earlier batches."""
-    path = tmp_path / "items.csv"
-    path.write_text("id,x\na,1\na,2\n")
-    assert [part.ids.tolist() for part in iter_items(path, 5)] == [["a", "a"]]

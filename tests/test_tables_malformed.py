@@ -121,35 +121,6 @@ def test_an_error_far_down_has_its_line(
     refused(lambda path: list(tables.iter_pairs(path, 100)), path, message)
 
 
-@pytest.mark.parametrize(
-    ("of", "what"), [("pairs.parquet", "a Parquet file"), ("items.npy", "an NPY file")]
-)
-def test_damaged_files(tmp_path: Path, of: str, what: str) -> None:
-    """The reason in brackets is the library's own, so only the rest is held to its words."""
-    good = {
-        "pairs.parquet": "{'left': [1], 'right': [2], 'similarity': [0.5]}",
-        "items.npy": "np.zeros((4, 4))",
-    }
-    path = tmp_path / of
-    data, zipped = contents(good[of], path.suffix), io.BytesIO()
-    np.savez(zipped, np.zeros((4, 4)))
-    read = getattr(tables, f"read_{path.stem}")
-    for bad in (
-        b"",
-        b"id,x\n",
-        data[:5],
-        data[:60],
-        data[:-1],
-        data[:4] + data[9:],
-        zipped.getvalue(),
-    ):
-        path.write_bytes(bad)
-        with pytest.raises(TableError) as caught:
-            read(path)
-        start = f"{path} is not {what}, or is damaged ("
-        assert str(caught.value).startswith(start) and str(caught.value).endswith(")")
-
-
 def test_paths(tmp_path: Path) -> None:
     folder, link, items = tmp_path / "folder.csv", tmp_path / "null.csv", tmp_path / "items.npy"
     folder.mkdir()
@@ -188,9 +159,3 @@ def test_rows_of_a_batch(tmp_path: Path) -> None:
     for read in (tables.iter_pairs, tables.iter_items):
         with pytest.raises(ValueError, match=r"^rows must be at least 1; got 0$"):
             read(tmp_path / "a.csv", 0)
-
-
-@pytest.mark.parametrize("index", ["a", 1.5, [[0]], (0, 1.0), True])
-def test_row_selection(index: Any) -> None:
-    with pytest.raises(IndexError, match="rows are selected by a slice, a mask or row numbers"):
-        PairTable([1], [2], [0.5], None)[index]
