@@ -521,7 +521,7 @@ def test_a_table_is_labels_for_the_classifier(made: Any) -> None:
 def test_no_simulation_for_a_note_that_fit_does_not_show(
     made: tuple[Path, Simulation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pairlearn.diagnostics.learnable.expected_half_width", None)
+    monkeypatch.setattr("pairlearn.check.checking.expected_half_width", None)
     assert fit(made[0], tmp_path / "model", *QUICK).exit_code == 0
 
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from model_folders import fitted, probability, simulated
 from pairlearn import PairClassifier, estimate_accuracy
+from pairlearn.check import plan as make_plan
 from pairlearn.cli.plan import plan
 from pairlearn.data.simulation import simulate
-from pairlearn.planning import plan as make_plan
 from pairlearn.tables import write_pairs
 
 app = typer.Typer()

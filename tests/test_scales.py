@@ -11,8 +11,8 @@ import pytest
 
 from model_folders import plain, run
 from pairlearn import PairLabels
+from pairlearn.check import check
 from pairlearn.data.simulation import simulate
-from pairlearn.diagnostics import check
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from pairlearn.tables.scales import Scale, find_scale, on_scales
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn import PairLabels
-from pairlearn.diagnostics import plot_plane
+from pairlearn.check import plot_plane
 from pairlearn.style import BLUE, GREY, STYLE
 
 plt.rcParams.update(STYLE)

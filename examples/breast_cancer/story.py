@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from pairlearn import PairClassifier, estimate_prior
+from pairlearn.check import check
 from pairlearn.data.simulation import simulate
-from pairlearn.diagnostics import check
 from pairlearn.tables import read_items, read_pairs
 
 

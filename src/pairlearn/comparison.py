@@ -7,7 +7,7 @@ as the annotator sees them, are estimated on the pairs that were held out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -154,7 +154,7 @@ def compare(
     seed : int
         Folds, initial weights and batches follow from it.
     progress : callable, optional
-        Called with the steps done and the steps in all.
+        Called with hundredths of folds that are done, and of all.
     after_fold : callable, optional
         Called with the trained models of each fold, by method: functions from instances
         (m, d, ...) to log-odds (m,).
@@ -213,8 +213,8 @@ def compare(
     if undefined:
         warned.append(f"left out, because undefined at a class prior of ½: {', '.join(undefined)}")
     logits = _held_out(
-        table, classifier, names, zip(trains, tests, priors[1:], strict=True), seed,
-        _counter(progress, trains, names, classifier), after_fold,
+        table, classifier, names, list(zip(trains, tests, priors[1:], strict=True)), seed,
+        progress, after_fold,
     )  # fmt: skip
     for name, z in zip(names, logits, strict=True):
         if np.isnan(z).any():
@@ -357,17 +357,26 @@ def _held_out(
     table: Table,
     classifier: PairClassifier,
     names: Sequence[str],
-    parts: Iterator[tuple[Judgements, NDArray[np.intp], float | None]],
+    parts: Sequence[tuple[Judgements, NDArray[np.intp], float | None]],
     seed: int,
-    tick: Callable[[], None],
+    progress: Callable[[int, int], None] | None,
     after_fold: Callable[[Mapping[str, Decide]], None] | None,
 ) -> Floats:
     """Log-odds (k, rows, 2) of the pairs that tested models, fold after fold."""
-    outputs = []
+    outputs, done = [], 0
+
+    def tick(number: int, share: float) -> None:
+        nonlocal done
+        done = max(done, round(100 * (number + share)))  # a second round is not counted
+        if progress is not None:
+            progress(done, 100 * len(parts))
+
     for number, (part, test, prior) in enumerate(parts):
         training = _train_together if _can_stack(part, classifier) else _train_apart
         fold_seed = _seed(seed, "fold", number)
-        models = training(table.features, part, names, prior, classifier, fold_seed, tick)
+        models = training(
+            table.features, part, names, prior, classifier, fold_seed, partial(tick, number)
+        )
         if after_fold is not None:
             after_fold(dict(zip(names, models, strict=True)))
         items, ends = np.unique(table.judged.ends[test], return_inverse=True)
@@ -393,7 +402,7 @@ def _train_together(
     prior: float | None,
     classifier: PairClassifier,
     seed: int,
-    tick: Callable[[], None],
+    tick: Callable[[float], None],
 ) -> list[Decide]:
     """Train one model a method on the same rows, batches and initial weights.
 
@@ -410,7 +419,7 @@ def _train_together(
         classifier.model,
         recipe,
         guiding_prior=guiding_prior(prepared, said, seed),
-        callbacks=[Report(lambda epochs, row: tick())],
+        callbacks=[Report(lambda epochs, row: tick(row["epoch"] / epochs))],
     )
 
     def decide(one: Trained, instances: NDArray[Any]) -> Floats:
@@ -427,11 +436,11 @@ def _train_apart(
     prior: float | None,
     classifier: PairClassifier,
     seed: int,
-    tick: Callable[[], None],
+    tick: Callable[[float], None],
 ) -> list[Decide]:
     """Train one `PairClassifier` a method: any module, tables that need to be told something."""
     trained: list[Decide] = []
-    for name in names:
+    for number, name in enumerate(names, 1):
         one = clone(classifier).set_params(risk=name, random_state=seed, preprocessor=features)
         if prior is not None:
             one.set_params(prior=prior)
@@ -440,27 +449,5 @@ def _train_apart(
             warnings.simplefilter("ignore", PriorMismatchWarning)
             one.fit(None, said)
         trained.append(one.decision_function)
-        tick()
+        tick(number / len(names))
     return trained
-
-
-def _counter(
-    progress: Callable[[int, int], None] | None,
-    trains: Sequence[Judgements],
-    names: Sequence[str],
-    classifier: PairClassifier,
-) -> Callable[[], None]:
-    """Count epochs of fleets, and methods that are trained apart."""
-    total = sum(
-        recipe_of(classifier, len(part), 0).epochs if _can_stack(part, classifier) else len(names)
-        for part in trains
-    )
-    done = 0
-
-    def tick() -> None:
-        nonlocal done
-        done = min(done + 1, total)  # a second round on the other side is not counted
-        if progress is not None:
-            progress(done, total)
-
-    return tick

@@ -12,7 +12,7 @@ from pairlearn.cli.reading import Reading
 from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
-    from pairlearn.diagnostics import CheckReport, Finding
+    from pairlearn.check import CheckReport, Finding
     from pairlearn.tables import PairTable
 
 __all__ = ["check", "where"]
@@ -51,7 +51,7 @@ def check(
 
     Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unreadable file.
     """  # noqa: D301
-    from pairlearn.diagnostics import check as check_table
+    from pairlearn.check import check as check_table
     from pairlearn.tables import read_items
 
     if figure is not None and figure.suffix not in FIGURES:
@@ -73,7 +73,7 @@ def _draw(table: PairTable, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise missing_extra("plot", "matplotlib", "--figure") from None
-    from pairlearn.diagnostics import plot_plane
+    from pairlearn.check import plot_plane
     from pairlearn.report.figures import save_figure
     from pairlearn.style import STYLE
 

@@ -17,7 +17,7 @@ from pairlearn.cli.reading import Reading
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
-    from pairlearn.diagnostics import CheckReport
+    from pairlearn.check import CheckReport
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import PairsInFile
 
@@ -141,7 +141,7 @@ def fit(
         raise ValueError("--positive is a class of --labelled, which is not given")
     if stream and labelled is not None:
         raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
-    from pairlearn.diagnostics import check
+    from pairlearn.check import check
     from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.measuring import (
         DivergedError,
@@ -240,7 +240,7 @@ def _looked_at_sample(
     source: PairsInFile, told: Any, noisy: bool, names: tuple[Path, Path]
 ) -> list[str]:
     """The same for a file, of which a sample is checked."""
-    from pairlearn.diagnostics import check
+    from pairlearn.check import check
 
     sample = source.sample()
     report = check(sample, precision=False, **told)

@@ -9,7 +9,7 @@ from pairlearn.cli.command import Told, command
 from pairlearn.cli.options import Seed
 
 if TYPE_CHECKING:
-    from pairlearn.planning import PairPlan
+    from pairlearn.check import PairPlan
 
 __all__ = ["plan"]
 

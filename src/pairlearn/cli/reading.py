@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from pairlearn.diagnostics import CheckReport
+    from pairlearn.check import CheckReport
     from pairlearn.tables import PairTable
     from pairlearn.tables.scales import Scale
 
@@ -80,19 +80,16 @@ class Reading:
 
     def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
         """Read judgements, and refuse those whose numbers mean something else."""
-        from pairlearn.diagnostics.columns import Columns
-        from pairlearn.diagnostics.judgements import check_ranges
-        from pairlearn.diagnostics.learnable import check_comparisons
+        from pairlearn.check.answers import check_meaning
         from pairlearn.tables import read_pairs
 
         table = self.table(path)
-        columns = Columns.of(table)
-        ranges = list(check_ranges(columns))
-        for found in ranges or check_comparisons(columns, prior):
+        doubts = check_meaning(table, prior)
+        for found in doubts:
             settled = found.code == "comparisons" and self.difference_means is not None
             if found.severity == "error" and not found.code.endswith("-range") and not settled:
                 raise ValueError(f"{path}: {found.code}: {found.message}")
-        if ranges and not noisy:
+        if not noisy and any(found.code.endswith("-range") for found in doubts):
             read_pairs(path)  # which names the line of the first value out of range
         return table
 

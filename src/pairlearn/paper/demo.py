@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators import Annotator, judge, train_annotators
+from pairlearn.check.plane import plot_plane
 from pairlearn.data import as_features, load, split_indices
 from pairlearn.data.sampling import sample_pairs
-from pairlearn.diagnostics.plane import plot_plane
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.diagnostics import CheckReport, check
-from pairlearn.diagnostics.columns import Columns
+from pairlearn.check import CheckReport, check
+from pairlearn.check.columns import Columns
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.diagnostics import plot_plane
+from pairlearn.check import plot_plane
 from pairlearn.report import figures
 from pairlearn.report.html import percent, render
 from pairlearn.report.measured import Measured

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.diagnostics.plane import plot_plane
+from pairlearn.check.plane import plot_plane
 from pairlearn.labels import PairLabels
 from pairlearn.paper.theory.rows import Row, boxed, columns, note, rounded, row_of_panels, where
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE

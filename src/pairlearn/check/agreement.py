@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pairlearn.diagnostics.columns import Columns, Floats, Indices
-from pairlearn.diagnostics.judgements import Infeasible
-from pairlearn.diagnostics.report import SHOWN, Finding, Severity
+from pairlearn.check.columns import Columns, Floats, Indices, Infeasible
+from pairlearn.check.findings import SHOWN, Finding, Severity
 
 __all__ = ["check_annotators"]
 

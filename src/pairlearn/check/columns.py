@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.tables import PairTable
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "Infeasible"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+
+class Infeasible(NamedTuple):
+    """The judgements that no posteriors produce: which, on which side and how far off."""
+
+    rows: Indices = np.empty(0, np.int64)
+    above: Indices = np.empty(0, np.int64)
+    below: Indices = np.empty(0, np.int64)
+    distance: Floats = np.empty(0)
+
+    @property
+    def mean_distance(self) -> float:
+        """Mean distance to the feasible region, 0 where there are none."""
+        return float(self.distance.mean()) if len(self.rows) else 0.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,11 @@ class Columns:
         return ~np.isnan(self.c)
 
     @cached_property
+    def itself(self) -> NDArray[np.bool_]:
+        """Rows that pair an item with itself."""
+        return np.asarray(self.ends[:, 0] == self.ends[:, 1])
+
+    @cached_property
     def pair(self) -> Indices:
         """Number of the unordered pair of each row."""
         low, high = self.ends.min(axis=1), self.ends.max(axis=1)
@@ -94,3 +114,46 @@ class Columns:
     def turn(self) -> Indices:
         """+1, or −1 where a row has its pair the other way round: it changes the sign of c."""
         return np.where(self.ends[:, 0] <= self.ends[:, 1], 1, -1)
+
+    @cached_property
+    def component(self) -> Indices:
+        """Number of each item's component in the graph of pairs."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        n = len(self.ids)
+        graph = coo_array((np.ones(len(self), np.int8), tuple(self.ends.T)), shape=(n, n))
+        return np.asarray(connected_components(graph, directed=False)[1], np.int64)
+
+    @cached_property
+    def degree(self) -> Indices:
+        """Judgements that each item is in."""
+        return np.bincount(self.ends.reshape(-1), minlength=len(self.ids))
+
+    @cached_property
+    def effective_rows(self) -> float:
+        """(Σw)²/Σw²."""
+        weight = self.weight / max(self.weight.max(initial=0.0), 1e-300)
+        return float(weight.sum() ** 2 / max((weight**2).sum(), 1e-300))
+
+    @cached_property
+    def learnable(self) -> str:
+        """What the table can teach."""
+        if self.has_s.any():
+            sided = self.has_c.any() or (self.preference != 0).any()
+            return "everything" if sided else "classes up to a swap"
+        return "posteriors up to a shift" if self.has_c.any() else "a ranking"
+
+    def infeasible(self) -> Infeasible:
+        """Rows with both judgements that lie outside the feasible region."""
+        both = np.flatnonzero(self.has_s & self.has_c)
+        if not len(both):
+            return Infeasible()
+        labels = PairLabels(self.s[both], self.c[both], noisy=True)
+        outside = ~labels.feasible()
+        wrong = labels[outside]
+        near = wrong.project()
+        distance = np.hypot(near.similarity - wrong.similarity, near.difference - wrong.difference)
+        rows = both[outside]
+        over = wrong.similarity > 1 - np.abs(wrong.difference) + TOLERANCE
+        return Infeasible(rows, rows[over], rows[~over], distance)

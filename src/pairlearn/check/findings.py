@@ -1,21 +1,30 @@
-"""What was found in a table of judgements."""
+"""What can be found in a table of judgements: one table of rules, and the report.
+
+A rule of ``rules.toml`` is a code, how serious it usually is, and a message that says what it
+is, what it means and what to do. The checks compute the numbers that fill the messages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.prior import PriorEstimate
 
-__all__ = ["CheckReport", "Finding", "Severity", "Summary", "finding_at"]
+__all__ = ["RULES", "CheckReport", "Finding", "Severity", "Summary", "finding"]
 
 Severity = Literal["error", "warning", "note"]
 SHOWN = 5
 """Rows or ids that a finding names."""
+
+
+RULES: dict[str, dict[str, Any]] = tomllib.loads(
+    files("pairlearn.check").joinpath("rules.toml").read_text("utf-8")
+)
+"""How serious each finding usually is, and what it says."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ class CheckReport:
 
     Examples
     --------
-    >>> from pairlearn.diagnostics import check
+    >>> from pairlearn.check import check
     >>> from pairlearn.tables import PairTable
     >>> report = check(PairTable([1, 1], [2, 1], [0.5, 1.0], [0.1, 0.0]))
     >>> report.ok, report.of("error")[0].code
@@ -142,20 +151,39 @@ class CheckReport:
         }
 
 
-def finding_at(
-    severity: Severity,
+def finding(
     code: str,
-    message: str,
-    rows: Sequence[int] | NDArray[np.int64],
+    rows: Any = (),
     ids: Iterable[Any] = (),
+    *,
+    count: int | None = None,
+    severity: Severity | None = None,
+    name: str | None = None,
+    **values: Any,
 ) -> Finding:
-    """A finding about rows (counted from 0) that names the first of them.
+    """The rule of a code, filled with values.
+
+    Parameters
+    ----------
+    code : str
+        Of the rule.
+    rows : sequence of int
+        Rows that it is about, counted from 0; the first are named.
+    ids : iterable
+        Items or annotators that it is about.
+    count, severity, name : optional
+        Where they are not the number of rows, as in the rule, and the code.
+    **values
+        What the sentence speaks of.
 
     Examples
     --------
-    >>> finding_at("error", "self-pair", "Same item.", [0, 7]).rows
+    >>> finding("self-pair", [0, 7]).rows
     (1, 8)
     """
+    rule = RULES[code]
+    n = len(rows) if count is None else count
     first = tuple(int(row) + 1 for row in list(rows)[:SHOWN])
     names = [getattr(i, "item", lambda i=i: i)() for i in ids]
-    return Finding(severity, code, message, len(rows), first, tuple(names[:SHOWN]))
+    text = rule["message"].format(**values | {"count": n})
+    return Finding(severity or rule["severity"], name or code, text, n, first, tuple(names[:SHOWN]))

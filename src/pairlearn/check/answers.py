@@ -1,0 +1,216 @@
+"""Checks of single answers, of answers to one pair, and of what the numbers mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from pairlearn.check.columns import Columns, Floats, Indices, Infeasible
+from pairlearn.check.findings import Finding, Severity, finding
+from pairlearn.dependence import Dependence
+from pairlearn.tables import PairTable
+from pairlearn.tables.scales import find_scale
+
+__all__ = [
+    "LEAST_ANSWERS",
+    "check_comparisons",
+    "check_feasibility",
+    "check_meaning",
+    "check_ranges",
+    "check_repeats",
+]
+
+DISAGREEMENT = 0.2
+"""Two answers to one question that differ by more contradict each other."""
+FAR, MANY = 0.1, 0.05
+"""More than this share of judgements further than this from the feasible region is a warning.
+Judgements that are nearly certain lie at its edge, where the least noise takes them out."""
+ONE_SIDED = 0.9
+"""Share of infeasible judgements that are too similar, where noise falls on both sides: a lean."""
+ALONE = 0.05
+"""If no more than this share of judgements is out of range, the others are on the right scale."""
+LEAST_ANSWERS = 10
+"""Fewer say nothing about the prior, or about a lean."""
+SLACK = 1.1
+"""How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
+
+
+def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
+    """Findings that the numbers of a table mean something else than they should.
+
+    Answers out of range or on another scale; otherwise differences that say which item is the
+    more positive, and not by how much.
+
+    Examples
+    --------
+    >>> percent = PairTable([1, 2], [3, 4], [90, 35], [0.05, 0.1], noisy=True)
+    >>> for found in check_meaning(percent):
+    ...     print(found.code, "-", found.message)
+    similarity-scale - The similarities look like percentages, up to 90: divide them by 100, so \
+that they lie in [0, 1], or say --similarity-scale=0,100.
+    >>> ids = np.arange(80).reshape(2, 40)
+    >>> which = PairTable(*ids, None, np.where(np.arange(40) % 2, 1, -1))
+    >>> [found.code for found in check_meaning(which)]
+    ['comparisons']
+    """
+    columns = Columns.of(table)
+    return list(check_ranges(columns)) or list(check_comparisons(columns, prior))
+
+
+def check_ranges(columns: Columns) -> Iterator[Finding]:
+    """Answers that leave their range: by noise perhaps, or because they have another scale.
+
+    The code ends in ``-range`` where it can be noise, which training can allow for, and in
+    ``-scale`` where it cannot: then no other check of the values means anything.
+    """
+    low: Literal[0, -1]
+    for question, many, answers, low in (
+        ("similarity", "similarities", columns.s, 0),
+        ("difference", "differences", columns.c, -1),
+    ):
+        outside = np.flatnonzero((answers < low) | (answers > 1))
+        if not len(outside):
+            continue
+        row, scale = int(outside[0]), find_scale(answers, low)
+        top = float(np.nanmax(np.abs(answers)))
+        if scale is None:
+            code = "range"
+        elif len(outside) <= ALONE * (~np.isnan(answers)).sum():
+            code, row = "stray", int(np.nanargmax(np.abs(answers)))
+        else:
+            code = "percentages" if 10 < top <= 100 else "scale"
+        value = float(answers[row])
+        yield finding(
+            code,
+            outside,
+            name=f"{question}-{'range' if scale is None else 'scale'}",
+            question=question,
+            many=many,
+            low=low,
+            row=row + 1,
+            value=value,
+            percent=f", or {value / 100:g} if it is a percentage" * (top <= 100),
+            least=np.nanmin(answers),
+            most=top if code == "percentages" else np.nanmax(answers),
+            remedy=f"--{question}-scale={scale}",
+        )
+
+
+def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
+    """Check whether what a row says fits together."""
+    wrong, both = len(infeasible.rows), int((columns.has_s & columns.has_c).sum())
+    if wrong:
+        far, side = int((infeasible.distance > FAR).sum()), list(_lean(columns, infeasible))
+        yield finding(
+            "infeasible",
+            infeasible.rows,
+            severity="warning" if far > MANY * both else "note",
+            share=wrong / both,
+            off=infeasible.mean_distance,
+            far=far,
+            limit=FAR,
+            above=len(infeasible.above),
+            below=len(infeasible.below),
+            noise=""
+            if side
+            else " Noise does this; training corrects for noise that is right on average.",
+        )
+        yield from side
+        zero = infeasible.below[columns.c[infeasible.below] == 0]
+        if len(zero) >= 5 and len(zero) > wrong / 2:
+            yield finding("zero-difference", zero)
+    against = columns.has_c & (columns.preference * columns.c < -DISAGREEMENT)
+    if against.any():
+        yield finding("preference-against-difference", np.flatnonzero(against))
+
+
+def _lean(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
+    """Judgements that are too similar for their difference, and hardly any that are too unlike.
+
+    Noise takes them out on both sides where |c| is large: there the feasible region is a strip
+    of width (1 − |c|)²/2. Rounded answers leave it below only.
+    """
+    above, below = (
+        rows[np.abs(columns.c[rows]) >= 0.5] for rows in (infeasible.above, infeasible.below)
+    )
+    if len(above) >= LEAST_ANSWERS and len(above) > ONE_SIDED * (len(above) + len(below)):
+        yield finding("leaning-similarity", above, above=len(above), below=len(below))
+
+
+def check_repeats(columns: Columns) -> Iterator[Finding]:
+    """Check pairs that one annotator judged more than once, in either order."""
+    turned = (columns.s, columns.c * columns.turn, (columns.preference * columns.turn) / 1.0)
+    usual: tuple[Severity, Severity] = ("warning", "note")
+    whoever = ("the same annotator", "annotators without a name, perhaps several")
+    named = columns.who >= 0
+    for mask, severity, whom in zip((named, ~named), usual, whoever, strict=True):
+        rows = np.flatnonzero(mask)
+        if len(rows) < 2:
+            continue
+        whose = columns.who[rows] * (int(columns.pair.max()) + 1) + columns.pair[rows]
+        answers = [values[rows] for values in turned]
+        for code, found in (
+            ("contradiction", _contradictions(whose, answers)),
+            ("duplicate", _copies(whose, answers)),
+        ):
+            if len(found):
+                yield finding(code, rows[found], severity=severity, whom=whom, bound=DISAGREEMENT)
+
+
+def _contradictions(whose: Indices, answers: list[Floats]) -> Indices:
+    """The first row of each group of equal `whose` with answers that are too far apart."""
+    order = np.argsort(whose, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(whose[order]) != 0])
+    unlike = np.zeros(len(starts), bool)
+    # Preferences are −1, 0 for none, and 1: only left against right is a contradiction.
+    for values, bound in zip(answers, (DISAGREEMENT, DISAGREEMENT, 1.5), strict=True):
+        ordered = values[order]
+        most = np.maximum.reduceat(np.where(np.isnan(ordered), -np.inf, ordered), starts)
+        least = np.minimum.reduceat(np.where(np.isnan(ordered), np.inf, ordered), starts)
+        unlike |= most - least > bound
+    return np.sort(order[starts[unlike]])
+
+
+def _copies(whose: Indices, answers: list[Floats]) -> Indices:
+    """Rows after the first of those with equal `whose` and equal answers."""
+    keys = np.stack([whose.astype(np.float64), *(np.nan_to_num(v, nan=9.0) for v in answers)])
+    first = np.unique(keys, axis=1, return_index=True)[1]
+    return np.setdiff1d(np.arange(len(whose)), first)
+
+
+def check_comparisons(columns: Columns, prior: float | None) -> Iterator[Finding]:
+    """Differences that say which one is the more positive, and not by how much.
+
+    |c| is at most P(y ≠ y'), so that over pairs of independent items the mean of |c| is at
+    most 2π(1 − π), and at most ½ whatever π is.
+    """
+    rows = columns.has_c & ~columns.itself
+    if rows.sum() < LEAST_ANSWERS:
+        return
+    c, weight = np.abs(columns.c[rows]), columns.weight[rows] / columns.weight[rows].sum()
+    mean = float(weight @ c)
+    dependence = Dependence.of(columns.ends[rows], len(c))
+    error = math.sqrt(float(dependence.variance((c - mean) * weight)))
+    if columns.has_s.any():
+        prior = None  # similarities are compared with it, and with the differences
+    most = 0.5 if prior is None else 2 * prior * (1 - prior)
+    if mean - 3 * error <= SLACK * most:
+        return
+    hard = bool(np.isin(c, (0, 1)).all())
+    yield finding(
+        "comparisons",
+        severity="error" if hard else "warning",
+        mean=mean,
+        most=most,
+        known="" if prior is None else f" at a share of positives of {prior:g}",
+        meaning=(
+            "Values of -1, 0 and 1 are certainties as differences. If they say which item is the "
+            "more positive, and not by how much, read them with --difference-means preference, or "
+            "give them as the column preference"
+        )
+        if hard
+        else "If they compare items on a scale of their own, they overstate how sure they are",
+    )

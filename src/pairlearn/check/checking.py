@@ -1,0 +1,298 @@
+"""All checks of a table of judgements, one after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from pairlearn.check.agreement import check_annotators
+from pairlearn.check.answers import (
+    LEAST_ANSWERS,
+    check_comparisons,
+    check_feasibility,
+    check_ranges,
+    check_repeats,
+)
+from pairlearn.check.columns import Columns, Infeasible
+from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
+from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
+from pairlearn.dependence import Dependence
+from pairlearn.evaluation.judged import likeness, stands_out
+from pairlearn.labels import PairLabels
+from pairlearn.prior import PriorEstimate, estimate_prior
+from pairlearn.tables import ItemTable, PairTable
+
+__all__ = ["check"]
+
+Majority = Literal["positive", "negative"]
+
+MOST_ROWS = 20_000
+"""Rows whose items are compared, evenly from the whole table."""
+
+
+def check(
+    table: PairTable,
+    *,
+    items: Any = None,
+    prior: float | None = None,
+    majority: Majority | None = None,
+    precision: bool = True,
+) -> CheckReport:
+    """Look a table of judgements over before anything is learnt from it.
+
+    Rows about a single item are counted only: there is nothing to compare them with.
+
+    Parameters
+    ----------
+    table : PairTable
+        The judgements.
+    items : ItemTable or array of ids, optional
+        Where every id of the table should be found. With their features, it is also checked
+        whether the two items of a pair are alike more often than by chance.
+    prior : float, optional
+        The share of positives as you know it, to compare with what the judgements imply.
+    majority : {"positive", "negative"}, optional
+        Which class is the larger one, if you know it.
+    precision : bool
+        Also note how well an accuracy could be known, which takes a simulation.
+
+    Returns
+    -------
+    CheckReport
+        Findings (errors first) and the table in numbers.
+
+    Examples
+    --------
+    >>> table = PairTable(["a", "b"], ["b", "c"], [0.9, 0.3], None)
+    >>> for found in check(table).findings:
+    ...     print(found.severity, found.code)
+    error needs-majority
+    note recurring-items
+    >>> check(table, majority="negative").ok
+    True
+    """
+    if prior is not None and not 0 < prior < 1:
+        raise ValueError(f"prior must lie in (0, 1); got {prior:g}")
+    if majority not in (None, "positive", "negative"):
+        raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")
+    if prior is not None and majority is not None and prior != 0.5:
+        side = "positive" if prior > 0.5 else "negative"
+        if side != majority:
+            raise ValueError(f"prior {prior:g} makes the {side} class the majority, not {majority}")
+    about_pairs = np.flatnonzero(~table.single)
+    alone = len(table) - len(about_pairs)
+    table = table[about_pairs]
+    if not len(table):
+        raise ValueError("table has no pairs: there is nothing to check")
+    columns = Columns.of(table)
+    ranges = list(check_ranges(columns))
+    # Of answers on another scale nothing more can be said than that.
+    readable = not any(found.code.endswith("-scale") for found in ranges)
+    infeasible = columns.infeasible() if readable else Infeasible()
+    implied = _implied_prior(columns, prior, majority) if readable else None
+    findings = [*_items(columns, items), *ranges]
+    if columns.itself.any():
+        rows = np.flatnonzero(columns.itself)
+        findings.append(finding("self-pair", rows, columns.ids[columns.ends[rows, 0]]))
+    if readable:
+        findings += check_feasibility(columns, infeasible)
+        findings += check_repeats(columns)
+        findings += check_annotators(columns, infeasible)
+    findings += _learnable(columns, prior, majority)
+    if readable:
+        findings += _prior(columns, implied, prior, majority)
+        findings += check_comparisons(columns, prior)
+    findings += _graph(columns)
+    if precision and not ranges:
+        findings += _precision(columns, implied)
+    if alone:
+        findings.append(finding("single-items", count=alone))
+        numbers = about_pairs + 1
+        findings = [replace(f, rows=tuple(int(numbers[r - 1]) for r in f.rows)) for f in findings]
+    # A stable sort: within one severity the order above stays.
+    findings.sort(key=lambda found: ("error", "warning", "note").index(found.severity))
+    return CheckReport(tuple(findings), _summary(columns, infeasible, implied))
+
+
+def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | None) -> Summary:
+    s, c, ranked = columns.has_s, columns.has_c, columns.preference != 0
+    sizes = np.bincount(columns.component)
+    return Summary(
+        rows=len(columns),
+        pairs=int(columns.pair.max()) + 1,
+        items=len(columns.ids),
+        annotators=len(columns.annotators),
+        both=int((s & c).sum()),
+        similarity_only=int((s & ~c).sum()),
+        difference_only=int((c & ~s).sum()),
+        preference_only=int((ranked & ~s & ~c).sum()),
+        preference=int(ranked.sum()),
+        effective_rows=columns.effective_rows,
+        infeasible=len(infeasible.rows),
+        above_edge=len(infeasible.above),
+        below_parabola=len(infeasible.below),
+        infeasible_distance=infeasible.mean_distance,
+        prior=implied,
+        components=len(sizes),
+        largest_component=float(sizes.max() / sizes.sum()),
+        seen_once=int((columns.degree == 1).sum()),
+        learnable=columns.learnable,
+    )
+
+
+def _items(columns: Columns, items: Any) -> Iterator[Finding]:
+    """Ids that are not among the items, items in no pair, and pairs of items that are alike."""
+    if items is None:
+        return
+    known = np.asarray(items.ids if isinstance(items, ItemTable) else items)
+    ids = columns.ids
+    if known.dtype.kind != ids.dtype.kind:  # integers on one side only: compare as text
+        known, ids = known.astype(np.str_), ids.astype(np.str_)
+    missing = ~np.isin(ids, known)
+    if missing.any():
+        rows = np.flatnonzero(missing[columns.ends].any(axis=1))
+        absent = columns.ids[missing]
+        yield finding("unknown-item", rows, absent, missing=len(absent), known=len(known))
+    unused = int((~np.isin(known, ids)).sum())
+    if unused:
+        yield finding("unjudged-items", count=unused, known=len(known))
+    if isinstance(items, ItemTable) and not missing.any():
+        order = np.argsort(known, kind="stable")
+        yield from _dependence(columns, items.features[order[np.searchsorted(known[order], ids)]])
+
+
+def _dependence(columns: Columns, features: Any) -> Iterator[Finding]:
+    """Pairs of items that were chosen for being alike, or unlike."""
+    rows = np.flatnonzero(~columns.itself)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
+    if len(rows) < LEAST_ANSWERS:
+        return
+    ends = columns.ends[rows]
+    left, right = (np.asarray(features[column], np.float64) for column in ends.T)
+    dependence = Dependence.of(ends, len(ends))
+    alike, error = likeness(left, right, columns.weight[rows], dependence)
+    if stands_out(alike, error):
+        how = "more alike" if alike > 0 else "less alike"
+        yield finding("dependent-ends", how=how, alike=alike)
+
+
+def _learnable(
+    columns: Columns, prior: float | None, majority: Majority | None
+) -> Iterator[Finding]:
+    """Say what is missing for training, or that nothing is."""
+    kind = columns.learnable
+    if kind == "classes up to a swap":
+        known = "prior" if prior is not None and prior != 0.5 else "majority" if majority else None
+        told = f"your {known} tells that" if known else "say which is the larger (--majority)"
+        yield finding("needs-majority", severity="note" if known else None, told=told)
+    elif kind == "posteriors up to a shift":
+        told = "give the class prior (--prior)" if prior is None else "your prior settles that"
+        yield finding("needs-prior", severity=None if prior is None else "note", told=told)
+    elif kind == "a ranking":
+        yield finding("ranking-only")
+    else:
+        yield finding("learnable")
+        missing = ~(columns.has_s & columns.has_c)
+        if missing.any():
+            yield finding("missing", np.flatnonzero(missing), share=missing.mean())
+
+
+def _implied_prior(
+    columns: Columns, prior: float | None, majority: Majority | None
+) -> PriorEstimate | None:
+    """The prior that the similarities imply, on the side that is known, or else below ½."""
+    # An item paired with itself tells nothing about two independent ones.
+    given = columns.has_s & ~columns.itself
+    if given.sum() < LEAST_ANSWERS:
+        return None
+    side: Majority = "positive" if prior is not None and prior > 0.5 else "negative"
+    return estimate_prior(
+        columns.s[given],
+        majority or side,
+        weight=columns.weight[given],
+        items=columns.ends[given],
+    )
+
+
+def _prior(
+    columns: Columns,
+    implied: PriorEstimate | None,
+    prior: float | None,
+    majority: Majority | None,
+) -> Iterator[Finding]:
+    """Compare the implied prior with the stated one, and look for signs of selection."""
+    if implied is not None:
+        low, high, mean = implied.low, implied.high, implied.mean_similarity
+        text = _in_words(implied, prior is not None or majority is not None)
+        yield finding("implied-prior", mean=mean, implied=text)
+        if prior is not None and not low <= prior <= high:
+            yield finding("prior-disagrees", prior=prior, low=low, high=high, value=implied.value)
+        if low == high == 0.5:
+            yield finding("too-unlike", mean=mean)
+        told = majority is not None or (prior is not None and prior != 0.5)
+        if told and low <= 0.5 <= high and columns.learnable == "classes up to a swap":
+            yield finding("majority-unclear", low=low, high=high)
+    c = columns.c[columns.has_c]
+    if len(c) >= 30:
+        mean, error = float(c.mean()), float(c.std(ddof=1)) / math.sqrt(len(c))
+        if abs(mean) > 4 * error and abs(mean) > 0.02:
+            yield finding("ordered-pairs", side="right" if mean > 0 else "left", mean=mean)
+    worth, rows = columns.effective_rows, len(columns)
+    if worth < 0.9 * rows:
+        severity: Severity = "warning" if worth < 0.25 * rows else "note"
+        yield finding("weights", severity=severity, judgements=rows, worth=worth)
+
+
+def _in_words(implied: PriorEstimate, known: bool) -> str:
+    """What the similarities say of the prior, once where both sides of ½ are the same."""
+    value, low, high = (f"{x:.3f}" for x in (implied.value, implied.low, implied.high))
+    if value == "0.500":
+        span = f"{low} to {high}" if known else f"{low} to {1 - implied.low:.3f}"
+        return f"classes of equal size, a share of positives of 0.500 (95%: {span})"
+    text = f"a share of positives of {value} (95%: {low} to {high})"
+    if known:
+        return text
+    return (
+        f"{text}, or {1 - implied.value:.3f} if the positive class is the majority, which "
+        "similarities cannot tell"
+    )
+
+
+def _graph(columns: Columns) -> Iterator[Finding]:
+    """Say how connected the pairs are, and what that means."""
+    sizes, items = np.bincount(columns.component), len(columns.ids)
+    once = int((columns.degree == 1).sum())
+    if once == items:
+        yield finding("independent-pairs")
+    else:
+        whole = "All items hang together"
+        if len(sizes) > 1:
+            whole = f"Pairs form {len(sizes):,} components, the largest of {sizes.max():,} items"
+        degree = columns.degree.mean()
+        yield finding("recurring-items", whole=whole, degree=degree, once=once, items=items)
+    # Components in which nothing tells the classes apart, though it does elsewhere.
+    tells = (columns.has_c & (columns.c != 0)) | (columns.preference != 0)
+    oriented = np.zeros(len(sizes), bool)
+    oriented[columns.component[columns.ends[tells, 0]]] = True
+    lost = ~oriented[columns.component[columns.ends[:, 0]]]
+    if tells.any() and lost.any():
+        rows, apart = np.flatnonzero(lost), int((~oriented).sum())
+        yield finding("unoriented-component", rows, lost=apart, components=len(oriented))
+
+
+def _precision(columns: Columns, implied: PriorEstimate | None) -> Iterator[Finding]:
+    """How well an accuracy could be known from these pairs."""
+    both = columns.has_s & columns.has_c
+    n = int(both.sum() * columns.effective_rows / max(len(columns), 1))
+    if implied is None or n < 30 or not (columns.s[both] < 1).any():
+        return
+    prior = min(max(implied.value, 0.02), 0.98)
+    strength = annotator_strength(PairLabels(columns.s[both], columns.c[both], noisy=True), prior)
+    accuracy = min(0.95, annotator_accuracy(strength, prior))
+    if accuracy > 0.55:
+        width = expected_half_width(n, accuracy=accuracy, prior=prior, strength=strength)
+        yield finding("precision", pairs=n, accuracy=accuracy, width=width)

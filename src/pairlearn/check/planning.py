@@ -1,0 +1,441 @@
+"""How many judged pairs an accuracy within ±x takes.
+
+The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. Two ways to
+its constant:
+
+*assumptions* (`plan`): tables are simulated and put through the estimator itself, so
+that the plan follows whichever estimator it chooses, at the size that is planned. The
+annotator is calibrated and of a strength μ,
+
+    logit r = μ u + logit π₊,   u ~ N(+μ/2, 1) for positives, N(−μ/2, 1) for negatives,
+
+and the classifier decides as the annotator would, except for random errors that bring
+it down to the assumed accuracy. μ = 3 is an annotator who is right about 93% of
+balanced instances, μ = 5 about 99.4%.
+
+*a pilot* (`plan_from_pilot`): n = n₀ (w₀ / w)² from the half width w₀ of n₀ judged
+pairs. It includes weights and items that recur, so it holds for a larger table made in
+the same manner.
+
+Both are about *measuring* an accuracy, with pairs that the classifier was not trained
+on. How many pairs *training* takes depends on the data, and no rule is given here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.labels import PairLabels
+from pairlearn.randomness import permutation, stream
+
+__all__ = [
+    "Errors",
+    "PairPlan",
+    "annotator_strength",
+    "expected_half_width",
+    "plan",
+    "plan_from_pilot",
+]
+
+Errors = Literal["symmetric", "misses", "alarms"]
+TABLES, FEW_TABLES = 64, 16
+"""Simulated tables of each size, and of sizes above 1,000."""
+LEAST_PAIRS = 30
+"""Fewer are never planned: with those, intervals of means say little."""
+LARGEST_TABLE = 10_000
+"""Where more pairs are tried, n^−½ takes over from a table of this size."""
+PARTS = 20
+"""Parts of a pilot that are left out in turn."""
+_NINE_TENTHS = NormalDist().inv_cdf(0.95)
+_PHI = NormalDist().cdf
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """How many pairs, and what that rests on.
+
+    Attributes
+    ----------
+    pairs : int
+        Judged pairs that give the half width.
+    low, high : int
+        Tables differ: nine in ten reach the half width with between `low` and `high`
+        pairs (from a pilot: a 90% interval for `pairs`).
+    half_width : float
+        Half the length of the interval, in accuracy.
+    confidence : float
+        Of the interval.
+    assumptions : dict
+        What was assumed, or measured on the pilot.
+    """
+
+    pairs: int
+    low: int
+    high: int
+    half_width: float
+    confidence: float
+    assumptions: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def plan(
+    half_width: float,
+    *,
+    accuracy: float,
+    prior: float,
+    strength: float = 5.0,
+    errors: Errors = "symmetric",
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> PairPlan:
+    """Pairs for an accuracy within ±`half_width`, from assumptions.
+
+    Parameters
+    ----------
+    half_width : float
+        Wanted half length of the interval, in (0, 0.5).
+    accuracy : float
+        Of the classifier, as a guess. No more than the annotator can see, which
+        depends on `strength`; above ½ as a classifier is after training.
+    prior : float
+        Share π₊ of the positive class.
+    strength : float
+        The annotator's μ (see above); `annotator_strength` estimates it.
+    errors : {"symmetric", "misses", "alarms"}
+        Where the classifier errs: on both sides alike, or only on what the annotator
+        would call positive (misses) or negative (alarms).
+    confidence : float
+        Coverage of the interval, in (0, 1).
+    seed : int
+        Of the simulated tables.
+
+    Examples
+    --------
+    >>> half, quarter = (plan(x, accuracy=0.9, prior=0.3).pairs for x in (0.04, 0.02))
+    >>> 80 < half < 160 and 3.5 < quarter / half < 4.5
+    True
+    """
+    _check_width(half_width, confidence)
+    model = _model(accuracy, prior, strength, errors)
+    n, widths = _size(model, half_width, confidence, seed)
+    span = np.quantile(widths / widths.mean(), [0.05, 0.95]) ** 2
+    assumptions = {
+        "from": "assumptions",
+        "accuracy": accuracy,
+        "prior": prior,
+        "strength": strength,
+        "annotator_accuracy": model.best,
+        "errors": errors,
+        "seed": seed,
+    }
+    return _plan(n, span, half_width, confidence, assumptions)
+
+
+def expected_half_width(
+    pairs: int,
+    *,
+    accuracy: float,
+    prior: float,
+    strength: float = 5.0,
+    errors: Errors = "symmetric",
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> float:
+    """The mean half width of the interval from so many pairs: `plan` the other way round.
+
+    Parameters
+    ----------
+    pairs : int
+        Judged pairs, at least 30.
+    accuracy, prior, strength, errors, confidence, seed
+        As in `plan`.
+
+    Examples
+    --------
+    >>> 0.01 < expected_half_width(1000, accuracy=0.9, prior=0.3) < 0.03
+    True
+    """
+    if pairs < LEAST_PAIRS:
+        raise ValueError(f"pairs must be at least {LEAST_PAIRS}; got {pairs}")
+    _check_share("confidence", confidence)
+    model = _model(accuracy, prior, strength, errors)
+    return float(_half_widths(model, pairs, confidence, seed).mean())
+
+
+def plan_from_pilot(
+    half_width: float,
+    logits: Any,
+    logits_prime: Any,
+    labels: PairLabels,
+    *,
+    weight: Any = None,
+    items: Any = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> PairPlan:
+    """Pairs for an accuracy within ±`half_width`, from pairs judged already.
+
+    Parameters
+    ----------
+    half_width : float
+        Wanted half length of the interval, in (0, 0.5).
+    logits, logits_prime, labels, weight, items, confidence
+        The pilot, as in `pairlearn.evaluation.estimate_accuracy`.
+    seed : int
+        Of the division into parts that tells how sure the plan is (a jackknife of the
+        logarithm of the half width).
+
+    Returns
+    -------
+    PairPlan
+        `pairs` includes those of the pilot, which can be used again.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z, z_prime = rng.normal(size=(2, 300))
+    >>> labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-4 * v)) for v in (z, z_prime)))
+    >>> planned = plan_from_pilot(0.02, z, z_prime, labels)
+    >>> planned.low <= planned.pairs <= planned.high
+    True
+    """
+    _check_width(half_width, confidence)
+    columns = [None if x is None else np.asarray(x) for x in (logits, logits_prime, weight, items)]
+
+    def measured(rows: Any) -> AccuracyEstimate:
+        z, z_prime, weight, items = (None if x is None else x[rows] for x in columns)
+        return estimate_accuracy(
+            z, z_prime, labels[rows], weight=weight, items=items, confidence=confidence
+        )
+
+    pilot = measured(slice(None))
+    if pilot.n < LEAST_PAIRS:
+        raise ValueError(
+            f"the pilot has {pilot.n} pairs: judge at least {LEAST_PAIRS}, or plan from assumptions"
+        )
+    whole = (pilot.high - pilot.low) / 2
+    if not 0 < whole < 0.5:
+        raise ValueError(
+            f"the pilot's interval is [{pilot.low:g}, {pilot.high:g}], which tells nothing "
+            "about its width at other sizes: judge more pairs, or plan from assumptions"
+        )
+    logs = []
+    for part in np.array_split(permutation(stream(seed, "pilot"), len(labels)), PARTS):
+        left = measured(np.setdiff1d(np.arange(len(labels)), part))
+        logs.append(math.log(max(left.high - left.low, 1e-12) / 2 * math.sqrt(left.n / pilot.n)))
+    spread = math.sqrt((PARTS - 1) * float(np.var(logs)))
+    factor = math.exp(min(2 * _NINE_TENTHS * spread, 50.0))
+    assumptions = {
+        "from": "pilot",
+        "pairs": pilot.n,
+        "accuracy": pilot.value,
+        "low": pilot.low,
+        "high": pilot.high,
+        "method": pilot.method,
+        "seed": seed,
+    }
+    n = pilot.n * (whole / half_width) ** 2
+    return _plan(n, (1 / factor, factor), half_width, confidence, assumptions)
+
+
+def _plan(
+    n: float, span: Any, half_width: float, confidence: float, assumptions: dict[str, Any]
+) -> PairPlan:
+    """A plan of n pairs, and of n times the ends of a span, never fewer than the least."""
+    sizes = (math.ceil(n), math.floor(n * span[0]), math.ceil(n * span[1]))
+    pairs, low, high = (max(size, LEAST_PAIRS) for size in sizes)
+    return PairPlan(pairs, low, high, half_width, confidence, assumptions)
+
+
+def annotator_strength(labels: PairLabels, prior: float) -> float:
+    """The strength μ that similarities and differences show together.
+
+    For independent ends mean(c²) estimates 2 var(r) and mean(1 − s) estimates 2π₊π₋.
+    Their ratio, var(r)/(π₊π₋), grows with μ from 0 to 1, and both move together when a
+    table happens to have more of one class. The root is found by bisection in
+    [0.1, 20]. Noise in c looks like strength.
+
+    Parameters
+    ----------
+    labels : PairLabels
+        Judgements; pairs without both are left out.
+    prior : float
+        Share π₊ of the positive class.
+
+    Examples
+    --------
+    >>> labels = _simulate(_model(0.9, 0.3, 4.0, "symmetric"), 20_000, stream(0, "example"))[2]
+    >>> round(annotator_strength(labels, 0.3), 1)
+    4.0
+    """
+    _check_share("prior", prior)
+    told = np.asarray(labels.to_array(), dtype=np.float64)
+    s, c = told[~np.isnan(told).any(axis=1)].T
+    different = float(np.sum(1 - s))
+    if different <= 0:
+        raise ValueError(
+            "labels have no pair with both judgements and a similarity below 1: "
+            "the strength of the annotator shows in those"
+        )
+    wanted = float(np.sum(c**2)) / different
+    low, high = 0.1, 20.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if _posterior_variance(middle, prior) < wanted * prior * (1 - prior):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def annotator_accuracy(strength: float, prior: float) -> float:
+    """The accuracy of the annotator's own decisions, the best that any classifier shows.
+
+    π₊ Φ(μ/2 + λ/μ) + π₋ Φ(μ/2 − λ/μ) with λ = logit π₊.
+
+    Examples
+    --------
+    >>> round(annotator_accuracy(3.0, 0.5), 3), round(annotator_accuracy(3.0, 0.1), 3)
+    (0.933, 0.966)
+    """
+    hit, rejection = _right_decisions(strength, prior)
+    return prior * hit + (1 - prior) * rejection
+
+
+def _right_decisions(strength: float, prior: float) -> tuple[float, float]:
+    """Shares of positives and of negatives that the annotator decides rightly."""
+    _check_share("prior", prior)
+    if not 0.1 <= strength <= 20:
+        raise ValueError(f"strength must lie in [0.1, 20]; got {strength:g}")
+    shift = math.log(prior / (1 - prior)) / strength
+    return _PHI(strength / 2 + shift), _PHI(strength / 2 - shift)
+
+
+class _Model(NamedTuple):
+    """A calibrated annotator and how often the classifier contradicts it."""
+
+    prior: float
+    strength: float
+    best: float  # accuracy of the annotator's own decisions
+    flip_positive: float
+    flip_negative: float
+
+
+def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Model:
+    _check_share("accuracy", accuracy)
+    hit, rejection = _right_decisions(strength, prior)
+    if accuracy <= 0.5:
+        raise ValueError(
+            f"accuracy must lie above 0.5, where a trained classifier is; got {accuracy:g}"
+        )
+    # What the annotator's own decisions lose when they are turned around, on either side.
+    gain_positive = prior * hit - (1 - prior) * (1 - rejection)
+    gain_negative = (1 - prior) * rejection - prior * (1 - hit)
+    best = annotator_accuracy(strength, prior)
+    model = _Model(prior, strength, best, 0.0, 0.0)
+    if accuracy > best:
+        raise ValueError(
+            f"accuracy {accuracy:g} is more than the {best:.4f} that an annotator of strength "
+            f"{strength:g} sees at prior {prior:g}: assume a lower accuracy or more strength"
+        )
+    gains = {
+        "symmetric": gain_positive + gain_negative,
+        "misses": gain_positive,
+        "alarms": gain_negative,
+    }
+    if errors not in gains:
+        raise ValueError(f"errors must be 'symmetric', 'misses' or 'alarms'; got {errors!r}")
+    lost = best - accuracy
+    if lost > gains[errors]:
+        raise ValueError(
+            f"accuracy {accuracy:g} is out of reach with {errors} only at prior {prior:g}: "
+            f"the lowest is {best - gains[errors]:.4f}"
+        )
+    share = lost / gains[errors]
+    return model._replace(
+        flip_positive=0.0 if errors == "alarms" else share,
+        flip_negative=0.0 if errors == "misses" else share,
+    )
+
+
+def _simulate(
+    model: _Model, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64], PairLabels]:
+    positive = rng.random((2, n)) < model.prior
+    u = rng.standard_normal((2, n)) + model.strength * (positive - 0.5)
+    r = 1 / (1 + np.exp(-(model.strength * u + math.log(model.prior / (1 - model.prior)))))
+    decided = r > 0.5
+    flip = np.where(decided, model.flip_positive, model.flip_negative)
+    h, h_prime = (decided ^ (rng.random((2, n)) < flip)) - 0.5
+    return h, h_prime, PairLabels.from_posteriors(r[0], r[1])
+
+
+def _size(
+    model: _Model, half_width: float, confidence: float, seed: int
+) -> tuple[float, NDArray[np.float64]]:
+    """The least size from which on all tables are narrow enough, and half widths near it.
+
+    Sizes are halved from the largest until the mean half width exceeds the wanted one, with
+    a power of the size in between. So a smaller half width never takes fewer pairs, although
+    the mean half width itself can rise and fall: few pairs of a rare class may hold no positive
+    at all, and their intervals then hold both answers or hardly anything.
+    """
+    size: float = LARGEST_TABLE
+    widths = _half_widths(model, LARGEST_TABLE, confidence, seed)
+    most = float(widths.mean())
+    if most > half_width:
+        return size * (most / half_width) ** 2, widths
+    while size > LEAST_PAIRS:
+        smaller = max(size / 2, LEAST_PAIRS)
+        tables = FEW_TABLES if smaller > 1000 else TABLES  # large ones are alike
+        widths = _half_widths(model, round(smaller), confidence, seed, tables)
+        mean = float(widths.mean())
+        if mean > half_width:
+            part = math.log(half_width / most) / math.log(mean / most)
+            return size * (smaller / size) ** part, widths
+        most, size = max(most, mean), smaller
+    return LEAST_PAIRS, widths
+
+
+@lru_cache(maxsize=256)
+def _half_widths(
+    model: _Model, n: int, confidence: float, seed: int, tables: int = FEW_TABLES
+) -> NDArray[np.float64]:
+    """Half widths of simulated tables of n pairs; n^−½ takes over from the largest table."""
+    size = min(n, LARGEST_TABLE)
+    widths = np.empty(tables)
+    for index in range(tables):
+        h, h_prime, labels = _simulate(model, size, stream(seed, "plan", index))
+        found = estimate_accuracy(h, h_prime, labels, confidence=confidence)
+        widths[index] = (found.high - found.low) / 2
+    return widths * math.sqrt(size / n)
+
+
+def _posterior_variance(strength: float, prior: float) -> float:
+    """var(r), by Gauss and Hermite; E[r²] = π₊ E[r | +] for a calibrated r."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    logit = strength * (nodes + strength / 2) + math.log(prior / (1 - prior))
+    mean_positive = float(weights @ (1 / (1 + np.exp(-logit)))) / math.sqrt(2 * math.pi)
+    return prior * mean_positive - prior**2
+
+
+def _check_width(half_width: float, confidence: float) -> None:
+    if not 0 < half_width < 0.5:
+        raise ValueError(f"half_width must lie in (0, 0.5); got {half_width:g}")
+    _check_share("confidence", confidence)
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie in (0, 1); got {value:g}")

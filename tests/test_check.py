@@ -1,0 +1,481 @@
+"""Checks of tables whose faults were put there on purpose."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from pairlearn import PairLabels
+from pairlearn.annotators import add_noise
+from pairlearn.check import CheckReport, Finding, check, expected_half_width, plot_plane
+from pairlearn.check.findings import RULES
+from pairlearn.data.simulation import simulate
+from pairlearn.tables import ItemTable, PairTable
+
+NAN = math.nan
+
+
+def codes(report: CheckReport, *severities: str) -> list[str]:
+    return [f.code for f in report.findings if not severities or f.severity in severities]
+
+
+def find(report: CheckReport, code: str) -> Finding:
+    (found,) = (f for f in report.findings if f.code == code)
+    return found
+
+
+def table(*rows: tuple[Any, ...], **columns: Any) -> PairTable:
+    left, right, s, c = zip(*rows, strict=True)
+    return PairTable(list(left), list(right), list(s), list(c), **columns)
+
+
+def judged_by_several(seed: int, n: int = 60, annotators: int = 4) -> dict[str, Any]:
+    """Every pair judged by every annotator, with additive noise of their own."""
+    rng = np.random.default_rng(seed)
+    labels = PairLabels.from_posteriors(*rng.beta(1, 1, (2, n)))
+    s, c = (np.tile(v, annotators) for v in (labels.similarity, labels.difference))
+    return {
+        "left": np.tile(np.arange(n), annotators),
+        "right": np.tile(np.arange(n, 2 * n), annotators),
+        "similarity": (s + 0.05 * rng.normal(size=len(s))).clip(0, 1),
+        "difference": (c + 0.05 * rng.normal(size=len(s))).clip(-1, 1),
+        "annotator": [f"a{k}" for k in np.repeat(np.arange(annotators), n)],
+    }
+
+
+# ---- reports ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_clean_table_has_no_errors_and_no_warnings(seed: int) -> None:
+    made = simulate(pairs=300, seed=seed, annotators=3, repeated=0.3, items=200)
+    assert codes(check(made.pairs, items=made.items, precision=False), "error", "warning") == []
+
+
+def test_summary_counts() -> None:
+    made = simulate(pairs=200, missing=0.5, preference=0.25, annotators=2)
+    report = check(made.pairs)
+    told = json.loads(json.dumps(report.to_dict()))
+    assert told["ok"] is True
+    assert {"severity", "code", "message", "count", "rows", "ids"} == set(told["findings"][0])
+    summary = told["summary"]
+    assert summary.pop("prior")["n"] == 100
+    assert summary == {
+        "rows": 200, "pairs": 200, "items": 400, "annotators": 2, "both": 50,
+        "similarity_only": 50, "difference_only": 50, "preference_only": 50, "preference": 50,
+        "components": 200, "seen_once": 400, "largest_component": 1 / 200, "infeasible": 0,
+        "above_edge": 0, "below_parabola": 0, "infeasible_distance": 0.0,
+        "effective_rows": pytest.approx(200), "learnable": "everything",
+    }  # fmt: skip
+
+
+def test_every_rule_has_a_severity_and_a_sentence() -> None:
+    for code, rule in RULES.items():
+        assert set(rule) == {"severity", "message"}, code
+        assert rule["severity"] in ("error", "warning", "note")
+        assert re.search(r"[.}]$", rule["message"]), code
+
+
+def test_errors_come_first() -> None:
+    report = check(table(("a", "a", 1.0, 0.0), ("a", "b", 0.9, 0.9), ("b", "c", 0.1, 0.0)))
+    order = [f.severity for f in report.findings]
+    assert order == sorted(order, key=["error", "warning", "note"].index)
+    assert not report.ok
+
+
+# ---- one rule each ----------------------------------------------------------------------------
+
+TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "severity", "rows", "words"),
+    [
+        (table(("a", "b", 0.5, 0), ("b", "b", 1, 0), ("c", "c", 1, 0)),
+         "self-pair", "error", (2, 3), "paired with themselves"),
+        (table((1, 2, 0.5, -1.25), (1, 3, 1.4, 0.1), (2, 3, -0.1, 0.5), noisy=True),
+         "similarity-range", "error", (2, 3), "row 2 is 1.4"),
+        (table((1, 2, 0.5, -1.25), (1, 3, 1.4, 0.1), noisy=True),
+         "difference-range", "error", (1,), "--noisy"),
+        (table(*TWENTY, (0, 101, 85, 0.1), noisy=True), "similarity-scale", "error", (21,),
+         "row 21 is 85: give it on the scale of the others, or 0.85 if it is a percentage."),
+        (table(*((k, k + 100, 1 + k % 5, 0.1) for k in range(20)), noisy=True),
+         "similarity-scale", "error", (2, 3, 4, 5, 7), "have another scale, 1 to 5: bring them to"),
+        (table((1, 2, 0.9, 0.5), (3, 4, 0.0, 0.0), (5, 6, 0.5, 0.0), (7, 8, 1.0, NAN)),
+         "infeasible", "warning", (1, 2), "66.7% of the pairs"),
+        (table(*((2 * k, 2 * k + 1, float(k % 2), 0.0) for k in range(20))),
+         "zero-difference", "warning", (1, 3, 5, 7, 9), "leave it empty"),
+        (table((1, 2, 0.5, 0.4), (3, 4, 0.5, 0.4), (5, 6, 0.5, 0.1),
+               preference=["left", "right", "left"]),
+         "preference-against-difference", "warning", (1,), "the difference the other"),
+        # The other way round the second row says c = −0.4, the fourth what the third does.
+        (table(("a", "b", 0.5, 0.4), ("b", "a", 0.5, 0.4), ("c", "d", 0.5, 0.4),
+               ("d", "c", 0.5, -0.4), ("c", "d", NAN, 0.3), annotator=["x"] * 5),
+         "contradiction", "warning", (1,), "the same annotator"),
+        (table(("c", "d", 0.5, 0.4), ("d", "c", 0.5, -0.4), annotator=["x"] * 2),
+         "duplicate", "warning", (2,), "drop them if they are copies"),
+        (table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0)),
+         "contradiction", "note", (1,), "without a name, perhaps several"),
+        (PairTable([1, 2, 1], [2, 1, 3], None, None, ["left"] * 3, annotator=["x"] * 3),
+         "contradiction", "warning", (1,), "in the other order"),
+        (table(("a", "b", 0.9, 0.1), ("b", "c", 0.9, NAN), ("x", "y", 0.9, NAN)),
+         "unoriented-component", "note", (3,), "In 1 of 2 components"),
+        (table(("a", "b", 0.9, 0.1), ("b", "c", 0.9, NAN), ("x", "y", 0.9, NAN)),
+         "recurring-items", "note", (), "2 components, the largest of 3 items"),
+        (table(("a", "b", 0.9, 0.1)), "independent-pairs", "note", (), "in one judgement only"),
+        # Σw = 3 + 3·1 = 6, Σw² = 9 + 3 = 12, and 36/12 = 3.
+        (table(*((k, k + 9, 0.5, 0.0) for k in range(4)), weight=[3, 1, 1, 1]),
+         "weights", "note", (), "4 judgements are worth 3 of equal weight"),
+        (PairTable(range(100), range(100, 200), np.linspace(0, 0.6, 100), None),
+         "too-unlike", "warning", (), "clearly below ½"),
+        (PairTable(range(40), range(40, 80), None, [1, -1] * 20),
+         "comparisons", "error", (), "--difference-means preference"),
+        (PairTable(range(40), range(40, 80), None, [0.9, -0.8] * 20),
+         "comparisons", "warning", (), "overstate how sure they are"),
+    ],
+)  # fmt: skip
+def test_faults(told: PairTable, code: str, severity: str, rows: Any, words: str) -> None:
+    found = find(check(told), code)
+    assert (found.severity, found.rows) == (severity, rows)
+    assert words in found.message
+
+
+def test_distances_to_the_feasible_region_by_hand() -> None:
+    # √2·0.2 above the edge; below, the nearest to (0, 0) is c = ±t, s = (1 − t²)/2 at t = 0.
+    summary = check(table((1, 2, 0.9, 0.5), (3, 4, 0.0, 0.0), (5, 6, 0.5, 0.0))).summary
+    assert (summary.infeasible, summary.above_edge, summary.below_parabola) == (2, 1, 1)
+    assert summary.infeasible_distance == pytest.approx((0.2 * math.sqrt(2) + 0.5) / 2)
+
+
+def test_percentages_are_nothing_else() -> None:
+    """100 s and 100 c: nothing else is said of such values than what they are."""
+    made = simulate(pairs=60, seed=3, annotators=2, repeated=0.5).pairs
+    ends = {"left": made.left, "right": made.right, "annotator": made.annotator, "noisy": True}
+    s, c = made.similarity, made.difference
+    report = check(PairTable(**ends, similarity=100 * s, difference=100 * c), prior=0.3)
+    assert codes(report, "error", "warning") == ["similarity-scale", "difference-scale"]
+    first, second = report.findings[:2]
+    assert first.message.startswith("The similarities look like percentages, up to ")
+    assert first.message.endswith("[0, 1], or say --similarity-scale=0,100.")
+    assert "divide them by 100, so that they lie in [-1, 1]" in second.message
+    assert (report.summary.prior, report.summary.infeasible) == (None, 0)
+    half = check(PairTable(**ends, similarity=100 * s, difference=c))
+    assert codes(half, "error") == ["similarity-scale"]
+    assert not {"implied-prior", "precision"} & set(codes(half))
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5])
+def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
+    """The heaviest noise of the published experiments, on rare positives: s is near 1."""
+    clean = simulate(pairs=2000, prior=0.05).pairs
+    noisy = add_noise(clean.labels(), sigma=sigma, seed=1)
+    told = PairTable(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
+    report = check(told, prior=0.05)
+    assert codes(report, "error") == ["similarity-range", "difference-range"]
+    assert "implied-prior" in codes(report)
+    assert not {"precision", "leaning-similarity"} & set(codes(report))
+    assert "right on average" in find(report, "infeasible").message
+
+
+@pytest.mark.parametrize("lean", [0.05, 0.15])
+@pytest.mark.parametrize("overlap", [0.01, 0.2])
+def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
+    made = simulate(pairs=300, prior=0.37, overlap=overlap).pairs
+    told = PairTable(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
+    report = check(told, precision=False)
+    found = find(report, "leaning-similarity")
+    assert (found.severity, report.summary.below_parabola) == ("warning", 0)
+    assert f"{found.count} are judged too similar for it and 0 too unlike" in found.message
+    assert "Noise" not in find(report, "infeasible").message
+    rng = np.random.default_rng(0)
+    noise = lean * rng.normal(size=(2, 300))
+    s, c = (made.similarity + noise[0]).clip(0, 1), (made.difference + noise[1]).clip(-1, 1)
+    rounded = np.round(made.similarity, 1), np.round(made.difference, 1)
+    for answers in ((s, c), rounded):
+        fine = PairTable(made.left, made.right, *answers, noisy=True)
+        assert "leaning-similarity" not in codes(check(fine, precision=False))
+
+
+def test_slight_noise_at_the_edge_is_only_a_note() -> None:
+    report = check(simulate(pairs=500, noise=0.03).pairs, precision=False)
+    assert report.summary.infeasible > 100
+    assert find(report, "infeasible").severity == "note"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.integers(0, 3),
+            st.sampled_from([NAN, 0.0, 0.1, 0.5, 1.0]),
+            st.sampled_from([-0.5, -0.1, 0.0, 0.5]),
+            st.sampled_from(["x", "y"]),
+        ),
+        min_size=1,
+        max_size=14,
+    )
+)
+def test_repeats_by_brute_force(rows: list[tuple[Any, ...]]) -> None:
+    told = table(*(row[:4] for row in rows), annotator=[row[4] for row in rows])
+    contradicting, copies = set(), set()
+    for (_, one), (k, two) in itertools.combinations(enumerate(rows), 2):
+        straight = one[:2] == two[:2]
+        if one[4] != two[4] or not (straight or one[:2] == two[1::-1]):
+            continue
+        other_c = two[3] if straight else -two[3]
+        gap_s = abs(one[2] - two[2])
+        if gap_s > 0.2 or abs(one[3] - other_c) > 0.2:
+            contradicting.add(frozenset((one[0], one[1])) | {one[4]})
+        both_missing = math.isnan(one[2]) and math.isnan(two[2])
+        if one[3] == other_c and (gap_s == 0 or both_missing):
+            copies.add(k + 1)
+    found = {f.code: f for f in check(told, prior=0.5, majority="negative").findings}
+    assert (found["contradiction"].count if contradicting else 0) == len(contradicting)
+    assert ("contradiction" in found) == bool(contradicting)
+    assert ("duplicate" in found) == bool(copies)
+    assert not copies or found["duplicate"].rows == tuple(sorted(copies))[:5]
+
+
+# ---- annotators -------------------------------------------------------------------------------
+
+
+def test_constant_and_coarse_answers() -> None:
+    columns = judged_by_several(0, annotators=3)
+    who = np.array(columns["annotator"])
+    columns["similarity"][who == "a0"] = 0.7
+    columns["similarity"][who == "a1"] = np.round(2 * columns["similarity"][who == "a1"]) / 2
+    report = check(PairTable(**columns))
+    assert find(report, "constant-similarity").ids == ("a0",)
+    assert find(report, "coarse-similarity").ids == ("a1",)
+    assert "coarse-difference" not in codes(report)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_outlying_annotator_is_named_and_the_others_are_not(seed: int) -> None:
+    clean = judged_by_several(seed)
+    assert "outlying-annotator" not in codes(check(PairTable(**clean)))
+    who, rng = np.array(clean["annotator"]), np.random.default_rng(seed)
+    for question in ("similarity", "difference"):
+        clean[question][who == "a2"] = rng.permutation(clean[question][who == "a2"])
+    report = check(PairTable(**clean))
+    assert find(report, "outlying-annotator").ids == ("a2",)
+    assert find(report, "inconsistent-annotator").ids == ("a2",)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_annotator_who_turns_the_scale_around_but_not_the_pair(turned: bool) -> None:
+    columns = judged_by_several(1)
+    mine = np.array(columns["annotator"]) == "a3"
+    columns["difference"][mine] *= -1
+    if turned:
+        left, right = columns["left"].copy(), columns["right"].copy()
+        columns["left"][mine], columns["right"][mine] = right[mine], left[mine]
+    found = [f for f in check(PairTable(**columns)).findings if f.code.endswith("annotator")]
+    assert [(f.code, f.ids) for f in found] == [("reversed-annotator", ("a3",))] * (not turned)
+
+
+def test_other_annotators_may_think_otherwise() -> None:
+    told = table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0), annotator=["x", "y"])
+    assert not {"contradiction", "duplicate"} & set(codes(check(told)))
+
+
+# ---- what can be learnt, prior and weights ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("s", "c", "preference", "given", "code", "severity", "learnable"),
+    [
+        (0.5, 0.1, None, {}, "learnable", "note", "everything"),
+        (0.5, None, [1, 1], {}, "learnable", "note", "everything"),
+        (0.5, None, None, {}, "needs-majority", "error", "classes up to a swap"),
+        (0.5, None, None, {"majority": "positive"}, "needs-majority", "note",
+         "classes up to a swap"),
+        (0.5, None, None, {"prior": 0.3}, "needs-majority", "note", "classes up to a swap"),
+        (0.5, None, None, {"prior": 0.5}, "needs-majority", "error", "classes up to a swap"),
+        (None, 0.1, None, {}, "needs-prior", "error", "posteriors up to a shift"),
+        (None, 0.1, None, {"majority": "positive"}, "needs-prior", "error",
+         "posteriors up to a shift"),
+        (None, 0.1, None, {"prior": 0.3}, "needs-prior", "note", "posteriors up to a shift"),
+        (None, None, [1, -1], {}, "ranking-only", "warning", "a ranking"),
+    ],
+)  # fmt: skip
+def test_what_a_table_can_teach(
+    s: Any, c: Any, preference: Any, given: Any, code: str, severity: str, learnable: str
+) -> None:
+    told = PairTable(
+        [1, 2], [3, 4], None if s is None else [s] * 2, None if c is None else [c] * 2, preference
+    )
+    report = check(told, **given)
+    assert find(report, code).severity == severity
+    assert report.summary.learnable == learnable
+
+
+def test_the_implied_prior_and_a_stated_one() -> None:
+    made = simulate(pairs=1500, prior=0.2).pairs
+    unknown, right, wrong = (check(made, prior=p, precision=False) for p in (None, 0.2, 0.4))
+    prior = right.summary.prior
+    assert prior is not None
+    assert prior.value == pytest.approx(0.2, abs=0.03)
+    assert "if the positive class is the maj" in find(unknown, "implied-prior").message
+    assert "cannot tell" not in find(right, "implied-prior").message
+    assert "prior-disagrees" not in codes(unknown) + codes(right)
+    disagrees = find(wrong, "prior-disagrees")
+    interval = f"{prior.low:.3f} to {prior.high:.3f}"
+    assert disagrees.message.startswith(f"The stated prior 0.4 lies outside {interval}, the 95%")
+    other = check(made, majority="positive", precision=False).summary.prior
+    assert other is not None
+    assert other.value == pytest.approx(0.8, abs=0.03)
+    shifted = simulate("moons", pairs=1000, prior=0.1, annotator_prior=0.5, overlap=0.15)
+    assert "prior-disagrees" in codes(check(shifted.pairs, prior=0.1, precision=False))
+
+
+def test_classes_of_equal_size_are_said_once() -> None:
+    """A mean similarity below ½ has no two answers, one for each side."""
+    rows = [(k, k + 100, 0.3 + 0.38 * (k % 2), 0.1) for k in range(60)]
+    message = find(check(table(*rows)), "implied-prior").message
+    assert "imply classes of equal size, a share of positives of 0.500 (95%: 0.3" in message
+    assert message.count("0.500") == 1
+    low, high = re.findall(r"0\.\d+", message)[-2:]
+    assert float(low) + float(high) == pytest.approx(1)
+    known = find(check(table(*rows), majority="negative"), "implied-prior").message
+    assert known.endswith(" to 0.500).")
+    alone = PairTable(range(60), range(100, 160), [0.3, 0.75] * 30, None)
+    assert "majority-unclear" in codes(check(alone, majority="negative"), "warning")
+
+
+def test_weights_reach_the_prior() -> None:
+    made = simulate(pairs=1000, prior=0.2).pairs
+    # Judgements of unlike pairs, drawn three times as often and weighted back.
+    unlike = made.similarity < 0.5
+    more = made[np.r_[np.arange(1000), np.repeat(np.flatnonzero(unlike), 2)]]
+    weight = np.where(more.similarity < 0.5, 1 / 3, 1.0)
+    weighted = PairTable.trusted(**(more.columns() | {"weight": weight}))
+    reports = [check(one, precision=False) for one in (made, more, weighted)]
+    usual, plain, even = (r.summary.prior.value for r in reports if r.summary.prior is not None)
+    assert even == pytest.approx(usual)
+    assert plain > usual + 0.1
+
+
+def test_pairs_that_are_not_in_random_order() -> None:
+    made = simulate(pairs=200).pairs
+    assert "ordered-pairs" not in codes(check(made))
+    sorted_ = PairTable(made.left, made.right, made.similarity, np.abs(made.difference))
+    found = find(check(sorted_), "ordered-pairs")
+    assert found.severity == "warning"
+    assert "The right item is the more positive" in found.message
+
+
+def test_precision_is_what_plan_expects() -> None:
+    message = find(check(simulate(pairs=500, prior=0.3, overlap=0.01).pairs), "precision").message
+    told = float(message.split("±")[1].split(";")[0])
+    # An overlap of 1% is a strength of 2·2.3263.
+    wanted = expected_half_width(500, accuracy=0.95, prior=0.3, strength=4.6526)
+    assert told == pytest.approx(wanted, rel=0.15)
+
+
+# ---- items and arguments ----------------------------------------------------------------------
+
+
+def test_unknown_and_unjudged_items() -> None:
+    told = table((1, 2, 0.5, 0.1), (2, 7, 0.5, 0.1), (9, 7, 0.5, 0.1))
+    for items in ([1, 2, 3], ["1", "2", "3"], ItemTable([1, 2, 3], np.zeros((3, 1)))):
+        report = check(told, items=items)
+        unknown = find(report, "unknown-item")
+        assert (unknown.severity, unknown.rows, unknown.ids) == ("error", (2, 3), (7, 9))
+        assert find(report, "unjudged-items").count == 1
+
+
+@pytest.mark.parametrize("chosen", ["near", "far", "at random"])
+def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 4))
+    left, right = rng.permutation(400).reshape(2, 200)
+    distance = ((x[left, None] - x[right]) ** 2).sum(2)
+    if chosen != "at random":
+        right = right[distance.argmin(1) if chosen == "near" else distance.argmax(1)]
+    r = 1 / (1 + np.exp(-3 * x[:, 0]))
+    labels = PairLabels.from_posteriors(r[left], r[right])
+    told = PairTable(left, right, labels.similarity, labels.difference)
+    shuffled = rng.permutation(400)
+    report = check(told, items=ItemTable(shuffled, x[shuffled]), precision=False)
+    assert ("dependent-ends" in codes(report, "warning")) == (chosen != "at random")
+    if chosen != "at random":
+        how = {"near": "more alike", "far": "less alike"}[chosen]
+        assert f"are {how} than pairs drawn at random" in find(report, "dependent-ends").message
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"prior": 0.0}, r"prior must lie in \(0, 1\); got 0"),
+        ({"majority": "none"}, "majority must be 'positive' or 'negative'; got 'none'"),
+        ({"prior": 0.3, "majority": "positive"}, "prior 0.3 makes the negative class the majority"),
+    ],
+)
+def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check(table((1, 2, 0.5, 0.1)), **given_)
+    with pytest.raises(ValueError, match="table has no pairs"):
+        check(PairTable([], [], [], []))
+
+
+@settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.data())
+def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
+    """Whatever a table holds, there is a report, and it goes into JSON."""
+    n = data.draw(st.integers(1, 40))
+    maybe = st.one_of(st.just(NAN), st.floats(-3, 3), st.sampled_from([0.0, 0.5, 1.0]))
+    some = lambda values: data.draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
+    told = PairTable(
+        some(st.integers(0, 9)),
+        some(st.integers(0, 9)),
+        some(maybe),
+        some(maybe),
+        preference=[x or 1 for x in some(st.sampled_from([-1, 0, 1]))],
+        weight=some(st.sampled_from([1e-300, 1.0, 1e300])),
+        annotator=some(st.sampled_from(["", "a", "b"])),
+        noisy=True,
+    )
+    items = ItemTable(range(10), np.random.default_rng(n).normal(size=(10, 2)))
+    report = check(told, items=items, prior=data.draw(st.sampled_from([None, 0.2, 0.5])))
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+def test_rows_about_one_item_are_counted_and_other_rows_keep_their_numbers() -> None:
+    told = PairTable(
+        ["a", "b", "c"], ["", "c", "a"], [NAN, 0.9, 0.9], [NAN, 0.8, 0.0],
+        label=["positive", "", ""],
+    )  # fmt: skip
+    report = check(told)
+    assert find(report, "single-items").count == 1
+    assert find(report, "infeasible").rows == (2,)
+
+
+# ---- the picture ------------------------------------------------------------------------------
+
+
+def test_plot_plane() -> None:
+    pyplot = pytest.importorskip("matplotlib.figure")
+    labels = PairLabels([0.5, 0.9, 0.7, NAN], [0.0, 0.5, NAN, -0.5])
+    ax = pyplot.Figure().subplots()
+    assert plot_plane(labels, ax) is ax
+    assert sorted(ax.get_legend_handles_labels()[1]) == [
+        "difference only (1)",
+        "feasible (1)",
+        "no posteriors give this (1)",
+        "similarity only (1)",
+    ]
+    corners = {text.get_text() for text in ax.texts}
+    assert corners == {"left +, right −", "left −, right +", "same class"}
+    noisy = plot_plane(PairLabels([3.0], [-2.0], noisy=True), pyplot.Figure().subplots())
+    assert noisy.get_xlim()[0] < -2
+    assert noisy.get_ylim()[1] > 3
