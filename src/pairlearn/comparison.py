@@ -386,11 +386,7 @@ def _held_out(
 
 
 def _can_stack(said: Judgements, classifier: PairClassifier) -> bool:
-    """Whether one fleet can train all methods.
-
-    A module of one's own trains alone, and tables that have to be told the larger class or
-    the class prior are settled by each classifier on its own.
-    """
+    """Whether one fleet can train all methods: not if a table has to be told something."""
     plain = isinstance(classifier.model, str) and classifier.model in STACKED
     return plain and need_of(said, prior_known=False) == "nothing"
 
@@ -404,10 +400,7 @@ def _train_together(
     seed: int,
     tick: Callable[[float], None],
 ) -> list[Decide]:
-    """Train one model a method on the same rows, batches and initial weights.
-
-    Each is the model that a `PairClassifier` with these parameters trains.
-    """
+    """Train what `PairClassifier` trains, on the same rows, batches and initial weights."""
     seed = int(check_random_state(seed).randint(2**31 - 1))
     mean, scale = feature_scale(features, said.item_weight(len(features)))
     prepared = standardised(features, mean, scale).reshape(len(features), -1)

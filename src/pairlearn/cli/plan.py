@@ -64,7 +64,7 @@ def plan(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn import planning
+    from pairlearn.check import planning
     from pairlearn.tables import read_items, read_pairs
 
     if model is not None:
