@@ -6,20 +6,32 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from pairlearn.studio import Answer, Plan, Project
+from pairlearn.studio import Answer, Plan, Project, StoredAnswer
 
 
 def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project:
     folder.mkdir(exist_ok=True)
     rows = "".join(f"i{k},{k}\n" for k in range(items))
     (folder / "items.csv").write_text(f"id,x\n{rows}")
-    project = Project(folder, "table", "items.csv", Plan(pairs), **words)
+    plan = Plan(pairs, mode=words.pop("mode", "uniform"))
+    project = Project(folder, "table", "items.csv", plan, **words)
     project.save()
     return project
 
 
 def said(key: str, similarity: float | None = 0.5, **rest: Any) -> Answer:
     return Answer(similarity, key=key, **rest)
+
+
+def stored(
+    who: str, pair: int, s: float | None, c: float | None = None, number: int = 1, **rest: Any
+) -> StoredAnswer:
+    """An answer as the store gives it."""
+    words: dict[str, Any] = {
+        "left": str(pair), "right": str(pair + 10), "preference": 0, "cant_say": False, "note": "",
+        "seconds": 5.0, "at": "", "revision": 1,
+    }  # fmt: skip
+    return StoredAnswer(number, who, pair, similarity=s, difference=c, **(words | rest))
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -6,7 +6,6 @@ import math
 from collections import Counter, defaultdict
 from itertools import permutations
 from statistics import fmean, median
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,15 +16,7 @@ from pairlearn.studio import Annotator, StoredAnswer
 from pairlearn.studio.agreement import overview_of, reliabilities
 from pairlearn.studio.choosing import assign, random_pairs
 from pairlearn.studio.export import aggregate
-
-
-def row(
-    who: str, pair: int, s: float | None, c: float | None = None, number: int = 1, **rest: Any
-) -> StoredAnswer:
-    words: dict[str, Any] = {
-        "preference": 0, "cant_say": False, "note": "", "seconds": 5.0, "at": "", "revision": 1,
-    }  # fmt: skip
-    return StoredAnswer(number, who, pair, f"l{pair}", f"r{pair}", s, c, **(words | rest))
+from studio_store import stored as row
 
 
 def simulated(seed: int, pairs: int = 40) -> list[StoredAnswer]:

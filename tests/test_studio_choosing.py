@@ -25,6 +25,7 @@ from pairlearn.studio.project import Plan, Project
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
 from pairlearn.tables import ItemTable
+from studio_store import make, stored
 
 Floats = NDArray[np.float64]
 
@@ -177,13 +178,9 @@ def test_weights_mend_the_prior_and_the_accuracy() -> None:
 ITEMS = ItemTable([f"i{n}" for n in range(30)], np.linspace(-2, 2, 30)[:, None])
 
 
-def said(count: int, **changes: object) -> list[StoredAnswer]:
-    columns = {
-        "annotator": "ann", "similarity": 0.5, "difference": 0.1, "preference": 0,
-        "cant_say": False, "note": "", "seconds": 1.0, "at": "", "revision": 1,
-    } | changes  # fmt: skip
+def said(count: int, similarity: float | None = 0.5, **rest: object) -> list[StoredAnswer]:
     return [
-        StoredAnswer(id=n, pair=n, left=f"i{n % 29}", right="i29", **columns)  # type: ignore[arg-type]
+        stored("ann", n, similarity, 0.1, left=f"i{n % 29}", right="i29", **rest)
         for n in range(count)
     ]
 
@@ -197,9 +194,9 @@ def test_model_is_fitted_when_enough_is_new() -> None:
 
     chooser = Chooser(ITEMS, fit=fit, least_answers=10, epsilon=0.01)
     assert not chooser.learn(said(9))
-    assert not chooser.learn(said(30, cant_say=True, similarity=None, difference=None))
+    assert not chooser.learn(said(30, None, cant_say=True))
     assert {weight for *_, weight in chooser.choose(5)} == {1.0}
-    assert chooser.learn(said(10, similarity=None))
+    assert chooser.learn(said(10, None))
     chooser.wait()
     assert not chooser.learn(said(19))
     assert chooser.learn(said(20))
@@ -235,9 +232,7 @@ def test_fit_runs_beside_the_draws_and_may_fail() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    rows = [f"i{n},{x}" for n, x in enumerate(np.linspace(-2, 2, 30))]
-    (tmp_path / "items.csv").write_text("\n".join(["id,x", *rows]) + "\n")
-    return Project(tmp_path, "table", "items.csv", Plan(6, mode="information"))
+    return make(tmp_path / "p", items=30, pairs=6, mode="information")
 
 
 def answer_all(store: Store, who: int) -> int:

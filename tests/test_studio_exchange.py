@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pairlearn import PairLabels
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
-from pairlearn.studio import Answer, Plan, Project, Store, StoredAnswer, StoreError
+from pairlearn.studio import Answer, Store, StoreError
 from pairlearn.studio.exchange import (
     Statement,
     from_probability,
@@ -29,14 +29,8 @@ from pairlearn.studio.export import aggregated, judgements
 from pairlearn.studio.server import make_app
 from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from studio_client import HERE, Visitor
-
-
-def row(who: str, pair: int, s: float | None, c: float | None, **rest: Any) -> StoredAnswer:
-    words: dict[str, Any] = {
-        "preference": 0, "cant_say": False, "note": "", "seconds": 5.0, "at": "", "revision": 1,
-    }  # fmt: skip
-    return StoredAnswer(pair, who, pair, str(pair), str(pair + 10), s, c, **(words | rest))
-
+from studio_store import make
+from studio_store import stored as row
 
 ROWS = [
     row("ann", 1, 0.8, 0.1, weight=2.0),
@@ -98,15 +92,13 @@ def test_nothing_to_export() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    rows = "".join(f"{k},{k}\n" for k in range(6))
-    (tmp_path / "items.csv").write_text(f"id,x\n{rows}")
-    with Store.create(Project(tmp_path, "table", "items.csv", Plan(pairs=5, seed=1))) as one:
+    with Store.create(make(tmp_path / "p", items=6, pairs=5)) as one:
         yield one
 
 
 def outside_the_plan(store: Store) -> tuple[str, str]:
     taken = {frozenset((one.left, one.right)) for one in store.pairs()}
-    ends = [(str(a), str(b)) for a in range(6) for b in range(a)]
+    ends = [(f"i{a}", f"i{b}") for a in range(6) for b in range(a)]
     return next(one for one in ends if frozenset(one) not in taken)
 
 
@@ -151,7 +143,7 @@ def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:
     answer, more = Answer(0.5, key="k"), Answer(0.5, key="k", others={"sure": 1.0})
     for bad, message in (
         (Statement("cy", left, "99", answer, "row 2"), "row 2: '99' is not among"),
-        (Statement("cy", "1", "1", answer, "row 2"), "'1' is compared with itself"),
+        (Statement("cy", "i1", "i1", answer, "row 2"), "'i1' is compared with itself"),
         (Statement("cy", right, left, answer, "row 2"), "judged .* before, in row 1"),
         (Statement("di", right, left, more, "row 2"), "row 2: the project has .* exchange the two"),
         (Statement("x" * 81, left, right, answer), "name is"),
