@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import uvicorn
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from pairlearn.studio import Plan, Project, Store, StoredAnswer
@@ -228,6 +229,16 @@ def done(page: Page, number: int, total: int) -> None:
     """Wait until so many are answered, and the page takes the next one."""
     settled(page, number)
     assert page.locator("#count").inner_text() == f"{number} of {total}" or number == total
+
+
+def scan(page: Page) -> list[str]:
+    """Findings of axe that are serious or critical."""
+    results = Axe().run(page, options={"resultTypes": ["violations"]})
+    return [
+        f"{one['id']} ({one['impact']}): {[node['html'][:120] for node in one['nodes'][:3]]}"
+        for one in results.response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 def snapshot(page: Page, name: str) -> None:

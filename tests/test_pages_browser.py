@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from browser import PHONE, chromium, complaints, snapshot
+from browser import PHONE, complaints, scan, snapshot
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.paper import GRIDS
@@ -21,12 +20,6 @@ from paper_results import made_up
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
 REPORTS = ("bench", "model")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -188,13 +181,7 @@ def test_accessibility_scan_and_width(
             page.locator("select[data-facet=prior]").select_option("0.2")
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, "the page itself does not scroll sideways"
-        results = Axe().run(page, options={"resultTypes": ["violations"]})
-        serious = [
-            f"{one['id']}: {[node['html'][:120] for node in one['nodes'][:3]]}"
-            for one in results.response["violations"]
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert serious == []
+        assert scan(page) == []
 
 
 def test_hostile_names_do_not_run(page: Page, tmp_path: Path) -> None:

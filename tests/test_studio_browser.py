@@ -13,20 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from browser import (
     PHONE,
     LiveStudio,
     answers_of,
-    chromium,
     complaints,
     done,
     live_studio,
     make_project,
     open_link,
     press,
+    scan,
     settled,
     snapshot,
 )
@@ -49,12 +48,6 @@ class Desk(NamedTuple):
         """Press keys, and wait until so many pairs are done."""
         press(self.page, *keys)
         done(self.page, count, 12)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -493,34 +486,24 @@ SCANNED: dict[str, Any] = {"reduced_motion": "reduce", "bypass_csp": True}
 def test_accessibility_scan(bare: Desk, request: pytest.FixtureRequest) -> None:
     page, name = bare.page, request.node.callspec.id
     open_link(page, bare.studio, bare.tokens["Ann"], tutorial=True)
-    scans = {"tutorial": _scan(page)}
+    scans = {"tutorial": scan(page)}
     page.locator("#skip-tutorial").click()
     settled(page)
     press(page, "9", "Enter", "5", "n")
     expect(page.locator("#use-nearest")).to_be_visible()
-    scans["in doubt"] = _scan(page)
+    scans["in doubt"] = scan(page)
     snapshot(page, name)
     page.locator("#open-help").click()
-    scans["help"] = _scan(page)
+    scans["help"] = scan(page)
     press(page, "Escape")
     for number in range(1, 4):
         page.locator("[data-sure=left]").click()
         done(page, number, 3)
-    scans["finished"] = _scan(page)
+    scans["finished"] = scan(page)
     page.goto(f"{bare.studio.url}/s/{bare.tokens['boss']}")
     page.wait_for_url("**/supervisor")
-    scans["supervisor"] = _scan(page)
+    scans["supervisor"] = scan(page)
     snapshot(page, f"{name}-supervisor")
     page.goto(bare.studio.url)
-    scans["front"] = _scan(page)
+    scans["front"] = scan(page)
     assert {name: found for name, found in scans.items() if found} == {}
-
-
-def _scan(page: Page) -> list[str]:
-    """Findings of axe that are serious or critical."""
-    results = Axe().run(page, options={"resultTypes": ["violations"]})
-    return [
-        f"{one['id']} ({one['impact']}): {[node['html'][:120] for node in one['nodes']]}"
-        for one in results.response["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]

@@ -1,0 +1,20 @@
+"""What tests of several files share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; while it is open no other event loop can run, so that it closes with a module."""
+    from browser import chromium
+
+    with chromium() as opened:
+        yield opened
