@@ -32,12 +32,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
-from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 from pairlearn.atomic import replacing
 from pairlearn.studio.exchange import Statement, fresh_key
 from pairlearn.studio.items import Items
-from pairlearn.studio.project import Project
+from pairlearn.studio.project import Project, read_json
 from pairlearn.studio.records import MAX_NOTE, Answer, Pair
 from pairlearn.studio.store_file import StoreError
 
@@ -61,28 +61,17 @@ def labelling_config(project: Project) -> str:
     >>> [line.strip() for line in config.splitlines() if "difference" in line]
     ['<Number name="difference" toName="left" min="-100" max="100" step="1" slider="true" />']
     """
-    view = ElementTree.Element("View")
-    _add(view, "Header", value=_plain(project.title))
-    sides = _add(view, "View", style="display: flex; gap: 1em")
-    for side in ("left", "right"):
-        half = _add(sides, "View", style="flex: 1")
-        _add(half, "Header", value=side.capitalize(), size="4")
-        if project.kind == "image":
-            _add(half, "Image", name=side, value=f"${side}")
-        else:
-            # Not HyperText: items are untrusted, and Text shows markup as it is written.
-            _add(half, "Text", name=side, value=f"${side}", valueType="text")
-    _add(view, "Header", value=_plain(project.question_similarity), size="4")
-    _slider(view, "similarity", 0)
-    _add(view, "Header", value=_plain(project.question_difference), size="4")
-    _add(view, "Header", value="−100: the left one; 100: the right one", size="5")
-    _slider(view, "difference", -100)
-    choices = _add(view, "Choices", name="cannot_say", toName="left", choice="multiple")
-    _add(choices, "Choice", value=CANT_SAY)
-    note = {"name": "note", "toName": "left", "rows": "2", "placeholder": "Note"}
-    _add(view, "TextArea", **note, maxSubmissions="1")
-    ElementTree.indent(view)
-    return ElementTree.tostring(view, encoding="unicode") + "\n"
+    # Not HyperText: items are untrusted, and Text shows markup as it is written.
+    shown = '<Text name="{0}" value="${0}" valueType="text" />'
+    if project.kind == "image":
+        shown = '<Image name="{0}" value="${0}" />'
+    words = {}
+    for name in ("title", "question_similarity", "question_difference"):
+        text = getattr(project, name)
+        # Not taken for the name of a variable.
+        words[name] = quoteattr(f"“{text}”" if text.startswith("$") else text)
+    template = Path(__file__).with_name("label_studio.xml").read_text("utf-8")
+    return template.format(left=shown.format("left"), right=shown.format("right"), **words)
 
 
 def tasks(
@@ -164,20 +153,6 @@ def write_label_studio(
         text = json.dumps(tasks(project, items, pairs, prefix), ensure_ascii=False, indent=1)
         part.write_text(text + "\n", "utf-8")
     return config, listed
-
-
-def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTree.Element:
-    return ElementTree.SubElement(parent, tag, attributes)
-
-
-def _slider(view: ElementTree.Element, name: str, low: int) -> None:
-    limits = {"min": str(low), "max": "100", "step": "1", "slider": "true"}
-    _add(view, "Number", name=name, toName="left", **limits)
-
-
-def _plain(text: str) -> str:
-    """Text that Label Studio does not take for the name of a variable."""
-    return f"“{text}”" if text.startswith("$") else text
 
 
 def _shown(items: Items, item: str, prefix: str) -> str:
@@ -272,12 +247,7 @@ def read_label_studio(path: Path) -> LabelStudioExport:
 
 
 def _load(path: Path) -> list[Any]:
-    if path.stat().st_size > MAX_BYTES:
-        raise LabelStudioError(f"it has more than {MAX_BYTES} bytes: export it in parts")
-    try:
-        tasks = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise LabelStudioError(f"not JSON in UTF-8 ({error})") from None
+    tasks = read_json(path, MAX_BYTES, LabelStudioError)
     if not isinstance(tasks, list):
         raise LabelStudioError("it is not a list of tasks: export it as JSON or JSON-MIN")
     return tasks

@@ -245,13 +245,18 @@ _FIELDS = tuple(
 """What the file holds, the plan last; the folder is where the file is."""
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > MAX_BYTES:
-        raise ProjectError(f"it has more than {MAX_BYTES} bytes: this is no project file")
+def read_json(path: Path, most: int, refusal: type[ValueError]) -> Any:
+    """What a file of JSON holds; a refusal if it is none, or too large to be one of ours."""
+    if path.stat().st_size > most:
+        raise refusal(f"it has more than {most} bytes")
     try:
-        values = json.loads(path.read_text("utf-8"))
+        return json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ProjectError(f"not JSON in UTF-8 ({error})") from None
+        raise refusal(f"not JSON in UTF-8 ({error})") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    values = read_json(path, MAX_BYTES, ProjectError)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ProjectError(f'not a project file: it has no "format": "{FORMAT}"')
     version = values.get("version")
