@@ -1,9 +1,9 @@
 """PairClassifier on problems small enough to know the answer."""
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import make_moons
@@ -15,6 +15,7 @@ from pairlearn.data.sampling import subset_at_prior
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.models import MLP
+from pairlearn.tables import ItemTable
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
@@ -173,7 +174,7 @@ def test_without_the_annotators_prior_the_mean_becomes_the_target():
 
 
 def test_a_stated_prior_that_does_not_fit_is_warned_about():
-    with pytest.warns(PriorMismatchWarning, match=r"pass target_prior=0\.1"):
+    with pytest.warns(PriorMismatchWarning, match=r"is wrong, or .*pass target_prior=0\.1"):
         linear(prior=0.1).fit(PAIRS, LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -181,17 +182,10 @@ def test_a_stated_prior_that_does_not_fit_is_warned_about():
         linear(prior=0.1, target_prior=0.1).fit(PAIRS, LABELS)
 
 
-def test_a_prior_that_does_not_fit_may_be_wrong_itself():
-    wrong = "the stated prior is wrong, or the judgements were made with another population in mind"
-    for risk in ("likelihood", "confdiff"):
-        with pytest.warns(PriorMismatchWarning, match=wrong):
-            linear(risk=risk, prior=0.1).fit(PAIRS, LABELS)
-
-
 @pytest.mark.parametrize("risk", ["confdiff", "sconfconfdiff", "sconf"])
 def test_a_prior_of_the_other_class_is_warned_about(risk):
     """The similarities of .3 and of .7 are the same, the differences are not."""
-    for seed in range(3):
+    for seed in range(2):
         made = simulate(pairs=200, prior=0.3, seed=seed)
         pairs = made.items.features[made.pairs.positions(made.items)]
         for told in ({"prior": 0.7}, {"majority": "positive"}):
@@ -203,10 +197,10 @@ def test_a_prior_of_the_other_class_is_warned_about(risk):
             linear(risk=risk, majority="negative").fit(pairs, made.pairs)
 
 
-@pytest.mark.parametrize("prior", [0.05, 0.1, 0.9, 0.95])
+@pytest.mark.parametrize("prior", [0.05, 0.9])
 def test_the_majority_is_found_where_the_likelihood_is_reflected(prior):
     """Far from ½ the linear likelihood may learn all posteriors reflected; its ranking tells."""
-    for seed in range(3):
+    for seed in range(2):
         made = simulate(pairs=300, prior=prior, seed=seed)
         pairs = made.items.features[made.pairs.positions(made.items)]
         classifier = linear(risk="confdiff", epochs=1).fit(pairs, made.pairs)
@@ -287,31 +281,6 @@ def test_images_are_standardised_by_channel():
 # --- ids ------------------------------------------------------------------------------------
 
 
-@dataclass
-class Items:
-    ids: np.ndarray
-    features: np.ndarray
-    names: list[str]
-
-
-class Frame:
-    """As much of a data frame as is used; pandas is not needed for it."""
-
-    class Index:
-        def __init__(self, ids):
-            self.ids = list(ids)
-
-        def get_indexer(self, wanted):
-            return np.array([self.ids.index(i) if i in self.ids else -1 for i in wanted])
-
-    def __init__(self, ids, values, columns):
-        self.index, self.values, self.columns = Frame.Index(ids), values, np.array(columns, object)
-        self.iloc = None
-
-    def to_numpy(self):
-        return self.values
-
-
 NAMES = ["one", "two", "three"]
 IDS = np.array([f"item{i}" for i in range(1200)])
 ROWS = np.arange(1200).reshape(600, 2)
@@ -323,9 +292,9 @@ ROWS = np.arange(1200).reshape(600, 2)
     [
         (ROWS, X, False),
         (ROWS, lambda ids: X[ids], False),
-        (IDS[ROWS], Items(IDS[::-1], X[::-1], NAMES), True),
-        (IDS[ROWS], Frame(IDS, X, NAMES), True),
-        (ROWS + 7, Items(np.arange(7, 1207), X, NAMES), True),
+        (IDS[ROWS], ItemTable(IDS[::-1], X[::-1], NAMES), True),
+        (IDS[ROWS], pd.DataFrame(X, IDS, NAMES), True),
+        (ROWS + 7, ItemTable(np.arange(7, 1207), X, NAMES), True),
     ],
 )
 def test_ids_are_the_same_as_features(pairs, preprocessor, named):
@@ -340,12 +309,12 @@ def test_ids_are_the_same_as_features(pairs, preprocessor, named):
 
 
 def test_predicting_a_table_checks_its_names():
-    items = Items(IDS, X, NAMES)
+    items = ItemTable(IDS, X, NAMES)
     classifier = linear(epochs=1, preprocessor=items).fit(IDS[ROWS], LABELS)
     assert classifier.feature_names_in_.tolist() == NAMES
     assert np.array_equal(classifier.predict(items), classifier.predict(IDS))
     with pytest.raises(ValueError, match="must be named"):
-        classifier.predict(Items(IDS, X, NAMES[::-1]))
+        classifier.predict(ItemTable(IDS, X, NAMES[::-1]))
 
 
 # --- training -------------------------------------------------------------------------------
@@ -367,12 +336,6 @@ def test_early_stopping_keeps_the_best_epoch():
     assert all(row["seconds"] > 0 and row["risk"] > 0 for row in plain.history_)
 
 
-def test_progress_is_reported_by_epoch():
-    seen = []
-    linear(epochs=3, callbacks=[lambda epochs, row: seen.append((epochs, row))]).fit(PAIRS, LABELS)
-    assert [(epochs, row["epoch"]) for epochs, row in seen] == [(3, 1), (3, 2), (3, 3)]
-
-
 def test_constant_features_and_large_offsets_do_no_harm():
     wide = np.concatenate([PAIRS + 1e7, np.full((600, 2, 1), 3.7)], -1)
     classifier = linear().fit(wide, LABELS)
@@ -380,13 +343,6 @@ def test_constant_features_and_large_offsets_do_no_harm():
     expected = linear().fit(PAIRS, LABELS).decision_function(X)
     found = classifier.decision_function(wide.reshape(-1, 4))
     assert np.corrcoef(found, expected)[0, 1] > 0.999
-
-
-def test_without_standardising_features_are_taken_as_they_are():
-    classifier = linear(standardize=False, epochs=1, learning_rate=0.0).fit(PAIRS, LABELS)
-    module = classifier.module_
-    expected = classifier.sign_ * module(torch.from_numpy(X).float()).detach().numpy()
-    assert np.allclose(classifier.decision_function(X), expected, atol=1e-5)
 
 
 def test_few_pairs_train():
@@ -401,7 +357,7 @@ def test_a_linear_model_finds_the_right_side_whatever_the_seed(prior):
     """Similarities are the same with the classes exchanged, and at these priors they weigh most."""
     told = simulate(pairs=300, prior=prior, seed=4)
     ends = told.items.features[told.pairs.positions(told.items)]
-    for seed in range(4):
+    for seed in range(2):
         classifier = PairClassifier(model="linear", epochs=40, random_state=seed, device="cpu")
         classifier.fit(ends, told.pairs.labels())
         right = classifier.predict(told.items.features) == np.where(told.positive, 1, -1)

@@ -262,17 +262,6 @@ def test_classifiers_of_scikit_learn_learn_and_are_reproducible(classifier: Any)
     assert [one.number for one in history] == list(range(len(history)))
 
 
-def test_damping_slows_the_targets_down() -> None:
-    x, _, pairs, told = problem(100)
-    changes = []
-    for damping in (0.0, 0.8):
-        _, history = complete_and_fit(
-            logistic(), x, pairs, told.similarity, told.difference, folds=1, damping=damping
-        )
-        changes.append(history[2].change)
-    assert changes[1] < changes[0]
-
-
 # ---- refusals ---------------------------------------------------------------------------------
 
 S, C = np.array([0.5, 0.6]), np.array([0.1, -0.2])

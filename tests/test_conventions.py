@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -46,15 +43,3 @@ def test_all_conventions(name: str, model: object) -> None:
 def test_all_names_are_there() -> None:
     for name in pairlearn.estimators.__all__:
         assert getattr(pairlearn.estimators, name).__name__ == name
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = pairlearn.estimators.nothing  # type: ignore[attr-defined]
-
-
-def test_checks_and_export_load_when_they_are_asked_for() -> None:
-    modules = ("completion", "onnx_export", "model_folder", "streams")
-    code = (
-        "import sys, pairlearn.estimators\n"
-        f"print([m for m in {modules!r} if f'pairlearn.estimators.{{m}}' in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"

@@ -137,19 +137,6 @@ def test_split_is_a_partition_in_proportion_and_of_the_published_sizes(name):
         assert set(half.tolist()) == set(dataset.spec.positive)
 
 
-def test_split_keeps_rows_and_labels_together():
-    dataset = synthetic("pendigits")
-    label = {row.tobytes(): y for row, y in zip(dataset.x, dataset.y, strict=True)}
-    part = split(dataset, seed=0)
-    for x, y, positive in (
-        (part.x_train, part.classes_train, part.y_train),
-        (part.x_test, part.classes_test, part.y_test),
-    ):
-        assert [label[row.tobytes()] for row in x] == y.tolist()
-        assert np.array_equal(positive, y % 2 == 0)
-        assert positive.dtype == bool
-
-
 def test_split_is_the_same_on_every_machine():
     train, test = split_indices(synthetic("optdigits"), seed=0)
     digest = hashlib.sha256(np.concatenate([train, test]).astype("<u4").tobytes())
@@ -232,6 +219,15 @@ def test_published_images_are_the_values_in_their_order(tmp_path):
         load("digits", images="published")
     with pytest.raises(ValueError, match="'proper' or 'published'; got 'odd'"):
         load(spec, tmp_path, images="odd")
+
+
+def test_features_refuse_other_shapes():
+    with pytest.raises(ValueError, match=r"x has the shape \(2, 8, 8\)"):
+        as_features(np.zeros((2, 8, 8), np.uint8), get_spec("mnist"))
+    with pytest.raises(ValueError, match="letter has no images"):
+        as_images(np.zeros((2, 16), np.uint8), get_spec("letter"))
+    with pytest.raises(ValueError, match="seed=-1 is negative"):
+        split(synthetic("digits"), -1)
 
 
 def test_bundled_digits_need_no_file_and_no_net(tmp_path, monkeypatch):

@@ -155,17 +155,6 @@ def test_the_true_posteriors_cost_least(name: str) -> None:
         assert slope.abs().max() * 60 < 0.03
 
 
-def test_completion_and_divergence_agree_with_the_likelihood() -> None:
-    """Where a model already says what was stated, completing it changes nothing."""
-    rng = np.random.default_rng(0)
-    r, q = rng.uniform(0.1, 0.9, (2, 50))
-    for name in ("both", "similarity", "difference"):
-        u, v = kind(name).simulate(r, q, rng).T
-        assert np.allclose(kind(name).complete(r, q, u, v), [r, q])
-        assert np.allclose(kind(name).divergence(r, q, u, v), 0)
-        assert (kind(name).divergence(r**2, q, u, v) > 0).all()
-
-
 def test_batches_average_to_the_whole_table_whatever_kinds_fall_into_them() -> None:
     rows, z = table(NAMES), logits(40)
     objective = objective_of(rows, "likelihood-none")
@@ -184,11 +173,6 @@ def test_affine_risks_use_sconf_and_confdiff_where_a_judgement_stands_alone(
     risk = make_risk(f"{family[alone]}-{name.rsplit('-', 1)[1]}", prior=0.3)
     found = value(objective_of(rows, name, prior=0.3), rows, z)
     assert float(found) == pytest.approx(float(risk(*z, *torch.from_numpy(rows.values).T)))
-
-
-def test_sconf_at_one_half_is_explained() -> None:
-    with pytest.raises(ValueError, match="undefined at prior ½: use risk='likelihood'"):
-        objective_of(table(["similarity"]), "confdiff", prior=0.5)
 
 
 def test_noisy_similarities_are_corrected_outcome_by_outcome() -> None:

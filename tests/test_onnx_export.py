@@ -56,12 +56,6 @@ def test_the_graph_is_named_and_free_in_its_batch(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_module_in_training_is_left_in_training(tmp_path: Path) -> None:
-    module = MLP(3, (4,), norm="input").train()
-    export_onnx(module, tmp_path / "model.onnx", (3,))
-    assert module.training and all(one.training for one in module.modules())
-
-
 def test_images(tmp_path: Path) -> None:
     mean, scale = np.full((3, 1, 1), 0.5), np.full((3, 1, 1), 0.25)
     module = nn.Sequential(

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import VarianceThreshold
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
@@ -48,14 +47,6 @@ def test_it_clones_searches_and_leaves_its_transformer_alone() -> None:
     assert copied.set_params(transformer__with_mean=False).transformer.with_mean is False
     assert scale.with_mean is True
     assert get_tags(both).input_tags.three_d_array
-
-
-def test_in_a_pipeline_of_transformers() -> None:
-    pipeline = Pipeline(
-        [("scale", PairwiseTransformer(StandardScaler())), ("pca", PairwiseTransformer(PCA(3)))]
-    )
-    assert pipeline.fit(PAIRS).transform(PAIRS).shape == (30, 2, 3)
-    assert pipeline.transform(PAIRS[:, 0]).shape == (30, 3)
 
 
 def test_feature_names_only_where_the_transformer_has_them() -> None:

@@ -42,14 +42,14 @@ def test_a_seed_determines_everything(distribution: Any) -> None:
 @pytest.mark.parametrize("distribution", ["gaussians", "moons"])
 @pytest.mark.parametrize("overlap", [0.05, 0.2])
 def test_overlap_is_the_error_of_the_best_classifier(distribution: Any, overlap: float) -> None:
-    made = simulate(distribution, pairs=10_000, prior=0.5, overlap=overlap)
+    made = simulate(distribution, pairs=6_000, prior=0.5, overlap=overlap)
     wrong = (made.posterior > 0.5) != made.positive
-    assert wrong.mean() == pytest.approx(overlap, abs=0.008)  # about four standard errors
+    assert wrong.mean() == pytest.approx(overlap, abs=0.011)  # about four standard errors
 
 
 @pytest.mark.parametrize("distribution", ["gaussians", "moons"])
 def test_posteriors_are_the_shares_of_positives(distribution: Any) -> None:
-    made = simulate(distribution, pairs=15_000, prior=0.3, overlap=0.2)
+    made = simulate(distribution, pairs=8_000, prior=0.3, overlap=0.2)
     for low, high in itertools.pairwise(np.linspace(0, 1, 6)):
         bin_ = (made.posterior >= low) & (made.posterior < high)
         error = 4 * np.sqrt(0.25 / bin_.sum())
@@ -64,17 +64,6 @@ def test_gaussian_posterior_by_hand() -> None:
     assert made.posterior == pytest.approx(0.3 * plus / (0.3 * plus + 0.7 * minus), abs=1e-4)
 
 
-def test_judgements_follow_from_the_posteriors() -> None:
-    made = simulate(pairs=40, prior=0.3)
-    r = dict(zip(made.items.ids.tolist(), made.posterior.tolist(), strict=True))
-    for left, right, s, c in zip(
-        made.pairs.left, made.pairs.right, made.pairs.similarity, made.pairs.difference, strict=True
-    ):
-        p, q = r[int(left)], r[int(right)]
-        assert s == pytest.approx(p * q + (1 - p) * (1 - q))
-        assert c == pytest.approx(q - p)
-
-
 def test_annotators_of_another_population_shift_the_odds() -> None:
     here, there = (simulate(pairs=30, prior=0.1, annotator_prior=p) for p in (None, 0.5))
     assert same_items(here, there)
@@ -85,15 +74,6 @@ def test_annotators_of_another_population_shift_the_odds() -> None:
 
 def same_items(one: Simulation, two: Simulation) -> bool:
     return one.items == two.items and bool((one.posterior == two.posterior).all())
-
-
-def test_counts_of_items_pairs_and_classes() -> None:
-    made = simulate(pairs=100, prior=0.25)
-    assert (len(made.items), len(made.pairs), int(made.positive.sum())) == (200, 100, 50)
-    ends = made.pairs.ids().reshape(-1)
-    assert sorted(ends.tolist()) == list(range(200))
-    assert made.pairs.annotator is None
-    assert made.pairs.preference is None
 
 
 @pytest.mark.parametrize(("items", "spread"), [(50, 3), (31, 3), (300, 1), (15, 15)])
@@ -198,8 +178,3 @@ def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
 def test_wrong_requests(wanted: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         simulate(**wanted)
-
-
-def test_unknown_format(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="format must be 'csv' or 'parquet'; got 'json'"):
-        simulate(pairs=5).write(tmp_path, "json")  # type: ignore[arg-type]

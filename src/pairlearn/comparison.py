@@ -108,30 +108,24 @@ def compare(
     items do not recur. All methods have the same pairs, batches and initial weights, and
     are trained as `PairClassifier` trains: what is ranked is ``PairClassifier(risk=method)``.
 
-    The accuracy of a method is that of its models' decisions, all folds together, estimated
-    by `pairlearn.evaluation.estimate_accuracy`: *as the annotator sees it*. A miscalibrated
-    annotator biases all methods, and their order if some learn the annotator's errors
-    better than others.
+    The accuracy of a method is that of its models' decisions, all folds together, *as the
+    annotator sees it* (`pairlearn.evaluation.estimate_accuracy`). A miscalibrated annotator
+    biases all methods, and their order if some learn the annotator's errors better.
 
-    How to read the intervals: that of an accuracy holds for this method by itself, with the
-    given confidence, and is about the models trained here, each on a part of the pairs. The
-    intervals of the differences hold all together, for every couple of methods, so that they
-    also hold for the method that happens to look best. Where one contains 0 the method is
-    marked as a tie: with these pairs it cannot be told from the best.
+    The interval of an accuracy holds for this method by itself. Those of the differences hold
+    all together, also for the method that happens to look best. Where one contains 0 the
+    method is marked as a tie: with these pairs it cannot be told from the best.
 
     Parameters
     ----------
     features : array, table or callable
         What turns the ids in `pairs` into features, as the `preprocessor` of
-        `PairClassifier`: an array whose rows they are, a data frame, an `ItemTable`, ….
-        None if the pairs are features themselves.
+        `PairClassifier`; None if the pairs are features themselves.
     pairs : array of shape (n, 2) or (n, 2, d, ...)
         Ids of both ends, or their features.
     labels : PairLabels, array of shape (n, 2), or Judgements
-        As in `PairClassifier.fit`. Labels with noise that leave their ranges are
-        ``PairLabels(..., noisy=True)``. Where every row has both, all methods train as one
-        fleet; otherwise, as with preferences, one after another by `PairClassifier`, and every
-        judgement counts.
+        As in `PairClassifier.fit`. Where every row has both judgements, all methods train as
+        one fleet; otherwise one after another by `PairClassifier`, and every judgement counts.
     weight : array of shape (n,), optional
         Weights of the rows, in training and in evaluation.
     preference : array of shape (n,), optional
@@ -302,11 +296,9 @@ def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -
 
 def _training(table: Table, split: Folds, fold: int) -> Judgements:
     """Rows to train the models of a fold on: pairs, and statements about items outside it."""
-    rows = table.judged[split.trains(fold)]
-    if table.known is None:
-        return rows
-    outside = split.of_item[table.known.ends[:, 0]] != fold
-    return Judgements.concatenate([rows, table.known[outside]])
+    said, known = table.judged[split.trains(fold)], table.known
+    more = [] if known is None else [known[split.of_item[known.ends[:, 0]] != fold]]
+    return Judgements.concatenate([said, *more])
 
 
 def _tests(split: Folds, said: Judgements) -> list[NDArray[np.intp]]:

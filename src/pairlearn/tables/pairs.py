@@ -260,13 +260,7 @@ class PairTable:
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Mask of the rows with a similarity or a difference.
-
-        Examples
-        --------
-        >>> PairTable([1, 2], [5, 6], [0.5, np.nan], None, ["", "left"]).judged
-        array([ True, False])
-        """
+        """Mask of the rows with a similarity or a difference."""
         return ~(np.isnan(self.similarity) & np.isnan(self.difference))
 
     def labels(self) -> PairLabels:
@@ -289,13 +283,7 @@ class PairTable:
         return PairLabels(self.similarity, self.difference, noisy=True)
 
     def to_array(self) -> Floats:
-        """Similarity and difference as one (n, 2) array, NaN where not given.
-
-        Examples
-        --------
-        >>> PairTable([1], [2], [0.5], None).to_array()
-        array([[0.5, nan]])
-        """
+        """Similarity and difference as one (n, 2) array, NaN where not given."""
         return np.stack([self.similarity, self.difference], 1)
 
     def judgements(self, items: ItemTable | Any) -> Judgements:
