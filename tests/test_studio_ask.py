@@ -6,7 +6,6 @@ import json
 import math
 import sys
 import threading
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from pairlearn.studio.ask import (
     Said,
     SaidOfItem,
     Wording,
-    by_items,
     by_pairs,
     fill,
     find_function,
@@ -67,32 +65,6 @@ def test_one_order_without_an_answer_is_cant_say() -> None:
     answers = iter([Said(0.5, 0.1), Said(None, None, 0.2)])
     judgement = by_pairs(lambda a, b: next(answers), text)("a", "b")
     assert judgement.cant_say and judgement.similarity is None and judgement.mass == 0.2
-
-
-def test_items_are_asked_once_even_from_many_threads() -> None:
-    calls: Counter[str] = Counter()
-    barrier = threading.Barrier(4)
-
-    def model(item: ItemView) -> SaidOfItem:
-        calls[item.text] += 1
-        return SaidOfItem({"a": 0.9, "b": 0.4, "c": None}[item.text])
-
-    judge = by_items(model, text)
-    results: list[Judgement] = []
-
-    def work() -> None:
-        barrier.wait()
-        results.extend(judge(*ends) for ends in ("ab", "ac"))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert calls == {"a": 1, "b": 1, "c": 1}
-    said = [one for one in results if not one.cant_say]
-    assert len(said) == 4
-    assert all(one.similarity == pytest.approx(0.42) for one in said)
 
 
 # ---- functions ----------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def test_endpoint(
     assert (
         report["requests"] == len(server.bodies) == (40 if per == "pair" else len(_ends(project)))
     )
-    assert server.most_at_once <= 4
+    assert server.most_at_once <= 4 and set(server.questions.values()) == {1}
     assert set(server.keys) == {f"Bearer {KEY}"}
     assert_judged(project, "small")
     everything = b"".join(path.read_bytes() for path in project.iterdir())

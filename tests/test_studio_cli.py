@@ -200,6 +200,9 @@ def test_label_studio(project: Path, tmp_path: Path) -> None:
     assert [Path(name).name for name in names] == ["config.xml", "tasks.json"]
     assert "is there already" in refused("label-studio", project, tmp_path / "ls")
     data = [one["data"] for one in json.loads((tmp_path / "ls" / "tasks.json").read_text())]
+    assert {one["left"] for one in data} <= {f"age: {k}\nname: n{k}" for k in range(6)}
+    reserved = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
+    assert not reserved & set(data[0])
     export = [
         one | {"id": k, "similarity": [{"number": 50}], "annotator": 1, "annotation_id": k}
         for k, one in enumerate(data)

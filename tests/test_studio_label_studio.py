@@ -16,7 +16,6 @@ import pytest
 
 from pairlearn.studio import Plan, Project, Store
 from pairlearn.studio.creating import create_project
-from pairlearn.studio.exchange import import_judgements
 from pairlearn.studio.label_studio import (
     LabelStudioError,
     labelling_config,
@@ -205,33 +204,6 @@ def test_the_config(kind: Any) -> None:
     assert '“$x "same"?”' in values  # not the name of a variable
     for control in root.iter():
         assert "," not in control.get("toName", "")
-
-
-def test_tasks_go_out_and_answers_come_back(tmp_path: Path) -> None:
-    source = tmp_path / "rows.csv"
-    source.write_text("id,text\n1,<b>bold</b>\n2,plain\n3,x\n")
-    project, _ = create_project(tmp_path / "p", source)
-    with Store.open(project) as store:
-        made = tasks(project, store.items, store.pairs())
-        assert len(made) == 3
-        data = [one["data"] for one in made]
-        assert {one["left"] for one in data} | {one["right"] for one in data} == {
-            "text: <b>bold</b>", "text: plain", "text: x",
-        }  # fmt: skip
-        reserved = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
-        assert not reserved & set(data[0])
-        answered = [
-            task(annotation(4, number("similarity", 10 * k))) | {"data": one}
-            for k, one in enumerate(data)
-        ]
-        found = read_label_studio(write(tmp_path, answered))
-        assert import_judgements(store, found.judgements) == (3, 0, 0, 0, 1)
-        told = {one.pair: one.similarity for one in store.answers()}
-        assert told == {one["pair"]: k / 10 for k, one in enumerate(data)}
-        assert (
-            import_judgements(store, read_label_studio(tmp_path / "export.json").judgements).same
-            == 3
-        )
 
 
 def test_addresses_of_images(tmp_path: Path) -> None:

@@ -334,28 +334,6 @@ def test_one_bad_answer_does_not_spoil_the_others(store: Store) -> None:
     assert [one.pair for one in store.answers()] == [1, 2]
 
 
-def test_a_full_disk_is_told_and_survived(store: Store) -> None:
-    ann, _ = store.add_annotator("ann")
-    store.submit(ann.id, 1, said("k")).result()
-
-    def pages(limit: int) -> int:
-        return store.carry_out(
-            lambda changes: int(changes.rows(f"PRAGMA max_page_count = {limit}")[0][0])
-        )
-
-    pages(1)  # no more than there are
-    failed = 0
-    for k in range(200):
-        answer = said(f"k{k}", note="x" * 2000)
-        failed += isinstance(store.submit(ann.id, 2, answer).exception(), OSError)
-    assert failed
-    pages(10**6)
-    before = len(store.answers(current=False))
-    assert before == 1 + 200 - failed
-    store.submit(ann.id, 3, said("k")).result()
-    assert len(store.answers(current=False)) == before + 1
-
-
 def test_a_closed_store_says_so(store: Store) -> None:
     ann, _ = store.add_annotator("ann")
     store.close()
