@@ -1,4 +1,4 @@
-"""The command `predict`, and prediction from file to file."""
+"""The commands `predict` and `export`, and prediction from file to file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
+from sklearn.linear_model import LogisticRegression
 
 from model_folders import fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
@@ -26,9 +28,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulation, Pa
     """A folder with items.csv, pairs.csv and model/; what they are; the classifier."""
     folder = tmp_path_factory.mktemp("made")
     simulation = simulated(folder, seed=0)
-    classifier = fitted(simulation)
+    classifier = fitted(simulation, target_prior=0.6)
     classifier.save(folder / "model")
     return folder, simulation, classifier
+
+
+def predict(folder: Path, *more: object, items: Path | None = None) -> Any:
+    return run("predict", folder / "model", items or folder / "items.csv", "--out", *more)
 
 
 def read(path: Path) -> dict[str, list[str]]:
@@ -44,8 +50,8 @@ def numbers(path: Path) -> np.ndarray[Any, Any]:
 def test_columns_and_values(made: Any, tmp_path: Path) -> None:
     folder, simulation, classifier = made
     out = tmp_path / "new" / "predictions.csv"
-    result = run("predict", folder / "model", folder / "items.csv", "--out", out)
-    assert result.exit_code == 0, result.output
+    result = predict(folder, out)
+    assert (result.exit_code, result.stderr) == (0, "")
     told = read(out)
     assert list(told) == ["id", "label", "probability"]
     assert told["id"] == [str(i) for i in simulation.items.ids]
@@ -53,44 +59,28 @@ def test_columns_and_values(made: Any, tmp_path: Path) -> None:
     assert numbers(out) == pytest.approx(expected, abs=1e-5)
     assert told["label"] == ["1" if p > 0.5 else "-1" for p in numbers(out)]
     positive = int((expected > 0.5).sum())
-    assert plain(result.stdout) == plain(
-        f"400 items, {positive} positive ({positive / 400:.1%}): {out}"
-    )
-    assert result.stderr == ""
-
-
-def test_the_threshold_is_a_probability(made: Any, tmp_path: Path) -> None:
-    folder, _, _ = made
-    out = tmp_path / "p.csv"
-    result = run(
-        "predict", folder / "model", folder / "items.csv", "--out", out, "--threshold", 0.9,
-        "--json",
-    )  # fmt: skip
-    told = json.loads(result.stdout)
-    assert told["rows"] == 400
-    assert told["positive"] == (numbers(out) > 0.9).sum() == read(out)["label"].count("1")
-    assert 0 < told["positive"] < (numbers(out) > 0.5).sum()
+    line = f"400 items, {positive} positive ({positive / 400:.1%}): {out}"
+    assert plain(result.stdout) == plain(line)
+    result = predict(folder, out, "--threshold", 0.9, "--json", "--force")
+    found = json.loads(result.stdout)["positive"]
+    assert found == (numbers(out) > 0.9).sum() == read(out)["label"].count("1")
+    assert 0 < found < positive
 
 
 def test_all_formats_and_orders_of_columns_agree(made: Any, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     folder, simulation, _ = made
     items = simulation.items
     turned = ItemTable(items.ids, items.features[:, ::-1], items.names[::-1])
     write_items(turned, tmp_path / "turned.parquet")
     np.save(tmp_path / "x.npy", items.features)
     np.save(tmp_path / "ids.npy", items.ids.astype(str))
-    for arguments in (
-        (folder / "items.csv", "--out", tmp_path / "one.csv"),
-        (tmp_path / "turned.parquet", "--out", tmp_path / "two.csv"),
-        (tmp_path / "x.npy", "--ids", tmp_path / "ids.npy", "--out", tmp_path / "three.csv"),
-        (folder / "items.csv", "--out", tmp_path / "four.parquet", "--quiet"),
+    for name, source, *more in (
+        ("one.csv", folder / "items.csv"),
+        ("two.csv", tmp_path / "turned.parquet"),
+        ("three.csv", tmp_path / "x.npy", "--ids", tmp_path / "ids.npy"),
+        ("four.parquet", folder / "items.csv"),
     ):
-        result = run("predict", folder / "model", *arguments)
-        assert result.exit_code == 0, result.output
-    assert result.output == ""
+        assert predict(folder, tmp_path / name, *more, items=source).exit_code == 0
     one, two, three = (read(tmp_path / f"{name}.csv") for name in ("one", "two", "three"))
     assert one == two == three
     four = parquet.read_table(tmp_path / "four.parquet").to_pydict()
@@ -103,25 +93,33 @@ def test_batches_of_any_size_give_the_same_file(
 ) -> None:
     folder, _, classifier = made
     seen: list[int] = []
-    predict_file(classifier, folder / "items.csv", tmp_path / "one.csv", progress=seen.append)
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    predict_file(classifier, folder / "items.csv", one, progress=seen.append)
     monkeypatch.setattr(prediction, "NUMBERS", 1)  # then 64 rows, the least
-    predict_file(classifier, folder / "items.csv", tmp_path / "two.csv", progress=seen.append)
+    predict_file(classifier, folder / "items.csv", two, progress=seen.append)
     assert seen == [400, 64, 128, 192, 256, 320, 384, 400]
-    one, two = read(tmp_path / "one.csv"), read(tmp_path / "two.csv")
-    assert one["id"] == two["id"]
+    assert read(one)["id"] == read(two)["id"]
     # Matrix products of other sizes round in another order.
-    assert numbers(tmp_path / "one.csv") == pytest.approx(numbers(tmp_path / "two.csv"), abs=1e-6)
+    assert numbers(one) == pytest.approx(numbers(two), abs=1e-6)
+    # A bad row late in the file leaves what was there.
+    items = tmp_path / "items.csv"
+    items.write_text("id,x1,x2\n" + "1,0.5,0.5\n" * 500 + "2,0.5,nan\n")
+    before = one.read_bytes()
+    result = predict(folder, one, "--force", items=items)
+    assert (result.exit_code, "line 502" in result.stderr) == (2, True)
+    assert one.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["items.csv", "one.csv", "two.csv"]
 
 
 def test_ids_may_recur_and_be_text(made: Any, tmp_path: Path) -> None:
     folder, simulation, classifier = made
     x = simulation.items.features[:3]
-    path = tmp_path / "items.csv"
+    path, out = tmp_path / "items.csv", tmp_path / "p.csv"
     rows = [f"{name},{a:.9g},{b:.9g}" for name, (a, b) in zip("bab", x, strict=True)]
     path.write_text("\n".join(["id,x1,x2", *rows]))
-    assert run("predict", folder / "model", path, "--out", tmp_path / "p.csv").exit_code == 0
-    assert read(tmp_path / "p.csv")["id"] == ["b", "a", "b"]
-    assert numbers(tmp_path / "p.csv") == pytest.approx(probability(classifier, x), abs=1e-5)
+    assert predict(folder, out, items=path).exit_code == 0
+    assert read(out)["id"] == ["b", "a", "b"]
+    assert numbers(out) == pytest.approx(probability(classifier, x), abs=1e-5)
 
 
 def test_a_model_without_names_takes_features_as_they_come(made: Any, tmp_path: Path) -> None:
@@ -143,196 +141,91 @@ def test_a_model_without_names_takes_features_as_they_come(made: Any, tmp_path: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,x1\n1,0.5\n", "{} lacks the feature 'x2' that the model was fitted to"),
-        ("id,a,b\n1,0.5,2\n", "{} lacks 2 features 'x1', 'x2' that the model was fitted to"),
-        (
-            "id,x1,x2,x3,x4\n1,1,2,3,4\n",
-            "{} has 2 features 'x3', 'x4' that the model was not fitted to: drop them",
-        ),
-        (
-            "id,x1,x2,y\n1,1,2,3\n",
-            "{} has the feature 'y' that the model was not fitted to: drop it",
-        ),
-        ("x1,x2\n1,2\n", "{}, line 1: no column 'id'; the columns are 'x1', 'x2'"),
-        ("id,x1,x2\n", "{} has a header but no rows"),
-        ("id,x1,x2\n1,2,three\n", "{}, line 2: x2 is 'three', not a number"),
-        ("id,x1,x2\n1,2,\n", "{}, line 2: feature 'x2' is missing; fill it in or drop the row"),
+        ("id,x1\n1,0.5\n", " lacks the feature 'x2' that the model was fitted to"),
+        ("id,a,b\n1,0.5,2\n", " lacks 2 features 'x1', 'x2' that the model was fitted to"),
+        ("id,x1,x2,y,z\n1,1,2,3,4\n", " has 2 features 'y', 'z' that the model was not fitted to"),
+        ("id,x1,x2,y\n1,1,2,3\n", " has the feature 'y' that the model was not fitted to: drop it"),
+        ("x1,x2\n1,2\n", ", line 1: no column 'id'; the columns are 'x1', 'x2'"),
+        ("id,x1,x2\n", " has a header but no rows"),
+        ("id,x1,x2\n1,2,three\n", ", line 2: x2 is 'three', not a number"),
+        ("id,x1,x2\n1,2,\n", ", line 2: feature 'x2' is missing; fill it in or drop the row"),
     ],
 )
 def test_items_that_do_not_fit(made: Any, tmp_path: Path, text: str, message: str) -> None:
-    folder, _, _ = made
     items = tmp_path / "items.csv"
     items.write_text(text)
-    result = run("predict", folder / "model", items, "--out", tmp_path / "p.csv")
+    result = predict(made[0], tmp_path / "p.csv", items=items)
     assert result.exit_code == 2
-    assert result.stderr == f"pairlearn predict: {message.format(items)}\n"
+    assert result.stderr.startswith(f"pairlearn predict: {items}{message}")
     assert list(tmp_path.iterdir()) == [items]
 
 
 def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
-    _, simulation, _ = made
-    classifier = fitted(simulation, epochs=1)
+    classifier = fitted(made[1], epochs=1)
     classifier.scale_ = np.full(2, 1e-3)
     classifier.save(tmp_path / "model")
     items, out = tmp_path / "items.csv", tmp_path / "p.csv"
     items.write_text("id,x1,x2\nnear,1e-3,1e-3\nfar,3e38,3e38\n")
-    result = run("predict", tmp_path / "model", items, "--out", out)
+    result = predict(tmp_path, out, items=items)
     assert result.exit_code == 2
     assert f"{items}: the item 'far' gets log-odds of " in result.stderr
     assert "its features are far outside of those in training" in result.stderr
     assert not out.exists()
 
 
-def test_a_bad_row_late_in_the_file_leaves_the_old_file(
-    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prediction, "NUMBERS", 1)
-    folder, _, _ = made
-    items, out = tmp_path / "items.csv", tmp_path / "p.csv"
-    items.write_text("id,x1,x2\n" + "1,0.5,0.5\n" * 500 + "2,0.5,nan\n")
-    out.write_text("precious")
-    result = run("predict", folder / "model", items, "--out", out, "--force")
-    assert result.exit_code == 2
-    assert "line 502" in result.stderr
-    assert out.read_text() == "precious"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["items.csv", "p.csv"]
-
-
-def test_places_that_are_refused(made: Any, tmp_path: Path) -> None:
-    folder, _, _ = made
-    items = folder / "items.csv"
-    there = tmp_path / "there.csv"
-    there.write_text("precious")
-    (tmp_path / "folder.csv").mkdir()
-    linked = tmp_path / "linked.csv"
-    linked.symlink_to(items)
-    before = items.read_bytes()
-    for out, more, message in (
-        (items, "--force", f"{items} is what is read here: choose another file to write"),
-        (linked, "--force", f"{linked} is what is read here: choose another file to write"),
-        (there, "--json", f"{there} is there already: choose another file, or --force"),
-        (tmp_path / "folder.csv", "--force", f"{tmp_path / 'folder.csv'} is a folder; give a file"),
-        (
-            there / "p.csv",
-            "--json",
-            f"{there / 'p.csv'} cannot be written: {there} is a file",
-        ),
-        (
-            tmp_path / "p.txt",
-            "--json",
-            f"{tmp_path / 'p.txt'} has the suffix '.txt'; predictions are .csv or .parquet",
-        ),
-    ):
-        result = run("predict", folder / "model", items, "--out", out, more)
-        assert result.exit_code == 2, out
-        assert result.stderr == f"pairlearn predict: {message}\n"
-    assert items.read_bytes() == before
-    assert there.read_text() == "precious"
-    result = run("predict", folder / "model", items, "--out", there, "--force")
-    assert result.exit_code == 0
-    assert there.read_text().startswith("id,label,probability\n")
-
-
-def test_wrong_numbers_and_missing_files(made: Any, tmp_path: Path) -> None:
-    folder, _, _ = made
-    out = tmp_path / "p.csv"
-    missing = tmp_path / "none.csv"
-    for arguments, message in (
-        ((folder / "items.csv", "--threshold", 1.5), "threshold must lie in (0, 1); got 1.5"),
-        ((missing,), f"{missing} does not exist"),
-        (
-            (folder / "items.csv", "--ids", missing),
-            f"ids is for .npy features; {folder / 'items.csv'} has its ids in the column 'id'",
-        ),
-    ):
-        result = run("predict", folder / "model", *arguments, "--out", out)
-        assert result.exit_code == 2
-        assert result.stderr == f"pairlearn predict: {message}\n"
-        assert not out.exists()
-
-
-def damaged(folder: Path, model: Path, how: str) -> None:
-    model.mkdir()
-    for name in ("config.json", "model.safetensors"):
-        (model / name).write_bytes((folder / "model" / name).read_bytes())
-    tensors, config = model / "model.safetensors", model / "config.json"
-    if how == "truncated":
-        tensors.write_bytes(tensors.read_bytes()[:-10])
-    elif how == "changed":
-        data = bytearray(tensors.read_bytes())
-        data[-1] ^= 1
-        tensors.write_bytes(data)
-    elif how == "newer":
-        config.write_text(config.read_text().replace('"version": 1', '"version": 2'))
-    elif how == "edited":
-        config.write_text(config.read_text().replace('"shift_": 0.0', '"shift_": 9.0'))
-    elif how == "half":
-        tensors.unlink()
-    elif how == "cut":
-        config.write_text(config.read_text()[:200])
+def _cut(data: bytes) -> bytes:
+    return data[:-10]
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("name", "damage", "message"),
     [
-        ("truncated", "the file was cut short, or belongs to another model"),
-        ("changed", "its SHA-256 is not the one in config.json"),
-        ("newer", "version 2 of the format, written by pairlearn 0.1.0"),
-        ("edited", "the checksum does not fit"),
-        ("half", "there is no such file"),
-        ("cut", "not readable as JSON"),
+        ("model.safetensors", _cut, "the file was cut short, or belongs to another model"),
+        (
+            "model.safetensors",
+            lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+            "its SHA-256 is not the one in config.json",
+        ),
+        ("model.safetensors", None, "there is no such file"),
+        (
+            "config.json",
+            lambda data: data.replace(b'"version": 1', b'"version": 2'),
+            "version 2 of the format, written by pairlearn 0.1.0",
+        ),
+        (
+            "config.json",
+            lambda data: data.replace(b'"sign_": 1', b'"sign_": -1'),
+            "the checksum does not fit",
+        ),
+        ("config.json", _cut, "not readable as JSON"),
     ],
 )
-def test_damaged_models(made: Any, tmp_path: Path, how: str, message: str) -> None:
-    folder, _, _ = made
-    damaged(folder, tmp_path / "model", how)
-    out = tmp_path / "p.csv"
-    result = run("predict", tmp_path / "model", folder / "items.csv", "--out", out)
+def test_damaged_models(made: Any, tmp_path: Path, name: str, damage: Any, message: str) -> None:
+    made[2].save(tmp_path / "model")
+    file = tmp_path / "model" / name
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage(file.read_bytes()))
+    result = predict(tmp_path, tmp_path / "p.csv", items=made[0] / "items.csv")
     assert result.exit_code == 2
     assert message in result.stderr
-    assert not out.exists()
+    assert not (tmp_path / "p.csv").exists()
 
 
-def test_what_is_no_model(made: Any, tmp_path: Path) -> None:
-    folder, _, _ = made
-    items = folder / "items.csv"
-    for model, message in (
-        (tmp_path / "none", f"{tmp_path / 'none'}: there is no such folder"),
-        (items, f"{items}: is a file; a model is a folder"),
-        (tmp_path, f"{tmp_path / 'config.json'}: there is no such file"),
-    ):
-        result = run("predict", model, items, "--out", tmp_path / "p.csv")
-        assert result.exit_code == 2
-        assert result.stderr == f"pairlearn predict: {message}\n"
-
-
-# ---- bars, help, memory -----------------------------------------------------------------------
+# ---- bars and memory --------------------------------------------------------------------------
 
 
 def test_a_bar_on_a_terminal(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bars, "shows_bars", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    folder, _, _ = made
-    arguments = ("predict", folder / "model", folder / "items.csv", "--out", tmp_path / "p.csv")
-    assert "predict: 400 rows" in run(*arguments).stderr
-    assert run(*arguments, "--force", "--quiet").output == ""
-
-
-def test_rows_are_counted_for_the_bar(made: Any, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    folder, simulation, _ = made
-    write_items(simulation.items, tmp_path / "items.parquet")
+    assert "predict: 400 rows" in predict(made[0], tmp_path / "p.csv").stderr
+    assert predict(made[0], tmp_path / "p.csv", "--force", "--quiet").output == ""
+    write_items(made[1].items, tmp_path / "items.parquet")
     (tmp_path / "broken.parquet").write_text("no")
-    assert rows_in(folder / "items.csv") == rows_in(tmp_path / "items.parquet") == 400
-    assert rows_in(tmp_path / "broken.parquet") is None
-    assert rows_in(tmp_path / "none.csv") is None
-    assert rows_in(tmp_path / "x.npy") is None
-
-
-def test_help_shows_examples_and_exit_codes() -> None:
-    text = plain(run("predict", "--help").stdout)
-    assert "pairlearn predict model items.csv --out predictions.csv" in text
-    assert "Exit codes: 0 done, 2 wrong request or unusable file." in text
+    assert rows_in(made[0] / "items.csv") == rows_in(tmp_path / "items.parquet") == 400
+    for name in ("broken.parquet", "none.csv", "x.npy"):
+        assert rows_in(tmp_path / name) is None
 
 
 PEAK = """
@@ -368,20 +261,79 @@ def peak_memory(*arguments: object) -> int:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is asked")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("pyarrow")
-    made = simulated(tmp_path, seed=0)
-    rng = np.random.default_rng(0)
-    d = 32
-    names = [f"x{i}" for i in range(d)]
+def test_memory_does_not_grow_with_the_file(made: Any, tmp_path: Path, suffix: str) -> None:
+    rng, d = np.random.default_rng(0), 32
+    names, pairs = [f"x{i}" for i in range(d)], made[1].pairs
     items = ItemTable(None, rng.normal(size=(400, d)), names)
     classifier = PairClassifier(model="mlp-bn", epochs=1, random_state=0, preprocessor=items)
-    classifier.fit(made.pairs.ids(), made.pairs.labels()).save(tmp_path / "model")
+    classifier.fit(pairs.ids(), pairs.labels()).save(tmp_path / "model")
     peaks = []
     for rows in (100_000, 400_000):
-        path = tmp_path / f"items-{rows}.{suffix}"
+        path, out = tmp_path / f"items-{rows}.{suffix}", tmp_path / f"p-{rows}.{suffix}"
         write_items(ItemTable(None, rng.normal(size=(rows, d)), names), path)
-        out = tmp_path / f"p-{rows}.{suffix}"
         peaks.append(peak_memory("predict", tmp_path / "model", path, "--out", out))
     # To keep the 300,000 rows more would take 37 MiB for their features alone.
     assert peaks[1] - peaks[0] < 20, peaks
+
+
+# ---- ONNX -------------------------------------------------------------------------------------
+
+
+def answers(path: Path, x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    values = session.run(None, {"x": x.astype(np.float32)})
+    return dict(zip([one.name for one in session.get_outputs()], values, strict=True))
+
+
+def test_an_exported_file_gives_the_probabilities(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, simulation, classifier = made
+    out, x = tmp_path / "new" / "model.onnx", simulation.items.features
+    result = run("export", folder / "model", out)
+    first, second = result.stdout.splitlines()
+    assert first == f"{out}: x (n, 2) to logit and probability of class 1"
+    assert second.startswith("  onnxruntime and torch differ by ")
+    expected, found = probability(classifier, x), answers(out, x)
+    assert classifier.shift_ != 0
+    assert found["probability"] == pytest.approx(expected, abs=1e-5)
+    assert found["logit"] == pytest.approx(np.log(expected / (1 - expected)), rel=1e-3, abs=1e-4)
+    told = json.loads(run("export", folder / "model", out, "--force", "--json").stdout)
+    assert (told["features"], told["classes"]) == (["x1", "x2"], [-1, 1])
+    assert 0 <= told["difference"] < 1e-5
+    monkeypatch.setattr("pairlearn.estimators.onnx_export.TOLERANCE", -1.0)
+    result = run("export", folder / "model", tmp_path / "other.onnx")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("pairlearn export: the exported file differs from torch by ")
+    assert [file.name for file in tmp_path.iterdir()] == ["new"]
+
+
+def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
+    """A feature of a million ± 1: less its mean in float32, a sixteenth would be lost."""
+    rng = np.random.default_rng(0)
+    # Whole numbers and halves: exact in float32 at this size.
+    x = 1e6 + np.round(2 * rng.normal(size=(300, 2, 2))) / 2
+    r = 1 / (1 + np.exp(-2 * (x[:, :, 0] - 1e6 - 0.3)))
+    labels = np.stack([r.prod(1) + (1 - r).prod(1), r[:, 1] - r[:, 0]], 1)
+    classifier = PairClassifier(model="linear", epochs=10, learning_rate=0.02, random_state=0)
+    classifier.fit(x, labels)
+    classifier.export_onnx(tmp_path / "model.onnx")
+    instances = x.reshape(-1, 2)
+    found = answers(tmp_path / "model.onnx", instances)["probability"]
+    assert found == pytest.approx(probability(classifier, instances), abs=1e-5)
+    classifier = PairClassifier(model=LogisticRegression(), random_state=0).fit(x - 1e6, labels)
+    with pytest.raises(TypeError, match="a scikit-learn LogisticRegression, which skl2onnx"):
+        classifier.export_onnx(tmp_path / "other.onnx")
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_images_of_a_model_that_reads_vectors(tmp_path: Path, standardize: bool) -> None:
+    pairs = np.random.default_rng(0).normal(2, 3, size=(40, 2, 1, 3, 3))
+    classifier = PairClassifier(model="mlp", epochs=1, standardize=standardize, random_state=0)
+    classifier.fit(pairs, np.tile([0.6, 0.1], (40, 1)))
+    classifier.export_onnx(tmp_path / "model.onnx")
+    images = pairs[:, 0]
+    found = answers(tmp_path / "model.onnx", images.reshape(40, 9))["probability"]
+    assert found == pytest.approx(classifier.predict_proba(images)[:, 1], abs=1e-5)

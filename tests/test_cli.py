@@ -1,0 +1,386 @@
+"""What all commands have in common, and those that need no model: check, prior, plan, simulate."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner, Result
+
+from model_folders import fitted, plain, run, simulated
+from pairlearn import cli
+from pairlearn.cli import app
+from pairlearn.data.simulation import simulate
+from pairlearn.check import plan as make_plan
+from pairlearn.tables import read_items, read_pairs, write_pairs
+
+BOTH = "left,right,similarity,difference\n"
+# mean(s) = .68, as at a prior of .2 or .8
+PRIOR = "left,right,similarity,weight\na,b,0.9,1\nc,d,0.5,1\ne,f,0.64,1\ng,h,0.68,1\n"
+FILES = {
+    "ranked.csv": "left,right,preference\n1,2,left\n",
+    "same.csv": "left,right,similarity\n1,2,0.5\n",
+    "apart.csv": "left,right,difference\n1,2,0.5\n",
+    "stranger.csv": BOTH + "0,999999,0.5,0.1\n",
+    "loud.csv": BOTH + "1,2,1.25,0\n3,4,0.5,0.1\n5,6,0.5,0.1\n",
+    "there.html": "precious",
+    "there.csv": "precious",
+    "there.onnx": "precious",
+    "prior.csv": PRIOR,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Items, pairs and a model that has not seen them; and files that are wrong."""
+    path = tmp_path_factory.mktemp("commands")
+    simulated(path, seed=0, pairs=60, missing=0.4, annotators=2)
+    fitted(simulate(pairs=200, prior=0.3, seed=1)).save(path / "model")
+    for name, text in FILES.items():
+        (path / name).write_text(text)
+    return path
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def call(line: str) -> Result:
+    return run(*shlex.split(line))
+
+
+def told(line: str) -> Any:
+    result = call(f"{line} --json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+# ---- what all have ----------------------------------------------------------------------------
+
+
+def commands(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield name
+    for key, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*name, key))
+
+
+NAMES = [*commands(typer.main.get_command(app))]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=" ".join)
+def test_help(name: tuple[str, ...]) -> None:
+    """Flags take no value and do not look as if they did; examples and exit codes are there."""
+    result = CliRunner(env={"COLUMNS": "100"}).invoke(app, [*name, "--help"])
+    assert result.exit_code == 0
+    assert "--help" in result.output
+    assert "bool" not in result.output.lower()
+    if len(name) == 1 and name[0] not in ("annotate", "bench", "demo"):
+        text = plain(result.output)
+        assert f"Examples: pairlearn {name[0]} " in text
+        assert "Exit codes: 0 " in text
+
+
+def test_help_shows_values_and_defaults_and_breaks_lines_once() -> None:
+    text = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["fit", "--help"]).output
+    assert "<float>" in text
+    assert "<positive|negative>" in text
+    assert "[default: (estimated)]" in text
+    first, second = text.split("ITEMS has")[1].splitlines()[:2]
+    assert len(first) + len(second.split()[0]) > 60  # as long as words allow
+
+
+SHORT = [
+    ("check pairs.csv --majority negative", {"ok", "findings", "summary"}, ""),
+    ("prior prior.csv --majority negative", {"majority", "value", "low", "high", "n"}, "0.2"),
+    ("plan --within 0.2 --accuracy 0.9 --prior 0.3", {"pairs", "assumptions"}, "30"),
+    ("evaluate model items.csv pairs.csv", {"accuracy", "n", "warnings"}, "0."),
+    ("predict model items.csv --out {}.csv", {"rows", "positive", "threshold"}, ""),
+    ("split pairs.csv {}.csv {}-held.csv", {"training", "held_out", "left_out"}, ""),
+    ("simulate {} --pairs 20", {"files", "items", "best_accuracy"}, ""),
+]
+
+
+@pytest.mark.parametrize(("line", "keys", "short"), SHORT)
+def test_json_and_quiet(here: Path, tmp_path: Path, line: str, keys: set[str], short: str) -> None:
+    assert keys <= told(line.replace("{}", str(tmp_path / "one"))).keys()
+    result = call(line.replace("{}", str(tmp_path / "two")) + " --quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(short) and len(result.stdout.splitlines()) == bool(short)
+
+
+REFUSED = [
+    ("check none.csv", "none.csv does not exist"),
+    ("check pairs.csv --items none.csv", "none.csv does not exist"),
+    ("check pairs.csv --prior 7", "prior must lie in (0, 1); got 7"),
+    ("check pairs.csv --figure p.jpg", "--figure p.jpg must end in .png, .svg or .pdf"),
+    ("check ranked.csv --figure p.png", "--figure shows similarities and differences"),
+    ("check pairs.csv --majority none", "none"),
+    ("prior none.csv", "none.csv"),
+    ("prior prior.csv --quiet", "--quiet prints one number: say --majority positive or negative"),
+    ("prior prior.csv --confidence 1", "confidence must lie in (0, 1)"),
+    ("prior apart.csv", "similarity has no value"),
+    ("plan --within .1 --prior 0.3", "say --accuracy, as a guess, or --model with --pilot and"),
+    ("plan --within .1 --accuracy 0.9", "say --prior, or --pilot with judged pairs that tell it"),
+    ("plan --within .1 --accuracy 0.9 --prior 3", "prior must lie in (0, 1); got 3"),
+    ("plan --within .1 --model model", "--model needs --pilot, the judged pairs, and --items"),
+    ("plan --within .1 --items items.csv", "--items is for --model, which predicts them"),
+    (
+        "plan --within .1 --model m --pilot p.csv --items i.csv --prior 0.3",
+        "--model tells its accuracy: leave out the assumptions",
+    ),
+    ("plan --within .1 --accuracy 0.9 --pilot none.csv", "none.csv"),
+    ("simulate new --prior 2", "prior must lie in (0, 1); got 2"),
+    ("simulate new --overlap 0.9", "overlap must lie in (0, 0.45] for gaussians"),
+    ("simulate new --also label", "--also takes KIND=SHARE, such as label=0.1; got 'label'"),
+    ("simulate new --from spirals", "spirals"),
+    ("simulate new --pairs 0", "--pairs"),
+    ("simulate .", "items.csv is there already: choose another folder, or --force"),
+    ("split pairs.csv a.csv a.csv", "a.csv is given twice: the two parts are two files"),
+    ("split pairs.csv a.csv b.csv --share 1", "--share must lie in (0, 1); got 1"),
+    ("split pairs.csv pairs.csv b.csv --force", "pairs.csv is what is read here: choose another"),
+    ("split ranked.csv a.csv b.csv", "its items recur too often to be split"),
+    ("compare items.csv pairs.csv --out ranking.txt", "--out ranking.txt must end in .csv"),
+    ("compare items.csv pairs.csv --methods magic", "risk 'magic' is unknown"),
+    ("compare items.csv pairs.csv --folds 1", "folds must be a whole number of at least 2; got 1"),
+    ("compare items.csv pairs.csv --prior 2", "--prior must be a str among {'estimate'}"),
+    ("compare items.csv pairs.csv --confidence 0", "confidence must lie in (0, 1); got 0.0"),
+    ("compare items.csv stranger.csv", "right 999999 is not among the items"),
+    ("compare items.csv loud.csv", "similarity is 1.25"),
+    ("report model r.html --items items.csv --pairs pairs.csv --threshold 1", "must lie in (0, 1)"),
+    ("report model there.html --items items.csv --pairs pairs.csv", "there.html is there already"),
+    ("predict model items.csv --out items.csv --force", "items.csv is what is read here"),
+    ("predict model items.csv --out linked.csv --force", "linked.csv is what is read here"),
+    ("predict model items.csv --out there.csv", "there.csv is there already: choose another file"),
+    ("predict model items.csv --out folder.csv --force", "folder.csv is a folder; give a file"),
+    ("predict model items.csv --out there.csv/p.csv", "cannot be written: "),
+    (
+        "predict model items.csv --out p.txt",
+        "p.txt has the suffix '.txt'; predictions are .csv or .parquet",
+    ),
+    ("predict model items.csv --out p.csv --threshold 2", "threshold must lie in (0, 1); got 2"),
+    ("predict model none.csv --out p.csv", "none.csv does not exist"),
+    (
+        "predict model items.csv --ids none.npy --out p.csv",
+        "ids is for .npy features; items.csv has its ids in the column 'id'",
+    ),
+    ("predict none items.csv --out p.csv", "none: there is no such folder"),
+    ("predict items.csv items.csv --out p.csv", "items.csv: is a file; a model is a folder"),
+    ("predict folder.csv items.csv --out p.csv", "config.json: there is no such file"),
+    ("export model m.pt", "m.pt has the suffix '.pt'; exported models are .onnx"),
+    ("export model there.onnx", "there.onnx is there already: choose another file, or --force"),
+    ("export model model/m.onnx", "model holds nothing but its model: choose another folder"),
+    ("export none m.onnx", "none: there is no such folder"),
+    ("demo --out demo.xyz", "--out demo.xyz must end in .png, .svg or .pdf"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), REFUSED)
+def test_refused(here: Path, line: str, message: str) -> None:
+    """One line that names the command, exit code 2, and nothing is written."""
+    (here / "folder.csv").mkdir(exist_ok=True)
+    if not (here / "linked.csv").exists():
+        (here / "linked.csv").symlink_to(here / "items.csv")
+    before = {path: path.stat().st_mtime_ns for path in here.rglob("*")}
+    result = call(line)
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert message in said
+    assert said.startswith((f"pairlearn {line.split()[0]}: ", "Usage: "))
+    assert {path: path.stat().st_mtime_ns for path in here.rglob("*")} == before
+
+
+def test_an_import_that_fails_is_told_as_it_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    result = call("export model m.onnx")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        'pairlearn export: ONNX needs onnx: in a clone of pairlearn, pip install ".[onnx]"\n'
+    )
+
+
+def test_an_interrupt_ends_with_a_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pairlearn.tables.read_pairs", interrupted)
+    result = call("prior prior.csv")
+    assert result.exit_code == 130
+    assert result.stderr == "pairlearn prior: interrupted before anything was written\n"
+
+
+def test_lines_are_broken_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "word " * 40
+    cli.command.Told(None, [line]).show(as_json=False, quiet=False)
+    assert capsys.readouterr().out == f"{line}\n"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    cli.command.Told(None, [line]).show(as_json=False, quiet=False)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
+# ---- check ------------------------------------------------------------------------------------
+
+
+def test_check_of_a_good_table(here: Path) -> None:
+    result = call("check pairs.csv --items items.csv --prior 0.3")
+    assert result.exit_code == 0
+    text = plain(result.stdout)
+    assert "pairs.csv: 60 judgements of 60 pairs of 120 items by 2 annotators" in text
+    assert "36 both answers, 12 similarity only, 12 difference only" in text
+    assert "they can teach: everything" in text
+    assert text.endswith("0 errors, 0 warnings: fine")
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        (
+            ["a,[b],70,0.1", "c,c,1,0", "d,e,0.5,"],
+            ["similarity-scale", "self-pair", "(rows 2; c)", "2 errors, 0 warnings: not usable"],
+        ),
+        (
+            [f"a{k},b{k},{40 + k % 50},{(k % 9 - 4) / 10}" for k in range(100)],
+            [
+                "error similarity-scale The similarities look like percentages, up to 89:",
+                "divide them by 100, so that they lie in [0, 1]",
+                "1 error, 0 warnings: not usable as it is",
+            ],
+        ),
+    ],
+)
+def test_check_of_a_bad_table_exits_with_1(
+    tmp_path: Path, rows: list[str], parts: list[str]
+) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(BOTH + "\n".join(rows) + "\n")
+    result = run("check", path)
+    assert (result.exit_code, result.stderr) == (1, "")
+    text = plain(result.stdout)
+    for part in parts:
+        assert part in text
+    result = run("check", path, "--quiet")
+    assert (result.exit_code, result.output) == (1, "")
+
+
+def test_check_draws(here: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for suffix in ("png", "svg"):
+        path = tmp_path / f"plane.{suffix}"
+        result = call(f"check pairs.csv --figure {path}")
+        assert result.exit_code == 0
+        assert f"figure: {path}" in result.stdout
+        assert path.stat().st_size > 1000
+
+
+# ---- prior and plan ---------------------------------------------------------------------------
+
+
+def test_prior_on_both_sides_or_on_one(here: Path) -> None:
+    text = call("prior prior.csv").stdout
+    assert "share of positives: 0.200 (95% interval" in text
+    assert "or: 0.800" in text
+    assert "from 4 similarities with mean 0.680" in text
+    for majority, value in (("positive", 0.8), ("negative", 0.2)):
+        line = f"prior prior.csv --majority {majority}"
+        assert f"share of positives: {value:.3f}" in (text := call(line).stdout)
+        assert "or:" not in text
+        found = told(line)
+        assert found["value"] == pytest.approx(value)
+        assert found["low"] < value < found["high"]
+        assert found["if_reversed"]["value"] == pytest.approx(1 - value)
+
+
+def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [f"a{k},b{k},{0.3 + 0.38 * (k % 2):.2f}" for k in range(60)]
+    path.write_text("\n".join(["left,right,similarity", *rows, ""]))
+    first, second = run("prior", path).stdout.splitlines()
+    found = re.fullmatch(r"share of positives: 0.500 \(95% interval (.+) to (.+)\)", first)
+    assert found is not None
+    assert float(found[1]) + float(found[2]) == pytest.approx(1)
+    assert second == "from 60 similarities with mean 0.490"
+
+
+def test_weights_and_items_that_recur_count_in_the_prior(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    # Weighted 3 : 1 : 3 : 1 the mean is (2.7 + .5 + 1.92 + .68)/8 = .725, the root √.45.
+    path.write_text(PRIOR.replace("0.9,1", "0.9,3").replace("0.64,1", "0.64,3"))
+    found = told(f"prior {path} --majority positive")
+    assert found["mean_similarity"] == pytest.approx(0.725)
+    assert found["value"] == pytest.approx((1 + 0.45**0.5) / 2)
+    widths = []
+    for left in ("hub", "{}"):
+        rows = [f"{left.format(k)},x{k},{0.9 if k < 9 else 0.6}\n" for k in range(30)]
+        path.write_text("left,right,similarity\n" + "".join(rows))
+        found = told(f"prior {path} --majority positive")
+        widths.append(found["high"] - found["low"])
+    assert widths[0] != widths[1]
+
+
+def test_plan_from_assumptions() -> None:
+    line = "plan --within 0.03 --accuracy 0.9 --prior 0.3 --strength 4"
+    wanted = make_plan(0.03, accuracy=0.9, prior=0.3, strength=4.0)
+    assert told(line) == wanted.to_dict()
+    text = call(line).stdout
+    assert text.startswith(f"{wanted.pairs:,} pairs for an accuracy within ±0.03\n")
+    assert f"between {wanted.low:,} and {wanted.high:,}" in text
+    assert "keep these pairs out of training" in text
+
+
+def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    # An overlap of 5% is a strength of 2·1.6449.
+    write_pairs(simulate(pairs=2000, prior=0.2, overlap=0.05, missing=0.1).pairs, path)
+    found = told(f"plan --within 0.04 --accuracy 0.9 --pilot {path}")["assumptions"]
+    assert found["prior"] == pytest.approx(0.2, abs=0.03)
+    assert found["strength"] == pytest.approx(3.29, abs=0.15)
+
+
+def test_a_pilot_and_a_model(here: Path) -> None:
+    """The interval of the model on the pilot, as `evaluate` has it, is what is planned by."""
+    line = "plan --within 0.005 --pilot pairs.csv --items items.csv --model model"
+    assert "pilot: 60 pairs, accuracy 0." in call(line).stdout
+    found, known = told(line), told("evaluate model items.csv pairs.csv")["accuracy"]
+    assert found["assumptions"]["low"] == pytest.approx(known["low"], abs=0.01)
+    half = (found["assumptions"]["high"] - found["assumptions"]["low"]) / 2
+    assert found["pairs"] == pytest.approx(60 * (half / 0.005) ** 2, abs=1)
+
+
+# ---- simulate ---------------------------------------------------------------------------------
+
+
+def test_simulated_files_and_what_is_said_about_them(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        result = run("simulate", tmp_path / name, "--pairs", 50, "--prior", 0.2)
+        assert "100 items (20 positive), 50 judgements" in result.stdout
+    assert len(read_items(tmp_path / "one" / "items.csv")) == 100
+    assert len(read_pairs(tmp_path / "one" / "pairs.csv")) == 50
+    assert (tmp_path / "one" / "truth.csv").read_text().startswith("id,class,posterior\n")
+    for file in ("items.csv", "pairs.csv", "truth.csv"):  # the same seed, the same bytes
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    assert run("simulate", tmp_path / "one", "--pairs", 20, "--force").exit_code == 0
+    assert len(read_pairs(tmp_path / "one" / "pairs.csv")) == 20
+
+
+def test_all_options_of_simulate(tmp_path: Path) -> None:
+    found = told(
+        f"simulate {tmp_path} --from moons --pairs 40 --items 60 --annotators 3 --repeated 0.5 "
+        "--noise 0.1 --missing 0.2 --preference 0.1 --annotator-prior 0.5 --overlap 0.1 --seed 3 "
+        "--format parquet --also label=0.1"
+    )
+    assert (found["items"], found["positive"]) == (60, 18)
+    assert 0.8 < found["best_accuracy"] < 1
+    assert [Path(f).name for f in found["files"]] == ["items.parquet", "pairs.parquet", "truth.csv"]
+    names = read_pairs(tmp_path / "pairs.parquet").annotator
+    assert names is not None
+    assert {"annotator-1", "annotator-2", "annotator-3"} <= set(names)
