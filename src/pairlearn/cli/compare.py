@@ -117,7 +117,7 @@ def _text(found: Comparison, out: Path | None) -> Iterator[Any]:
         prior = f"; class prior {found.prior:.3f}, {baseline(found.prior)}"
     yield (
         f"{found.pairs:,} judgements, {found.tested:,} held out in {found.folds} folds × "
-        f"{found.repeats}{lost}{prior}. Accuracy as the annotator sees it; {found.confidence:.0%} "
+        f"{found.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; {found.confidence:.0%} "
         "intervals, those of the differences all together."
     )
     yield found.verdict

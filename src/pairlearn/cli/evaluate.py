@@ -19,11 +19,11 @@ __all__ = ["evaluate"]
 
 LINES = {
     "recalibration": "judgements mended with {labels:,} known classes: log-odds times {slope:.2f}, "
-    "shifted by {shift:+.2f}; as they were, the accuracy was {accuracy_before}",
-    "chosen_threshold": "threshold with the least cost: probability {probability:.3f}, expected "
-    "cost {expected_cost.value:.3f} ({expected_cost.low:.3f} to {expected_cost.high:.3f})",
+    "shifted by {shift:+.2f};\n  as they were, the accuracy was {accuracy_before}",
+    "chosen_threshold": "threshold with the least cost: probability {probability:.3f},\n  expected "
+    "cost {expected_cost}",
     "sensitivity": "if the true log-odds are {by_slope[0][slope]:g} to {by_slope[4][slope]:g} "
-    "times the annotators', the accuracy is {low:.3f} to {high:.3f}, with sampling error "
+    "times the annotators',\n  the accuracy is {low:.3f} to {high:.3f}, with sampling error "
     "{low_end:.3f} to {high_end:.3f}",
     "calibration": "predicted probability, and the share of positives that judgements imply:",
 }
