@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from model_folders import fitted, plain, run, simulated
 from pairlearn import cli
+from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
-from pairlearn.check import plan as make_plan
 from pairlearn.tables import read_items, read_pairs, write_pairs
 
 BOTH = "left,right,similarity,difference\n"
