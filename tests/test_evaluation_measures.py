@@ -93,12 +93,12 @@ def test_every_interval_covers() -> None:
     rng = np.random.default_rng(0)
     expected = truths(0.0) | {"roc_auc": true_auc()}
     covered = dict.fromkeys(expected, 0)
-    for _ in range(200):
+    for _ in range(120):
         evaluation = evaluate(*sample(rng, 300), cost=(2.0, 5.0))
         for name, truth in expected.items():
             estimate: Estimate = getattr(evaluation, name)
             covered[name] += estimate.low <= truth <= estimate.high
-    assert all(0.9 <= count / 200 <= 0.995 for count in covered.values()), covered
+    assert all(0.88 <= count / 120 <= 1 for count in covered.values()), covered
 
 
 def test_auc_with_missing_judgements() -> None:
@@ -113,28 +113,24 @@ def test_auc_with_missing_judgements() -> None:
     assert auc.low < true_auc() < auc.high
 
 
-def test_what_is_not_defined_is_not_a_number() -> None:
-    z, z_prime, labels = sample(np.random.default_rng(2), 300)
-    evaluation = evaluate(z, z_prime, labels, threshold=10.0)
-    assert np.isnan(evaluation.precision.value)
-    assert (evaluation.precision.low, evaluation.precision.high) == (0, 1)
-    assert evaluation.true_positive_rate.value == 0
-    assert any("do not tell which class is which" in text for text in evaluation.warnings)
-    assert evaluation.to_dict()["precision"] == {"value": None, "low": 0, "high": 1}
-
-
-def test_dictionary_and_text() -> None:
-    evaluation = evaluate(*sample(np.random.default_rng(3), 300), cost=(1, 1))
+def test_dictionary_text_and_what_is_not_defined() -> None:
+    z, z_prime, labels = sample(np.random.default_rng(3), 300)
+    evaluation = evaluate(z, z_prime, labels, cost=(1, 1))
     told = json.loads(json.dumps(evaluation.to_dict()))
     assert told["accuracy"]["value"] == evaluation.accuracy.value
     assert told["confusion"]["true_negative"]["low"] == evaluation.confusion["true_negative"].low
-    assert told["n"] == 300
-    assert told["effective_pairs"] == pytest.approx(300)
+    assert (told["n"], told["effective_pairs"]) == (300, pytest.approx(300))
     assert told["expected_cost"]["value"] == pytest.approx(1 - evaluation.accuracy.value)
     text = str(evaluation)
     assert text.startswith("300 pairs, 0.95 intervals, threshold 0\naccuracy")
     assert "expected cost" in text
-    assert evaluate(*sample(np.random.default_rng(3), 300)).to_dict()["expected_cost"] is None
+    never = evaluate(z, z_prime, labels, threshold=10.0)
+    told = never.to_dict()
+    assert told["precision"] == {"value": None, "low": 0, "high": 1}
+    assert (never.true_positive_rate.value, told["expected_cost"]) == (0, None)
+    assert warned(never, "do not tell which class is which")
+    certain = [np.where(x > 0, np.inf, -np.inf) for x in (z, z_prime)]
+    assert evaluate(*certain, labels).accuracy == evaluation.accuracy
 
 
 def warned(evaluation: Evaluation, text: str) -> bool:
@@ -229,12 +225,6 @@ def test_one_kind_of_judgement_and_a_prior() -> None:
     assert np.isnan(evaluation.roc_auc.value)
 
 
-def test_infinite_outputs() -> None:
-    z, z_prime, labels = sample(np.random.default_rng(12), 300)
-    certain = [np.where(x > 0, np.inf, -np.inf) for x in (z, z_prime)]
-    assert evaluate(*certain, labels).accuracy == evaluate(z, z_prime, labels).accuracy
-
-
 # ---- threshold ----------------------------------------------------------------------------------
 
 
@@ -264,12 +254,12 @@ def test_positives_in_the_majority_are_not_taken_for_the_minority() -> None:
 def test_the_interval_covers_the_chosen_threshold() -> None:
     rng = np.random.default_rng(7)
     covered = 0
-    for _ in range(100):
+    for _ in range(40):
         choice = choose_threshold(*sample(rng, 150), cost=(1.0, 2.0))
         found = shares(choice.threshold)
         truth = found["false_positive"] + 2 * found["false_negative"]
         covered += choice.cost.low <= truth <= choice.cost.high
-    assert covered >= 93
+    assert covered >= 36
 
 
 def test_many_outputs_are_tried_at_quantiles() -> None:
@@ -314,13 +304,13 @@ def test_calibration_intervals_cover() -> None:
         (SHARE * POSTERIOR)[kinds].sum() / SHARE[kinds].sum()
         for kinds in (z == OUTPUT for z in (-2.0, -1.0, 0.5, 3.0))
     ]
-    for _ in range(150):
+    for _ in range(80):
         z, z_prime, labels = sample(rng, 400)
         curve = calibration_curve(
             *(1 / (1 + np.exp(-x)) for x in (z, z_prime)), labels, bins=[0, 0.2, 0.5, 0.9, 1]
         )
         covered += [r.low <= e <= r.high for r, e in zip(curve.implied, expected, strict=True)]
-    assert (covered / 150 >= 0.9).all(), covered
+    assert (covered / 80 >= 0.88).all(), covered
 
 
 def test_bins_hold_equal_shares() -> None:
@@ -337,23 +327,18 @@ def test_bins_hold_equal_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bins", "message"),
+    ("change", "message"),
     [
-        (0, "bins must be a whole number of at least 1, or edges; got 0"),
-        (2.5, "bins must be a whole number of at least 1, or edges; got 2.5"),
-        ([0.1, 1], "bins must be edges from 0 to 1, or a number"),
-        ([0, 0.5, 0.5, 1], "bins must increase"),
+        ({"bins": 0}, "bins must be a whole number of at least 1, or edges; got 0"),
+        ({"bins": 2.5}, "bins must be a whole number of at least 1, or edges; got 2.5"),
+        ({"bins": [0.1, 1]}, "bins must be edges from 0 to 1, or a number"),
+        ({"bins": [0, 0.5, 0.5, 1]}, "bins must increase"),
+        ({"probabilities_prime": np.full(36, 2)}, r"_prime must lie in \[0, 1\]; row 0 is 2"),
+        ({"probabilities": [0.5] * 3}, r"probabilities must have shape \(36,\)"),
     ],
 )
-def test_errors_of_bins(bins: Any, message: str) -> None:
+def test_errors_of_calibration(change: dict[str, Any], message: str) -> None:
     p, p_prime, labels, _ = probabilities()
+    given = {"probabilities": p, "probabilities_prime": p_prime, "labels": labels}
     with pytest.raises(ValueError, match=message):
-        calibration_curve(p, p_prime, labels, bins=bins)
-
-
-def test_probabilities_are_checked() -> None:
-    p, p_prime, labels, _ = probabilities()
-    with pytest.raises(ValueError, match=r"probabilities_prime must lie in \[0, 1\]; row 0 is 2"):
-        calibration_curve(p, p_prime * 0 + 2, labels)
-    with pytest.raises(ValueError, match=r"probabilities must have shape \(36,\)"):
-        calibration_curve(p[:3], p_prime, labels)
+        calibration_curve(**given | change)

@@ -116,10 +116,6 @@ class JudgedPairs:
             for name, values in zip(names, (logits, logits_prime), strict=True)
         )
         told = numbers(labels.to_array())
-        neither = np.isnan(told).all(1)
-        if neither.any():
-            row = int(neither.argmax())
-            raise ValueError(f"labels have no judgement in row {row}: drop such pairs")
         weights, dependence = weights_of(weight, n), Dependence.of(items, n)
         noisy = not bool(labels.feasible().all())
         known = (float(confidence), prior, side)
