@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pairlearn.paper.cells import PUBLISHED, TEST_SUBSETS, Cell, PublishedCell, dataset_title
 from pairlearn.paper.figures import plot_accuracy, plot_gamma, plot_limited, plot_robustness_heatmap
 from pairlearn.paper.grids import GRIDS
-from pairlearn.paper.headline import GridSummary, Line, Tally, summarize_grid
+from pairlearn.paper.headline import GridSummary, Line, summarize_grid
 from pairlearn.paper.methods import CORRECTIONS, Method
 from pairlearn.paper.runs import Record, Run, grouped
 from pairlearn.paper.store import Source, read_sources
@@ -22,7 +22,6 @@ from pairlearn.report.html import (
     difference_cell,
     number_cell,
     render,
-    signed,
     spread,
 )
 from pairlearn.style import SPREAD, method_style
@@ -38,13 +37,6 @@ _TITLES = {
     "gamma": "From ConfDiff to Sconf: the γ-curve",
     "limited": "With fewer pairs",
     "robustness": "Under a wrong class prior and noisy labels",
-}
-_CLAIMS = {
-    "reproduced": "Of the published cells that can be compared, {} are reproduced within the "
-    "tolerance.",
-    "published": "The pair likelihood with ABS is at or above the paper's best weakly supervised "
-    "method in {}.",
-    "own": "Against the best of our own runs of the paper's methods it is at or above in {}.",
 }
 _WHERE: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "accuracy": {},
@@ -113,18 +105,15 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         for grid in GRIDS
         if any(source.grid == grid and source.records for source in sources)
     ]
-    records = [record for source in sources for record in source.records]
     parts: dict[str, dict[str, Any]] = {
         s.grid: {"figures": list(_figures(s)), "legend": _legend(s), "table": _cells_table(s)}
         for s in summaries
     }
-    rows = geometry_rows()
-    plane = PageFigure(
-        "Every label (c, s) and the posteriors behind it",
-        draw(partial(plot_label_plane, rows), "The plane of the labels, between the parabola "
-             "c² = 1 − 2s and the edges s = 1 − |c|, with lines of constant r", (5.2, 5.0)),
-        "lines of constant r touch the parabola c² = 1 − 2s; two of them meet in every label",
-    )  # fmt: skip
+    alt = (
+        "The plane of the labels, between the parabola c² = 1 − 2s and the edges s = 1 − |c|, "
+        "with lines of constant r"
+    )
+    runs = sum(len(source.records) for source in sources)
     page = render(
         "bench.html",
         title="The SconfConfDiff benchmark: the paper’s numbers and ours",
@@ -134,27 +123,17 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
             "plane": "The geometry of the labels",
             "reading": "How to read this page",
         },
-        runs=len(records),
-        cells=sum(len(s.lines) for s in summaries),
-        claims=_claims(summaries),
-        figures_first=[
-            ("Trainings", f"{len(records):,}", f"in {len(sources)} files"),
-            *(
-                (f"{s.grid.capitalize()}: {t.claim}", f"{t.holds:,} of {t.cells:,}", _margins(t))
-                for s in summaries
-                for t in s.tallies.values()
-            ),
-        ],
-        filters=_filters([line.cell.config for s in summaries for line in s.lines]),
-        ran=_ran(records),
+        summaries=summaries,
+        sources=sources,
         runs_table=_runs_table(sources),
         parts=parts,
-        plane=plane,
+        plane=draw(partial(plot_label_plane, geometry_rows()), alt, (5.2, 5.0)),
+        dataset_title=dataset_title,
         spread_words=SPREAD,
-        foot=f"from {len(records):,} finished runs",
+        foot=f"from {runs:,} finished runs",
     )
     figures = 1 + sum(len(part["figures"]) for part in parts.values())
-    return BenchReport(page, len(records), figures, {s.grid: s.to_dict() for s in summaries})
+    return BenchReport(page, runs, figures, {s.grid: s.to_dict() for s in summaries})
 
 
 def _figures(summary: GridSummary) -> Iterator[PageFigure]:
@@ -292,7 +271,8 @@ def _runs_table(sources: Sequence[Source]) -> HtmlTable:
     def row(source: Source, group: Sequence[Record]) -> dict[str, TableCell]:
         runs = [record.run for record in group]
         noted = [str(group[0].notes.get(name, "–")) for name in notes]
-        seconds = _noted_seconds(group)
+        times = [record.notes.get("seconds") for record in group]
+        seconds = [time for time in times if isinstance(time, int | float)]
         left_out = f" (without {source.repeated} runs in whose place another file has some)"
         return {
             "experiment": TableCell(source.grid),
@@ -322,48 +302,3 @@ def _runs_table(sources: Sequence[Source]) -> HtmlTable:
 
 def _values(runs: Sequence[Run], name: str) -> list[Any]:
     return sorted({getattr(run, name) for run in runs})
-
-
-def _noted_seconds(records: Sequence[Record]) -> list[float]:
-    noted = (record.notes.get("seconds") for record in records)
-    return [float(seconds) for seconds in noted if isinstance(seconds, int | float)]
-
-
-def _ran(records: Sequence[Record]) -> str:
-    noted = _noted_seconds(records)
-    where = sorted({str(r.notes["device"]) for r in records if "device" in r.notes})
-    words = f"{len(records):,} trainings{' on ' * bool(where)}{' and '.join(where)}"
-    if not noted:
-        return f"{words}. Their stores note no times."
-    return f"{words}. The time noted for {len(noted):,} of them is {sum(noted):,.0f} s together."
-
-
-def _claims(summaries: Sequence[GridSummary]) -> list[tuple[str, int, int]]:
-    """Sentences, and in how many of how many cells they hold."""
-    claims = []
-    for name, sentence in _CLAIMS.items():
-        tallies = [s.tallies[name] for s in summaries if name in s.tallies]
-        if cells := sum(tally.cells for tally in tallies):
-            claims.append((sentence, sum(tally.holds for tally in tallies), cells))
-    return claims
-
-
-def _margins(tally: Tally) -> str:
-    """What stands below a count: how far it goes, and the worst that speaks against it."""
-    span = f"{signed(tally.least)} to {signed(tally.most)}"
-    words = f"margins {span}, {tally.test_subset} test subset"
-    if tally.losses:
-        name, margin = tally.losses[0]
-        words += f"; not in {len(tally.losses):,}, at worst {name}, {signed(margin)}"
-    return words
-
-
-def _filters(runs: Sequence[Run]) -> dict[str, tuple[str, dict[str, str]]]:
-    datasets = {run.dataset: dataset_title(run.dataset) for run in runs}
-    priors = {f"{prior:g}": f"{prior:g}" for prior in _values(runs, "prior")}
-    subsets = {"paper": "The paper's", "stratified": "Stratified"}
-    return {
-        "dataset": ("Data set", {"": "All data sets"} | datasets),
-        "prior": ("Class prior π₊", {"": "All class priors"} | priors),
-        "subset": ("Test subset in figures", subsets),
-    }

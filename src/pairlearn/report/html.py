@@ -170,7 +170,7 @@ def _environment() -> Any:
         loader=PackageLoader("pairlearn.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"percent": percent, "interval": _interval}
+    made.filters |= {"percent": percent, "interval": _interval, "signed": signed}
     made.globals |= {
         "HtmlTable": HtmlTable,
         "cell": TableCell,
