@@ -109,22 +109,23 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
     test_subset
         How the test set is reduced to the class prior.
     """
-    from pairlearn.paper import compare as comparing
     from pairlearn.paper.cells import PUBLISHED
+    from pairlearn.paper.compare import compare_with_published, improvements
+    from pairlearn.paper.headline import passes, report_data, report_text
 
     test_subset = _one(test_subset, "a comparison is on")
     if chosen.grid not in PUBLISHED:
         raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {chosen.grid}")
     published = PUBLISHED[chosen.grid]()
     (cells,) = _summaries(chosen, test_subset)
-    comparison = comparing.compare_with_published(cells, published)
-    improved = comparing.improvements(cells, published)
+    comparison = compare_with_published(cells, published)
+    improved = improvements(cells, published)
     if not comparison.cells and not improved:
         raise ValueError("none of the runs has a counterpart in the published tables")
     return Told(
-        comparing.report_data(comparison, improved),
-        [comparing.report_text(comparison, improved)],
-        code=0 if comparing.passes(comparison, improved) else 1,
+        report_data(comparison, improved),
+        [report_text(comparison, improved)],
+        code=0 if passes(comparison, improved) else 1,
     )
 
 

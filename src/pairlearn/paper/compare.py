@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pairlearn.paper.cells import (
@@ -19,11 +19,9 @@ from pairlearn.paper.cells import (
     WITHOUT_PRIOR,
     Cell,
     PublishedCell,
-    dataset_title,
     match,
     place,
 )
-from pairlearn.paper.tables import aligned
 
 BASE_TOLERANCE = 0.006
 REQUIRED_SHARE = 0.85
@@ -320,118 +318,3 @@ def best_of(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
         if at not in best or cell.mean > best[at].mean:
             best[at] = cell
     return best
-
-
-def passes(comparison: Comparison, improved: Sequence[Improvement]) -> bool:
-    """Whether nothing that was compared failed.
-
-    Examples
-    --------
-    >>> passes(Comparison((), absent=360), [])
-    True
-    """
-    return (comparison.ok or not comparison.evidence) and all(item.ok for item in improved)
-
-
-def report_data(comparison: Comparison, improved: Sequence[Improvement]) -> dict[str, Any]:
-    """The comparison as plain data, for JSON."""
-
-    def data(cell: ComparedCell) -> dict[str, Any]:
-        return asdict(cell) | {"difference": cell.difference, "ok": cell.ok}
-
-    return {
-        "ok": passes(comparison, improved),
-        "share_within_tolerance": comparison.share,
-        "worst_steady": data(comparison.worst) if comparison.worst else None,
-        "absent": comparison.absent,
-        "cells": list(map(data, comparison.cells)),
-        "improvements": [
-            asdict(item) | {"beats_best": item.beats_best, "reaches_ceiling": item.reaches_ceiling}
-            for item in improved
-        ],
-    }
-
-
-_OK = {True: "yes", False: "NO", None: "–"}
-
-
-def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
-    """The comparison as Markdown tables, with a summary below.
-
-    Examples
-    --------
-    >>> print(report_text(Comparison((), absent=360), []))
-    Published cells without runs of ours: 360
-    """
-    compared = [
-        {
-            **_where(cell, comparison.cells),
-            "method": cell.method,
-            "published": f"{cell.published:.3f}",
-            "ours": f"{cell.ours:.4f}",
-            "difference": f"{cell.difference:+.4f}",
-            "tolerance": f"{cell.tolerance:.4f}",
-            "ok": "copy" if cell.is_copy else _OK[cell.ok if cell.counts else None],
-        }
-        for cell in comparison.cells
-    ]
-    ahead = [
-        {
-            **_where(item, improved),
-            CHALLENGER: f"{item.ours:.4f}",
-            "best published": f"{item.best:.3f} {item.best_method}",
-            "at or above": _OK[item.beats_best],
-            "ceiling": "–" if item.ceiling is None else f"{item.ceiling:.4f}",
-            "reached": _OK[item.reaches_ceiling],
-        }
-        for item in improved
-    ]
-    tables = [
-        aligned(list(rows[0]), [list(row.values()) for row in rows])
-        for rows in (compared, ahead)
-        if rows
-    ]
-    return "\n\n".join([*tables, "\n".join(_summary(comparison, improved))])
-
-
-def _where(
-    item: ComparedCell | Improvement, among: Sequence[ComparedCell | Improvement]
-) -> dict[str, str]:
-    """The condition of a cell, by the titles of its columns; noise only where there is some."""
-    noises = {"prior_factor": ("ε", 1.0), "label_noise": ("σ", 0.0)}
-    shown = [name for name in noises if hasattr(item, name)]
-    noisy = any(getattr(other, n) != noises[n][1] for other in among for n in shown)
-    noise = {noises[name][0]: f"{getattr(item, name):g}" for name in shown if noisy}
-    return {"data set": dataset_title(item.dataset), "π₊": f"{item.prior:g}"} | noise
-
-
-def _summary(comparison: Comparison, improved: Sequence[Improvement]) -> list[str]:
-    lines = []
-    if comparison.share is not None:
-        agreeing = sum(cell.ok for cell in comparison.evidence)
-        lines.append(
-            f"Within tolerance: {agreeing} of {len(comparison.evidence)} cells, "
-            f"{comparison.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
-        )
-    if copies := sum(cell.is_copy for cell in comparison.cells):
-        lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
-    if others := sum(not (cell.is_copy or cell.counts) for cell in comparison.cells):
-        lines.append(f"Left out, published with another network: {others} cells")
-    if worst := comparison.worst:
-        lines.append(
-            f"Furthest supervised or ABS cell: {worst.difference:+.4f}, "
-            f"{', '.join([*_where(worst, [worst]).values(), worst.method])} "
-            f"(at most {WORST_ALLOWED:g} wanted)"
-        )
-    if improved:
-        above = sum(item.beats_best for item in improved)
-        lines.append(f"Likelihood-ABS at or above the best published: {above} of {len(improved)}")
-    if known := [item for item in improved if item.reaches_ceiling is not None]:
-        reached = sum(bool(item.reaches_ceiling) for item in known)
-        lines.append(
-            f"Likelihood-ABS at most {CEILING_MARGIN:g} below the lesser of supervised and "
-            f"annotator: {reached} of {len(known)}"
-        )
-    if comparison.absent:
-        lines.append(f"Published cells without runs of ours: {comparison.absent}")
-    return lines

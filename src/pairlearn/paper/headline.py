@@ -6,8 +6,8 @@ of the likelihood is counted once however many priors it was not given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pairlearn.paper.cells import (
@@ -25,14 +25,18 @@ from pairlearn.paper.compare import (
     CEILING_MARGIN,
     CHALLENGER,
     NOT_COMPARABLE,
+    REQUIRED_SHARE,
     ROUNDING,
+    WORST_ALLOWED,
     ComparedCell,
     Comparison,
+    Improvement,
     best_of,
     compare_with_published,
     improvements,
 )
 from pairlearn.paper.runs import Record, Run
+from pairlearn.paper.tables import aligned
 
 _SHOWN = 20  # losses in print; to_dict has all
 _PAPER = ("sconf", "confdiff", "convex", "sconfconfdiff")
@@ -135,49 +139,44 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     {}
     """
     known = [record for record in records if record.run.dataset not in NOT_COMPARABLE]
-    claims = {
-        "paper": _against_published(grid, summarize(known, "paper")),
-        "stratified": _against_ours(summarize(known, "stratified")),
-    }
+    published = PUBLISHED[grid]() if grid in PUBLISHED else ()
+    cells = summarize(known, "paper")
+    compared = compare_with_published(cells, published), improvements(cells, published)
+    return _against_published(*compared) | _against_ours(summarize(known, "stratified"))
+
+
+Margins = list[tuple[str, float]]
+
+
+def _tallies(subset: str, claims: dict[tuple[str, str], Margins]) -> dict[str, Tally]:
+    """The claims that have cells, by name."""
     return {
         name: Tally(claim, subset, tuple(margins))
-        for subset, found in claims.items()
-        for name, claim, margins in found
+        for (name, claim), margins in claims.items()
         if margins
     }
 
 
-Claim = tuple[str, str, list[tuple[str, float]]]
-
-
-def _against_published(grid: str, cells: Sequence[Cell]) -> Iterator[Claim]:
-    published = PUBLISHED[grid]() if grid in PUBLISHED else ()
-    improved = improvements(cells, published)
-    yield (
-        "reproduced",
-        "within tolerance of the published number",
-        [
+def _against_published(comparison: Comparison, improved: Sequence[Improvement]) -> dict[str, Tally]:
+    """The likelihood and all our runs beside the published numbers."""
+    best = f"{CHALLENGER} at or above the best published weakly supervised method"
+    near = f"{CHALLENGER} at most {CEILING_MARGIN:g} below the lesser of supervised and annotator"
+    claims = {
+        ("reproduced", "within tolerance of the published number"): [
             (f"{_named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
-            for cell in compare_with_published(cells, published).evidence
+            for cell in comparison.evidence
         ],
-    )
-    yield (
-        "published",
-        f"{CHALLENGER} at or above the best published weakly supervised method",
-        [(_named(item), item.ours - item.best) for item in improved],
-    )
-    yield (
-        "ceiling",
-        f"{CHALLENGER} at most {CEILING_MARGIN:g} below the lesser of supervised and annotator",
-        [
+        ("published", best): [(_named(item), item.ours - item.best) for item in improved],
+        ("ceiling", near): [
             (_named(item), item.ours - item.ceiling + CEILING_MARGIN)
             for item in improved
             if item.ceiling is not None
         ],
-    )
+    }
+    return _tallies("paper", claims)
 
 
-def _against_ours(cells: Sequence[Cell]) -> Iterator[Claim]:
+def _against_ours(cells: Sequence[Cell]) -> dict[str, Tally]:
     """The likelihood beside everything else that was run where it was."""
     ours = best_of(cell for cell in cells if cell.config.method == CHALLENGER)
     own = best_of(cell for cell in cells if cell.method.risk in _PAPER)
@@ -189,13 +188,15 @@ def _against_ours(cells: Sequence[Cell]) -> Iterator[Claim]:
             at: cell.annotator for at, cell in ours.items() if cell.annotator is not None
         },
     }
-    for (name, words), best in rivals.items():
-        margins = [
+    claims = {
+        (name, f"{CHALLENGER} at or above {words}"): [
             (_named(replace(cell.config, prior_factor=1.0)), cell.mean - best[at])
             for at, cell in ours.items()
             if at in best
         ]
-        yield name, f"{CHALLENGER} at or above {words}", margins
+        for (name, words), best in rivals.items()
+    }
+    return _tallies("stratified", claims)
 
 
 def _means(cells: dict[Any, Cell]) -> dict[Any, float]:
@@ -276,3 +277,114 @@ def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
     lines = [Line(subsets[run], printed.get(run)) for run in sorted(subsets, key=position)]
     comparison = compare_with_published(cells, published)  # on the paper's test subset
     return GridSummary(grid, tuple(lines), comparison, headline_counts(grid, records))
+
+
+def passes(comparison: Comparison, improved: Sequence[Improvement]) -> bool:
+    """Whether nothing that was compared failed.
+
+    Examples
+    --------
+    >>> passes(Comparison((), absent=360), [])
+    True
+    """
+    return (comparison.ok or not comparison.evidence) and all(item.ok for item in improved)
+
+
+def report_data(comparison: Comparison, improved: Sequence[Improvement]) -> dict[str, Any]:
+    """The comparison as plain data, for JSON."""
+
+    def data(cell: ComparedCell) -> dict[str, Any]:
+        return asdict(cell) | {"difference": cell.difference, "ok": cell.ok}
+
+    return {
+        "ok": passes(comparison, improved),
+        "share_within_tolerance": comparison.share,
+        "worst_steady": data(comparison.worst) if comparison.worst else None,
+        "absent": comparison.absent,
+        "cells": list(map(data, comparison.cells)),
+        "improvements": [
+            asdict(item) | {"beats_best": item.beats_best, "reaches_ceiling": item.reaches_ceiling}
+            for item in improved
+        ],
+    }
+
+
+_OK = {True: "yes", False: "NO", None: "–"}
+
+
+def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
+    """The comparison as Markdown tables, with a summary below.
+
+    Examples
+    --------
+    >>> print(report_text(Comparison((), absent=360), []))
+    Published cells without runs of ours: 360
+    """
+    compared = [
+        {
+            **_where(cell, comparison.cells),
+            "method": cell.method,
+            "published": f"{cell.published:.3f}",
+            "ours": f"{cell.ours:.4f}",
+            "difference": f"{cell.difference:+.4f}",
+            "tolerance": f"{cell.tolerance:.4f}",
+            "ok": "copy" if cell.is_copy else _OK[cell.ok if cell.counts else None],
+        }
+        for cell in comparison.cells
+    ]
+    ahead = [
+        {
+            **_where(item, improved),
+            CHALLENGER: f"{item.ours:.4f}",
+            "best published": f"{item.best:.3f} {item.best_method}",
+            "at or above": _OK[item.beats_best],
+            "ceiling": "–" if item.ceiling is None else f"{item.ceiling:.4f}",
+            "reached": _OK[item.reaches_ceiling],
+        }
+        for item in improved
+    ]
+    tables = [
+        aligned(list(rows[0]), [list(row.values()) for row in rows])
+        for rows in (compared, ahead)
+        if rows
+    ]
+    return "\n\n".join([*tables, "\n".join(_summary(comparison, improved))])
+
+
+def _where(
+    item: ComparedCell | Improvement, among: Sequence[ComparedCell | Improvement]
+) -> dict[str, str]:
+    """The condition of a cell, by the titles of its columns; noise only where there is some."""
+    noises = {"prior_factor": ("ε", 1.0), "label_noise": ("σ", 0.0)}
+    shown = [name for name in noises if hasattr(item, name)]
+    noisy = any(getattr(other, n) != noises[n][1] for other in among for n in shown)
+    noise = {noises[name][0]: f"{getattr(item, name):g}" for name in shown if noisy}
+    return {"data set": dataset_title(item.dataset), "π₊": f"{item.prior:g}"} | noise
+
+
+def _summary(comparison: Comparison, improved: Sequence[Improvement]) -> list[str]:
+    """The same counts as those of :func:`headline_counts`, and what they leave out."""
+    lines = []
+    counts = {
+        name: f"{tally.holds} of {tally.cells}"
+        for name, tally in _against_published(comparison, improved).items()
+    }
+    if comparison.share is not None:
+        share = f"{comparison.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
+        lines.append(f"Within tolerance: {counts['reproduced']} cells, {share}")
+    if copies := sum(cell.is_copy for cell in comparison.cells):
+        lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
+    if others := sum(not (cell.is_copy or cell.counts) for cell in comparison.cells):
+        lines.append(f"Left out, published with another network: {others} cells")
+    if worst := comparison.worst:
+        where = ", ".join([*_where(worst, [worst]).values(), worst.method])
+        wanted = f"(at most {WORST_ALLOWED:g} wanted)"
+        lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {where} {wanted}")
+    if "published" in counts:
+        lines.append(f"Likelihood-ABS at or above the best published: {counts['published']}")
+    if "ceiling" in counts:
+        near = f"{CEILING_MARGIN:g} below the lesser of supervised and annotator"
+        lines.append(f"Likelihood-ABS at most {near}: {counts['ceiling']}")
+    if comparison.absent:
+        lines.append(f"Published cells without runs of ours: {comparison.absent}")
+    return lines
