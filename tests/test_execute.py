@@ -375,9 +375,8 @@ def undisturbed(tmp_path, monkeypatch) -> RunStore:
     return store
 
 
-def test_killed_twice_and_finished(tmp_path, undisturbed):
-    pytest.importorskip("sklearn")
-    store = finished_store(tmp_path / "killed.jsonl", [(1, 0.0), (2, 0.02)])
+def test_killed_and_finished(tmp_path, undisturbed):
+    store = finished_store(tmp_path / "killed.jsonl", [(2, 0.0)])
     assert len(store) == 8
     assert store.rows() == undisturbed.rows()
 

@@ -2,7 +2,8 @@
 
 A **family** of risks has a colour and a marker; its **correction** is told by the dash of a
 line and by how full a marker is: ABS solid and full, ReLU dashed and pale, none dotted and
-hollow. Supervised training and the annotator are no rivals and are grey.
+hollow; the guided likelihood dashed and full. Supervised training and the annotator are no
+rivals and are grey.
 
 The colours began as those of Okabe and Ito and were moved as little as it took for every two
 of them to stay 20 apart in CIE L*a*b*, for readers with normal sight and for those without
@@ -65,6 +66,7 @@ _CORRECTIONS: dict[str, tuple[Dash, float]] = {
     "none": ("dotted", 0.0),
     "relu": ("dashed", 0.45),
     "abs": ("solid", 1.0),
+    "guided": ("dashed", 1.0),
 }
 _UNCORRECTED = ("supervised", "annotator")
 

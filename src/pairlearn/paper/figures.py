@@ -324,7 +324,8 @@ def _heat_maps(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
         figure = _panels(panels, plot, (2.3, 2.3), title, columns=len(panels), share_rows=True)
         scale = ScalarMappable(Normalize(*limits), "viridis")
         figure.colorbar(scale, ax=figure.axes, label=axis_label("accuracy", _SHARE))
-        yield f"robustness-{here[0].config.dataset}", figure
+        mixed = "-published" if here[0].config.images == "published" else ""
+        yield f"robustness-{here[0].config.dataset}{mixed}", figure
 
 
 FIGURES: dict[str, Callable[[Sequence[Cell]], Iterator[NamedFigure]]] = {
