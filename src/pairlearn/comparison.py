@@ -104,9 +104,8 @@ def compare(
 
     The items are split into folds. The models of a fold, one a method, are trained on the
     pairs with both ends outside the fold, and decide about the pairs with both ends inside.
-    Pairs that straddle test no model; `split_items` loses as few as it can, none where
-    items do not recur. All methods have the same pairs, batches and initial weights, and
-    are trained as `PairClassifier` trains: what is ranked is ``PairClassifier(risk=method)``.
+    Pairs that straddle test no model; `split_items` loses as few as it can. All methods have
+    the same pairs, batches and initial weights: what is ranked is ``PairClassifier(risk=method)``.
 
     The accuracy of a method is that of its models' decisions, all folds together, *as the
     annotator sees it* (`pairlearn.evaluation.estimate_accuracy`). A miscalibrated annotator
@@ -129,8 +128,7 @@ def compare(
     weight : array of shape (n,), optional
         Weights of the rows, in training and in evaluation.
     preference : array of shape (n,), optional
-        "left" (−1) or "right" (1) where one was said to be the more positive. They train,
-        and do not test.
+        As in `PairClassifier.fit`. They train, and do not test.
     methods : sequence of str, optional
         Names for `make_risk`; one without a correction stands for all three. By default
         `default_methods`, less those that are undefined at the class prior.
@@ -246,13 +244,7 @@ def compare(
 
 
 def _full_names(methods: Sequence[str]) -> list[str]:
-    """Names in full: one without a correction stands for all of them.
-
-    Examples
-    --------
-    >>> _full_names(["likelihood", "sconf-abs", "likelihood-abs"])
-    ['likelihood-abs', 'likelihood-relu', 'likelihood-none', 'sconf-abs']
-    """
+    """Names in full: one without a correction stands for all of them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a sequence of names; got {methods!r}: put it in a list")
     names: list[str] = []

@@ -27,6 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from pairlearn.estimators.population import Majority, prior_from_similarities, solve_shift
 from pairlearn.estimators.table import read_table
@@ -48,19 +51,10 @@ SMALL = 1e-3
 
 @dataclass(frozen=True)
 class CompletionRound:
-    """What one round did.
+    """What one round did: 0 is the start from the dissimilar outcomes.
 
-    Attributes
-    ----------
-    number : int
-        0 is the start from the dissimilar outcomes.
-    risk : float
-        Out-of-fold divergence of the posteriors from the judgements; 0 is agreement.
-    change : float
-        Mean absolute change of the targets that this round was fitted to; NaN in
-        rounds 0 and 1, which have none to compare with.
-    prior : float
-        Mean posterior of the ends of the pairs.
+    `risk` is the out-of-fold divergence of the posteriors from the judgements, `change` the
+    mean absolute change of the targets (NaN in rounds 0 and 1), `prior` the mean posterior.
     """
 
     number: int
@@ -108,20 +102,18 @@ def complete_and_fit(
     labelled : (X, y), optional
         Ordinary labelled instances, y of 0 and 1.
     labelled_weight : float
-        Weight of each of them. At 1 it counts as much as one end of an average pair:
-        both say one class in the completed likelihood.
+        Weight of each of them. At 1 it counts as much as one end of an average pair.
     rounds : int
         Completions at most.
     tolerance : float
         Stop when the out-of-fold risk has not fallen by this share for two rounds.
     folds : int
         Folds over the items for the posteriors; 1 uses the classifier's own fit, which
-        is enough for models with few parameters and takes a fifth of the time.
+        is enough for models with few parameters.
     damping : float
         Share of the old targets kept in each round, in [0, 1).
     prior : float, optional
-        π₊. Needed where nothing tells how frequent the classes are: neither similarities
-        nor labelled instances. Otherwise the likelihood finds it.
+        π₊. Needed where there are neither similarities nor labelled instances.
     majority : {"positive", "negative"}, optional
         Which class is larger; needed with similarities alone and no prior.
     random_state : int, optional
@@ -238,11 +230,7 @@ def _rounds(
 
 
 class Targets:
-    """Statements about pairs, by kind, and the targets of both ends that complete them.
-
-    Labels with noise are moved to the nearest feasible ones: targets are used as sample
-    weights, which must not be negative.
-    """
+    """Statements about pairs, by kind, and the targets of both ends that complete them."""
 
     def __init__(self, rows: Judgements) -> None:
         values = rows.values.copy()
@@ -346,16 +334,12 @@ class _Fitter:
 
     def fit(self, weights: Weights, rows: NDArray[np.int64]) -> Any:
         """A clone fitted to these rows, each as class + and as class −, and to the labelled."""
-        from sklearn.base import clone
-
         weights = weights[:, rows]
         kept = weights > SMALL * weights.sum(0)
         positive, negative = (rows[one] for one in kept)
         x = np.concatenate([self.x[positive], self.x[negative], self.known])
-        y = np.repeat([1, 0], [len(positive), len(negative)])
-        y = np.concatenate([y, self.classes])
-        w = np.concatenate([*(one[keep] for one, keep in zip(weights, kept, strict=True))])
-        w = np.concatenate([w, self.known_weight])
+        y = np.concatenate([np.repeat([1, 0], kept.sum(1)), self.classes])
+        w = np.concatenate([weights[kept], self.known_weight])
         if len(np.unique(y)) < 2:
             raise ValueError(
                 f"the judgements of {len(rows)} items leave class {1 - y[0]} without any weight: "
@@ -386,9 +370,8 @@ def _start(
 def _from_even_odds(judgements: Targets, p: Floats, prior: float | None) -> Floats:
     """Posteriors of the start, moved from equally frequent classes to the prior.
 
-    The dissimilar outcomes hold each class once, so that a fit to them is at prior ½. The
-    means of p over their positive and negative ends, m₊ and m₋, give π₊ as the solution
-    of mean p = π₊ m₊ + (1 − π₊) m₋.
+    The means of p over the positive and negative ends of the dissimilar outcomes, m₊ and m₋,
+    give π₊ as the solution of mean p = π₊ m₊ + (1 − π₊) m₋.
     """
     if prior is None:
         positive, negative = judgements.dissimilar()
@@ -415,8 +398,6 @@ def _folds(start: Weights, folds: int, seed: int) -> NDArray[np.int64]:
 
 def _prepared(classifier: Any, random_state: int | None) -> Any:
     """A clone whose unset random states are set, checked for what completion needs."""
-    from sklearn.base import clone
-
     name = type(classifier).__name__
     if not hasattr(classifier, "fit") or not hasattr(classifier, "get_params"):
         raise TypeError(f"classifier must be a scikit-learn classifier; got {name}")
@@ -438,9 +419,6 @@ def _prepared(classifier: Any, random_state: int | None) -> Any:
 
 def _weight_name(classifier: Any) -> str:
     """The keyword that brings weights to the classifier, or to the last step of a Pipeline."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import has_fit_parameter
-
     if isinstance(classifier, Pipeline):
         step, last = classifier.steps[-1]
         return f"{step}__{_weight_name(last)}"
