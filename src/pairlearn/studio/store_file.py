@@ -207,68 +207,17 @@ Migration: TypeAlias = Sequence[str]
 APPLICATION_ID = 0x70616972  # "pair", so that the file of another program is not taken for ours
 
 
-_VERSION_1: Migration = (
-    """CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID""",
-    """CREATE TABLE annotator (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        name TEXT NOT NULL UNIQUE,
-        token_hash BLOB NOT NULL UNIQUE,
-        added_at TEXT NOT NULL,
-        retired_at TEXT)""",
-    """CREATE TABLE pair (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        left TEXT NOT NULL,
-        right TEXT NOT NULL,
-        weight REAL NOT NULL CHECK (weight > 0),
-        origin TEXT NOT NULL CHECK (origin IN ('plan', 'chosen', 'import')))""",
-    """CREATE INDEX pair_ends ON pair (left, right)""",
-    """CREATE TABLE answer (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        annotator INTEGER NOT NULL REFERENCES annotator,
-        pair INTEGER NOT NULL REFERENCES pair,
-        key TEXT NOT NULL,
-        revision INTEGER NOT NULL,
-        similarity REAL CHECK (similarity BETWEEN 0 AND 1),
-        difference REAL CHECK (difference BETWEEN -1 AND 1),
-        preference INTEGER NOT NULL CHECK (preference IN (-1, 0, 1)),
-        cant_say INTEGER NOT NULL CHECK (cant_say IN (0, 1)),
-        note TEXT NOT NULL,
-        seconds REAL NOT NULL,
-        at TEXT NOT NULL,
-        UNIQUE (annotator, pair, key),
-        UNIQUE (annotator, pair, revision))""",
-    """CREATE INDEX answer_by ON answer (annotator, id)""",
-    # answer: the current one, NULL while the pair is open;
-    # touched: the last change that closed or reopened it, NULL for one never answered.
-    """CREATE TABLE assignment (
-        annotator INTEGER NOT NULL REFERENCES annotator,
-        pair INTEGER NOT NULL REFERENCES pair,
-        answer INTEGER REFERENCES answer,
-        touched INTEGER REFERENCES change,
-        PRIMARY KEY (annotator, pair)) WITHOUT ROWID""",
-    """CREATE INDEX assignment_open ON assignment (annotator, touched DESC, pair)
-        WHERE answer IS NULL""",
-    """CREATE INDEX assignment_done ON assignment (annotator, touched) WHERE answer IS NOT NULL""",
-    """CREATE TABLE change (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        at TEXT NOT NULL,
-        who TEXT NOT NULL,
-        action TEXT NOT NULL,
-        annotator INTEGER REFERENCES annotator,
-        pair INTEGER REFERENCES pair,
-        before INTEGER REFERENCES answer,
-        after INTEGER REFERENCES answer,
-        detail TEXT NOT NULL DEFAULT '')""",
-    *(
-        f"""CREATE TRIGGER {table}_{what.lower()} BEFORE {what} ON {table}
-        BEGIN SELECT RAISE(ABORT, '{table}s are kept as they are'); END"""
-        for table in ("answer", "change")
-        for what in ("UPDATE", "DELETE")
-    ),
-    f"PRAGMA application_id = {APPLICATION_ID}",
-)
+def _statements(name: str) -> Migration:
+    """The statements of a script beside this file."""
+    found = [""]
+    for line in Path(__file__).with_name(name).read_text("utf-8").splitlines(keepends=True):
+        found[-1] += line
+        if sqlite3.complete_statement(found[-1]):
+            found.append("")
+    return tuple(statement for statement in found if statement.strip())
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+
+MIGRATIONS: tuple[Migration, ...] = (_statements("schema_1.sql"),)
 
 
 class _Connection(sqlite3.Connection):

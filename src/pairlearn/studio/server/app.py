@@ -61,22 +61,20 @@ def listen(host: str, port: int) -> list[socket.socket]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise OSError(f"host {host} is not known: {error.strerror}") from None
-    sockets: list[socket.socket] = []
-    refusal: OSError | None = None
+    sockets, refusals = list[socket.socket](), list[OSError]()
     for family, address in dict.fromkeys((one[0], one[4]) for one in found):
         try:
             sockets.append(socket.create_server(address, family=family, backlog=2048))
         except OSError as error:
-            refusal = error
-            if error.errno == errno.EADDRINUSE:
-                break
-    if refusal is None or (sockets and refusal.errno != errno.EADDRINUSE):
+            refusals.append(error)
+    taken = any(one.errno == errno.EADDRINUSE for one in refusals)
+    if sockets and not taken:
         return sockets  # a name may have an IPv6 address that the machine has not
     for one in sockets:
         one.close()
-    if refusal.errno == errno.EADDRINUSE:
+    if taken:
         raise OSError(f"port {port} of {host} is taken: choose another one with --port")
-    raise OSError(f"cannot listen at port {port} of {host}: {refusal.strerror}")
+    raise OSError(f"cannot listen at port {port} of {host}: {refusals[0].strerror}")
 
 
 def address_of(host: str, port: int) -> str:
