@@ -65,7 +65,7 @@ def page_of(text: str) -> str:
     return render(
         "bench.html", title=text, sections=dict.fromkeys(("runs", text, "plane", "reading"), text),
         runs=1, cells=1, claims=[], figures_first=[(text, text, text)],
-        filters={"dataset": (text, [(text, text)])}, ran=text, runs_table=table,
+        filters={"dataset": (text, {text: text})}, ran=text, runs_table=table,
         parts={text: part}, plane=PLANE, spread_words=text, foot=text,
     )  # fmt: skip
 

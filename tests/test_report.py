@@ -2,9 +2,7 @@
 
 import json
 import math
-import shutil
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,6 @@ from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import CalibrationCurve, Estimate
 from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
-from pairlearn.report.measured import model_labels
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_pages import HOSTILE, Reader
 
@@ -100,18 +97,6 @@ def test_annotators_by_brute_force() -> None:
         assert row.model_gap == pytest.approx(np.nanmean(apart))
 
 
-def test_model_labels_are_those_of_two_independent_classes() -> None:
-    z = np.array([[-1.0, 2.0], [0.3, 0.3], [800.0, -800.0]])
-    s, c = model_labels(z)
-    for row, (one, two) in enumerate(z):
-        p, q = (1 / (1 + math.exp(-x)) if x > -700 else 0.0 for x in (one, two))
-        chance = {
-            (a, b): (p if a else 1 - p) * (q if b else 1 - q) for a, b in product((0, 1), (0, 1))
-        }
-        assert s[row] == pytest.approx(chance[0, 0] + chance[1, 1])
-        assert c[row] == pytest.approx(chance[0, 1] - chance[1, 0])
-
-
 def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     from pairlearn.cli import app as whole
 
@@ -187,7 +172,7 @@ def test_refusals(files: Files, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_similarities_alone_are_refused_and_one_with_a_prior_is_not(
+def test_differences_alone_need_a_prior_and_a_folder_may_have_no_history(
     files: Files, tmp_path: Path
 ) -> None:
     table = read_pairs(files.held)
@@ -195,62 +180,45 @@ def test_similarities_alone_are_refused_and_one_with_a_prior_is_not(
     path = write_pairs(only, tmp_path / "only.csv")
     refused = CliRunner().invoke(app, files.line(tmp_path / "r.html", pairs=path))
     assert refused.exit_code == 2 and "--prior" in refused.output
-    out = tmp_path / "r.html"
-    ran = CliRunner().invoke(app, files.line(out, "--prior", "0.3", pairs=path))
+    model, out = PairClassifier.load(files.model), tmp_path / "r.html"
+    assert len(model.history_) == 12, "the folder keeps it"
+    del model.history_
+    model.save(tmp_path / "model")
+    line = files.line(out, "--prior", "0.3", pairs=path)
+    ran = CliRunner().invoke(app, [str(tmp_path / "model"), *line[1:]])
     assert ran.exit_code == 0, ran.output
     text = Reader(out.read_text("utf-8")).text
     assert "A ROC curve cannot be drawn" in text
     assert "The table of pairs does not say who judged" in text
+    assert "keeps no history of the training" in text
 
 
-def test_folder_without_a_history(files: Files, tmp_path: Path) -> None:
-    model = PairClassifier.load(files.model)
-    assert len(model.history_) == 12, "the folder keeps it"
-    del model.history_
-    model.save(tmp_path / "model")
-    out = tmp_path / "r.html"
-    line = files.line(out)
-    assert CliRunner().invoke(app, [str(tmp_path / "model"), *line[1:]]).exit_code == 0
-    assert "keeps no history of the training" in out.read_text("utf-8")
+@pytest.mark.parametrize("text", ["".join(filter(str.isprintable, HOSTILE)), HOSTILE[1]])
+def test_hostile_names_are_text_and_scikit_learn_models_have_rounds(text: str) -> None:
+    from sklearn.linear_model import LogisticRegression
 
-
-@pytest.mark.parametrize("text", [text for text in HOSTILE if text.isprintable()])
-def test_hostile_names_are_text(files: Files, text: str) -> None:
     ids = np.array([f"{text}{k}" for k in range(40)])
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 2)).astype(np.float32)
-    items = ItemTable(ids, features, [text, "b"])
     r = 1 / (1 + np.exp(-3 * features[:, 0]))
     ends = rng.permutation(40).reshape(20, 2)
     labels = PairLabels.from_posteriors(*r[ends].T)
     table = PairTable(ids[ends[:, 0]], ids[ends[:, 1]], labels.similarity, labels.difference,
                       annotator=[text] * 20)  # fmt: skip
-    model = PairClassifier(model="linear", epochs=3, random_state=0)
+    model = PairClassifier(model=LogisticRegression(), random_state=0)
     model.fit(features[ends] + 0.01, labels)
     model.classes_ = np.array(["no", text])
     found = model.evaluate(features[ends], labels)
-    page = build_report(
-        measure(model, items, table, found, names=(text, text), source="x.npy", warnings=[text])
-    )
-    read = Reader(page)
+    items = ItemTable(ids, features, [text, "b"])
+    told = measure(model, items, table, found, names=(text, text), source="x", warnings=[text])
+    assert [row["epoch"] for row in told.history] == list(range(1, len(told.history) + 1))
+    read = Reader(build_report(told))
     names = [name for name, _ in read.elements]
     assert names.count("script") == 1 and "img" not in names and names.count("title") == 1
     assert not any(key.startswith("on") for _, a in read.elements for key in a)
     for shown in (f"positive ({text})", f"{text}: how good is it?", f"Warning: {text}"):
         assert shown in read.text
-
-
-def test_scikit_learn_models_have_rounds_in_place_of_epochs() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    data = simulate(pairs=80)
-    ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
-    model = PairClassifier(model=LogisticRegression(), random_state=0).fit(ends + 0.01, labels)
-    found = model.evaluate(ends, labels)
-    told = measure(model, data.items, data.pairs, found, names=("m", "p"))
-    assert [row["epoch"] for row in told.history] == list(range(1, len(told.history) + 1))
-    text = Reader(build_report(told)).text
-    assert "LogisticRegression" in text and "How training went" in text
+    assert "LogisticRegression" in read.text and "How training went" in read.text
 
 
 def test_figures_show_the_numbers_they_are_given() -> None:
@@ -275,8 +243,3 @@ def test_many_judgements_are_thinned() -> None:
     found = model.evaluate(ends[200:], labels[200:])
     page = build_report(measure(model, data.items, data.pairs, found, names=("m", "p")))
     assert "4,000 judgements in the plane" in page and len(page) < 400_000
-
-
-def test_old_folder_still_loads(files: Files, tmp_path: Path) -> None:
-    shutil.copytree(files.model, tmp_path / "copy")
-    assert PairClassifier.load(tmp_path / "copy").history_[0]["epoch"] == 1

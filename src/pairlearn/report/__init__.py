@@ -2,14 +2,14 @@
 
 from pairlearn.report.figures import save_figure
 from pairlearn.report.html import write_page
-from pairlearn.report.measured import (
+from pairlearn.report.model import (
     AnnotatorRow,
     Disagreement,
     Measured,
+    build_report,
     compare_annotators,
     measure,
 )
-from pairlearn.report.model import build_report
 
 __all__ = [
     "AnnotatorRow",

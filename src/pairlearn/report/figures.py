@@ -30,8 +30,8 @@ _PAGE_COLOURS = {  # greys of the figures, and colours that are no method's, as 
     **dict.fromkeys(("#e5e5e5", "#e6e6e6", "#cccccc"), "line"),
     **dict.fromkeys(("#ebebeb", "#f0f0f0"), "tint"),
     "#ffffff": "card",
-    BLUE: "accent",
-    ORANGE: "doubt",
+    BLUE.lower(): "accent",
+    ORANGE.lower(): "doubt",
 } | {method_style(family).color: family for family in FAMILIES}
 _COLOUR = re.compile("|".join(_PAGE_COLOURS), re.IGNORECASE)
 
@@ -91,7 +91,7 @@ def draw(
     own = f"f{zlib.crc32((place + alt + text).encode()):x}"
     text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{own}", text)
     text = re.sub(r' (d|x|y|transform)="[^"]*"', lambda found: _shorter(found[0]), text)
-    text = _COLOUR.sub(lambda found: f"var(--{_PAGE_COLOURS[_known(found[0])]})", text)
+    text = _COLOUR.sub(lambda found: f"var(--{_PAGE_COLOURS[found[0].lower()]})", text)
     said = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
     box = " ".join(f"{72 * side:g}" for side in size)
     return Markup(f'<svg class="chart" viewBox="0 0 {box}" {said}>{text.strip()}')
@@ -99,10 +99,6 @@ def draw(
 
 def _shorter(attribute: str) -> str:
     return re.sub(r"\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", attribute)
-
-
-def _known(colour: str) -> str:
-    return next(name for name in _PAGE_COLOURS if name.lower() == colour.lower())
 
 
 def save_figure(

@@ -1,24 +1,393 @@
-"""A fitted model as a page for readers who do not know the method."""
+"""A fitted model beside the people who judged, as a page for readers who do not know the method."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pairlearn.check import plot_plane
+from pairlearn.check import CheckReport, check, plot_plane
+from pairlearn.check.columns import Columns
+from pairlearn.evaluation import (
+    CalibrationCurve,
+    Evaluation,
+    RocCurve,
+    Sensitivity,
+    calibration_curve,
+    roc_curve,
+    sensitivity,
+)
+from pairlearn.labels import PairLabels
 from pairlearn.report import figures
 from pairlearn.report.html import percent, render
-from pairlearn.report.measured import Measured
+from pairlearn.tables import ItemTable, PairTable, TableError
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
 
+    from pairlearn.estimators import PairClassifier
+
+__all__ = [
+    "AnnotatorRow",
+    "Disagreement",
+    "Measured",
+    "build_report",
+    "compare_annotators",
+    "measure",
+]
+
+Floats = NDArray[np.float64]
+
+SHOWN = 12
+"""Pairs on which model and annotators are furthest apart that are named."""
 MOST_DOTS = 2000
 """Judgements that are drawn; of more, as many evenly from the whole table."""
+
+
+@dataclass(frozen=True)
+class AnnotatorRow:
+    """One annotator in numbers; NaN where there is nothing to compare with.
+
+    Parameters
+    ----------
+    name : str
+        As the table has it.
+    judgements : int
+        Rows.
+    shared : int
+        Rows about pairs that others judged too.
+    gap : float
+        Mean distance |Δs| and |Δc| to the mean of the others on the same pairs, over both
+        kinds of judgement.
+    similarity_bias, difference_bias : float
+        Mean of own less others': above 0 is more often "same", or further to the right.
+    model_gap : float
+        Mean distance to what the model says.
+
+    Examples
+    --------
+    >>> AnnotatorRow("ann", 3, 0, np.nan, np.nan, np.nan, 0.1).shared
+    0
+    """
+
+    name: str
+    judgements: int
+    shared: int
+    gap: float
+    similarity_bias: float
+    difference_bias: float
+    model_gap: float
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A pair, what was said of it and what the model says; NaN is not given.
+
+    Examples
+    --------
+    >>> Disagreement("a", "b", "", (0.9, 0.1), (0.2, 0.0)).left
+    'a'
+    """
+
+    left: str
+    right: str
+    annotator: str
+    said: tuple[float, float]
+    model: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model, judged pairs, and what they tell about it.
+
+    Parameters
+    ----------
+    model, pairs : str
+        What they are called.
+    evaluation : Evaluation
+        Accuracy and rates.
+    threshold : float
+        Probability above which an item is called positive.
+    warnings : tuple of str
+        Reasons for doubt in the evaluation.
+    check : CheckReport
+        What is to be known about the table.
+    table : PairTable
+        The judgements.
+    probabilities : array
+        Of the positive class, of the different items in the pairs.
+    roc, calibration, band : optional
+        Where the judgements allow them.
+    reasons : dict of str to str
+        Why one of those is not there.
+    annotators : tuple of AnnotatorRow
+        Empty where the table names none.
+    disagreements : tuple of Disagreement
+        Pairs on which model and annotators are furthest apart, the furthest first.
+    history : list of dict
+        Of the training; empty where the folder keeps none.
+    facts : dict of str to str
+        What else is to be known about the model.
+    classes : (str, str)
+        Names of the negative and of the positive class.
+
+    Examples
+    --------
+    See `measure`.
+    """
+
+    model: str
+    pairs: str
+    evaluation: Evaluation
+    threshold: float
+    warnings: tuple[str, ...]
+    check: CheckReport
+    table: PairTable
+    probabilities: Floats
+    roc: RocCurve | None
+    calibration: CalibrationCurve | None
+    band: Sensitivity | None
+    reasons: dict[str, str]
+    annotators: tuple[AnnotatorRow, ...]
+    disagreements: tuple[Disagreement, ...]
+    history: list[dict[str, float]]
+    facts: dict[str, str]
+    classes: tuple[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts and the accuracy, for JSON."""
+        return {
+            "pairs": self.evaluation.n,
+            "items": len(self.probabilities),
+            "annotators": len(self.annotators),
+            "accuracy": self.evaluation.accuracy.to_dict(),
+            "warnings": [*self.warnings, *(f.message for f in self.check.of("warning"))],
+            "errors": [f.message for f in self.check.of("error")],
+            "epochs": len(self.history),
+        }
+
+
+def measure(
+    classifier: PairClassifier,
+    items: ItemTable,
+    table: PairTable,
+    evaluation: Evaluation,
+    *,
+    names: tuple[str, str],
+    source: str | Path = "items",
+    threshold: float = 0.5,
+    prior: float | None = None,
+    warnings: Sequence[str] = (),
+) -> Measured:
+    """Find out what a report shows, beside what an evaluation has found.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        Fitted.
+    items : ItemTable
+        Where the items of the pairs are.
+    table : PairTable
+        The judgements.
+    evaluation : Evaluation
+        Of the classifier on them.
+    names : (model, pairs)
+        What both are called.
+    source : path-like
+        The file of the items, for messages.
+    threshold, prior : float
+        Those of the evaluation; the threshold is a probability.
+    warnings : sequence of str
+        Further reasons for doubt.
+
+    Returns
+    -------
+    Measured
+
+    Examples
+    --------
+    >>> from pairlearn.estimators import PairClassifier
+    >>> from pairlearn.data.simulation import simulate
+    >>> told, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
+    >>> model = PairClassifier(model="linear", epochs=5, random_state=0)
+    >>> model = model.fit(other.items.features[other.pairs.ids()], other.pairs.labels())
+    >>> found = model.evaluate(told.items.features[told.pairs.ids()], told.pairs.labels())
+    >>> measure(model, told.items, told.pairs, found, names=("model", "pairs")).reasons
+    {}
+    """
+    from pairlearn.estimators.prediction import log_odds
+
+    used = table[table.judged]
+    try:
+        ends = used.positions(items)
+    except TableError as error:
+        raise TableError(f"{names[1]}, {error} in {source}") from None
+    needed, places = np.unique(ends, return_inverse=True)
+    z = log_odds(classifier, items[needed], source)
+    both = z[places.reshape(ends.shape)]
+    (p, p_prime), labels = _probabilities(both).T, used.labels()
+    given: tuple[Any, ...] = (*both.T, labels)
+    options: dict[str, Any] = {"weight": used.weight, "confidence": evaluation.confidence}
+    curves: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    computed: dict[str, Callable[[], Any]] = {
+        "roc": lambda: roc_curve(*given, weight=used.weight),
+        "calibration": lambda: calibration_curve(
+            p, p_prime, labels, prior=prior, items=ends, **options
+        ),
+        "band": lambda: sensitivity(*given, items=ends, **options),
+    }
+    for name, compute in computed.items():
+        try:
+            curves[name] = compute()
+        except ValueError as error:  # judgements of one kind alone do not tell it
+            curves[name], reasons[name] = None, str(error)
+    return Measured(
+        model=names[0],
+        pairs=names[1],
+        evaluation=evaluation,
+        threshold=threshold,
+        warnings=tuple(warnings),
+        check=check(table, items=items, prior=prior),
+        table=used,
+        probabilities=_probabilities(z),
+        **curves,
+        reasons=reasons,
+        annotators=compare_annotators(used, both),
+        disagreements=_disagreements(used, both),
+        # Of every epoch, or of every round where a scikit-learn classifier was completed.
+        history=[
+            {"epoch": float(place), **row}
+            for place, row in enumerate(getattr(classifier, "history_", []), 1)
+        ],
+        facts=_facts(classifier),
+        classes=(str(classifier.classes_[0]), str(classifier.classes_[1])),
+    )
+
+
+def compare_annotators(table: PairTable, log_odds: Floats) -> tuple[AnnotatorRow, ...]:
+    """Compare the annotators of a table.
+
+    Parameters
+    ----------
+    table : PairTable
+        The judgements.
+    log_odds : array of shape (n, 2)
+        Of the model, for both ends of each row.
+
+    Returns
+    -------
+    tuple of AnnotatorRow
+        None where the table does not name them.
+
+    Examples
+    --------
+    Two annotators of one pair, in opposite orders of its ends:
+
+    >>> table = PairTable([1, 2], [2, 1], [0.8, 0.6], [0.1, -0.3], annotator=["ann", "bob"])
+    >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
+    >>> round(ann.similarity_bias, 3), round(ann.difference_bias, 3), round(ann.gap, 3)
+    (0.2, -0.2, 0.2)
+    """
+    columns = Columns.of(table)
+    said = np.stack([columns.s, columns.c])
+    turn = np.stack([np.ones(len(columns)), columns.turn])  # bias is as the annotator saw the pair
+    away = turn * (turn * said - np.stack([_others(values, columns) for values in turn * said]))
+    model_away = said - _model_labels(log_odds).T
+    rows = []
+    for who, name in enumerate(columns.annotators):
+        mine = columns.who == who
+        rows.append(
+            AnnotatorRow(
+                str(name),
+                int(mine.sum()),
+                int((~np.isnan(away[:, mine])).any(axis=0).sum()),
+                _mean(np.abs(away[:, mine])),
+                _mean(away[0, mine]),
+                _mean(away[1, mine]),
+                _mean(np.abs(model_away[:, mine])),
+            )
+        )
+    return tuple(rows)
+
+
+def _others(values: Floats, columns: Columns) -> Floats:
+    """For each row the mean of what other annotators said of its pair, NaN if none did."""
+    given = ~np.isnan(values) & (columns.who >= 0)
+    own = columns.pair * (len(columns.annotators) + 1) + columns.who + 1
+    totals = []
+    for keys in (columns.pair, own):
+        place = np.unique(keys, return_inverse=True)[1].reshape(-1)
+        terms = (given * 1.0, np.where(given, values, 0.0))
+        totals.append([np.bincount(place, term)[place] for term in terms])
+    count, sums = np.array(totals[0]) - np.array(totals[1])
+    return np.where(given & (count > 0.5), sums / np.maximum(count, 1), np.nan)
+
+
+def _mean(values: Floats) -> float:
+    given = values[~np.isnan(values)]
+    return float(given.mean()) if len(given) else math.nan
+
+
+def _probabilities(z: Floats) -> Floats:
+    return np.asarray((1 + np.tanh(z / 2)) / 2)
+
+
+def _model_labels(log_odds: Floats) -> Floats:
+    """Similarity and difference (n, 2) as a model sees them, from log-odds of both ends."""
+    return np.asarray(PairLabels.from_posteriors(*_probabilities(log_odds).T).to_array())
+
+
+def _disagreements(table: PairTable, both: Floats) -> tuple[Disagreement, ...]:
+    model, said = _model_labels(both), table.to_array()
+    far = np.nansum((said - model) ** 2, axis=1)
+    who = np.full(len(table), "") if table.annotator is None else table.annotator
+    return tuple(
+        Disagreement(
+            str(table.left[row]),
+            str(table.right[row]),
+            str(who[row]),
+            (float(said[row, 0]), float(said[row, 1])),
+            (float(model[row, 0]), float(model[row, 1])),
+        )
+        for row in np.argsort(-far, kind="stable")[:SHOWN]
+    )
+
+
+def _facts(classifier: PairClassifier) -> dict[str, str]:
+    stated = classifier.prior
+    facts = {
+        "Risk": f"{classifier.risk}, correction {classifier.correction}",
+        "Model": (
+            classifier.model
+            if isinstance(classifier.model, str)
+            else type(classifier.model).__name__
+        ),
+        "Features of an item": f"{classifier.n_features_in_:,}",
+        "Share of positives in training": (
+            f"{classifier.prior_:.3f}" + (" (estimated)" if stated == "estimate" else " (stated)")
+        ),
+        "Weights of epoch": f"{classifier.n_iter_:,}",
+    }
+    if classifier.target_prior is not None:
+        facts["Meant for a share of positives of"] = f"{float(classifier.target_prior):g}"
+    if not math.isclose(classifier.shift_, 0.0):
+        facts["Shift of the log-odds"] = f"{classifier.shift_:+.3f}"
+    before = getattr(classifier, "trained_on_", None)
+    if isinstance(before, dict):
+        facts |= {
+            f"Trained on: {name.replace('_', ' ')}": str(value)
+            for name, value in before.items()
+            if isinstance(value, str | int) and "sha256" not in name
+        }
+    return facts
 
 
 def build_report(measured: Measured) -> str:
@@ -47,26 +416,22 @@ def build_report(measured: Measured) -> str:
     >>> page.startswith("<!doctype html>"), "as the annotators see it" in page
     (True, True)
     """
-    found, check = measured.evaluation, measured.check
-    area = found.roc_auc
     return render(
         "model.html",
         title=f"{measured.model}: how good is it?",
         measured=measured,
-        accuracy=None if math.isnan(found.accuracy.value) else found.accuracy,
-        doubts=len(measured.warnings) + len(check.of("error")) + len(check.of("warning")),
-        **dict(zip(("negative", "positive"), _class_names(measured), strict=True)),
-        notes=_notes(measured),
+        found=measured.evaluation,
         charts=_charts(measured),
-        area=f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})",
-        foot=f"from the model {measured.model} and {found.n:,} judged pairs of {measured.pairs}",
+        foot=(
+            f"from the model {measured.model} and {measured.evaluation.n:,} judged pairs of "
+            f"{measured.pairs}"
+        ),
     )
 
 
 def _charts(measured: Measured) -> dict[str, Markup]:
     """The figures that there are data for."""
-    items = measured.probabilities
-    labels = measured.table.labels()
+    items, labels = measured.probabilities, measured.table.labels()
     charts = {
         "plane": figures.draw(
             partial(_plot_judgements, measured),
@@ -103,23 +468,3 @@ def _plot_judgements(measured: Measured, ax: Axes) -> None:
     if measured.disagreements:
         s, c = zip(*(one.said for one in measured.disagreements), strict=True)
         ax.plot(c, s, "D", ms=5, mfc="none", mec="black", zorder=4)
-
-
-def _notes(measured: Measured) -> list[tuple[str, str, str]]:
-    """Severity, message and where, errors first."""
-    notes = [("warning", text, "") for text in measured.warnings]
-    for finding in measured.check.findings:
-        where = []
-        if finding.rows:
-            where.append(f"first rows: {', '.join(map(str, finding.rows))}")
-        if finding.ids:
-            where.append(f"for instance: {', '.join(map(str, finding.ids))}")
-        notes.append((finding.severity, finding.message, "; ".join(where)))
-    return sorted(notes, key=lambda note: ("error", "warning", "note").index(note[0]))
-
-
-def _class_names(measured: Measured) -> tuple[str, str]:
-    """Names for readers: −1 and 1 are no names."""
-    if measured.classes == ("-1", "1"):
-        return "negative", "positive"
-    return f"negative ({measured.classes[0]})", f"positive ({measured.classes[1]})"
