@@ -70,13 +70,20 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         ("prior", "PAIRS", "--majority", "negative"),
         ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
         ("split", "PAIRS", "OUT/training.csv", "OUT/held_out.csv"),
+        ("evaluate", "MODEL", "ITEMS", "PAIRS"),
+        ("report", "MODEL", "--items", "ITEMS", "--pairs", "PAIRS", "OUT/report.html"),
+        ("plan", "--within", 0.1, "--pilot", "PAIRS", "--items", "ITEMS", "--model", "MODEL"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda words: f"{words[0]} {words[1]}",
 )  # fmt: skip
 def test_every_command_takes_it(
     words: tuple[Any, ...], files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     names = {"ITEMS": str(files[0]), "PAIRS": str(files[1]), "OUT": str(tmp_path / "out")}
+    if "MODEL" in words:
+        other, names["MODEL"] = simulate(pairs=60, seed=7), str(tmp_path / "model")
+        model = PairClassifier(model="linear", epochs=5, preprocessor=other.items)
+        model.fit(other.pairs.ids(), other.pairs).save(names["MODEL"])
     for name, path in names.items():
         words = tuple(str(word).replace(name, path) for word in words)
     result = run(*words, "--json")

@@ -91,6 +91,8 @@ class HeldPairs:
             Only pairs with a similarity and a difference will do.
         """
         try:
+            table.judgements(items)  # which names the row of an unknown item
+            alone, table = int(table.single.sum()), table[~table.single]
             ends = table.positions(items)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
@@ -110,7 +112,7 @@ class HeldPairs:
             raise TableError(f"{files[1]}: {len(used)} rows have {kinds}; two are needed")
         needed, places = np.unique(ends, return_inverse=True)
         z = log_odds(classifier, items[needed], files[0])[places.reshape(ends.shape)]
-        ignored = int((new & ~rows).sum())
+        ignored = alone + int((new & ~rows).sum())
         return cls(items, table[new], z, used.labels(), used.weight, ends, ignored, doubt)
 
     @property
