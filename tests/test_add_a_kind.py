@@ -145,6 +145,9 @@ def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
     assert run("annotate", "import", project, judged).exit_code == 0
     status = json.loads(run("annotate", "status", project, "--json").stdout)
     assert (status["answers"], status["cant_say"]) == (8, 0)
+    assert (status["pairs"], status["pairs_answered"]) == (2, 2)
+    assert run("annotate", "label-studio", project, tmp_path / "tasks").exit_code == 0
+    assert len(json.loads((tmp_path / "tasks" / "tasks.json").read_text())) == 2
     for rule in ("mean", "reliability"):  # one row for each pair; all that is about an item
         result = run("annotate", "export", project, tmp_path / f"{rule}.csv", "--aggregate", rule)
         assert result.exit_code == 0, result.output

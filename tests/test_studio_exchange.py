@@ -133,9 +133,16 @@ def test_what_is_imported_need_not_be_judged_again(store: Store) -> None:
     import_judgements(store, [Statement("cy", last.left, last.right, Answer(0.6, key="l"))])
     assert [one.similarity for one in store.answers()] == [0.6]
     assert [one.action for one in store.history(pair=last.id)] == ["answered", "revised"]
-    # Somebody of the app may import, too.
-    import_judgements(store, [Statement("ann", first.left, first.right, Answer(0.5, key="k"))])
-    assert store.by_token(token) == ann and store.progress(ann.id).done == 1
+    # Somebody of the app may import, too, and undoes no statement about an item.
+    one = Statement("ann", first.left, first.right, Answer(0.5, key="k"))
+    alone = Statement("ann", first.left, "", Answer(others={"label": 1.0}, key="k"))
+    import_judgements(store, [one, alone])
+    assert store.by_token(token) == ann and store.progress(ann.id).done == 2
+    with pytest.raises(StoreError, match="is not assigned"):
+        store.submit(ann.id, store.answers()[-1].pair, Answer(0.5, key="l")).result()
+    undone = store.undo(ann.id).result()
+    assert undone is not None and undone.pair == first.id
+    assert [answer.others for answer in store.answers()][-1] == {"label": 1.0}
 
 
 def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:

@@ -280,7 +280,7 @@ def status(project: Path) -> Told:
             "answers": len(answers),
             "cant_say": len(answers) - len(said),
             "infeasible": judgements(said).infeasible if said else 0,
-            "pairs_answered": len({one.pair for one in answers}),
+            "pairs_answered": len({one.pair for one in answers if one.right}),
             "annotators": rows,
         }
     line = (

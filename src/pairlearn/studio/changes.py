@@ -142,7 +142,8 @@ class Changes:
             return Receipt(*seen)
         found = self.first(
             "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
-            "WHERE a.annotator = ? AND a.pair = ?",
+            "JOIN pair p ON p.id = a.pair "
+            "WHERE a.annotator = ? AND a.pair = ? AND p.right <> ''",
             *whose,
         )
         if found is None:
@@ -189,8 +190,9 @@ class Changes:
         """
         found = self.first(
             "SELECT a.pair, a.answer, n.name FROM assignment a "
-            "JOIN annotator n ON n.id = a.annotator "
-            "WHERE a.annotator = ? AND a.answer IS NOT NULL ORDER BY a.touched DESC LIMIT 1",
+            "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
+            "WHERE a.annotator = ? AND a.answer IS NOT NULL AND p.right <> '' "
+            "ORDER BY a.touched DESC LIMIT 1",
             annotator,
         )
         if found is None or (answer_id is not None and found[1] != answer_id):

@@ -333,8 +333,10 @@ class Store:
         return Items.open(self.project)
 
     def pairs(self) -> list[Pair]:
-        """All pairs, in the order in which they are judged."""
-        rows = self._all("SELECT id, left, right, weight, origin FROM pair ORDER BY id")
+        """All pairs, in the order in which they are judged; not what is said of one item."""
+        rows = self._all(
+            "SELECT id, left, right, weight, origin FROM pair WHERE right <> '' ORDER BY id"
+        )
         return [Pair(*row) for row in rows]
 
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:

@@ -190,7 +190,7 @@ def _context(studio: Studio) -> dict[str, Any]:
         "rows": rows,
         "dots": dots(answers, numbers),
         "answers": len(answers),
-        "judged": len({one.pair for one in answers}),
+        "judged": len({one.pair for one in answers if one.right}),
         "pairs": sum(pair.origin != "import" for pair in studio.store.pairs()),
         "taking_part": sum(row.annotator.active for row in rows),
         "by_information": project.plan.mode == "information",
