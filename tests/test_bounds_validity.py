@@ -49,18 +49,14 @@ def test_contraction_covers_feasible_labels(prior: float) -> None:
         n=1, delta=0.5, prior=prior, lipschitz=1, loss_bound=0, correction_lipschitz=1, rademacher=1
     )
     assert complexity == pytest.approx(4 * by_term)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_confdiff_contraction_covers_all_labels(prior: float) -> None:
-    c = np.linspace(-1, 1, 201)
+    c = np.linspace(-1, 1, 201)  # ConfDiff's weights, for all labels
     size = np.abs(np.stack([prior - c, 1 - prior - c, prior + c, 1 - prior + c]))
     by_argument = (size[0] + size[3]).max() / 2 + (size[1] + size[2]).max() / 2
-    rederived = bounds.convex_uniform_deviation(
+    confdiff = bounds.convex_uniform_deviation(
         n=1, delta=0.5, prior=prior, gamma=0, lipschitz=1, loss_bound=0, rademacher=1,
         form="rederived",
     )  # fmt: skip
-    assert rederived == pytest.approx(2 * by_argument)
+    assert confdiff == pytest.approx(2 * by_argument)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -153,11 +149,8 @@ def world() -> World:
     return World()
 
 
-def test_world_is_unbiased(world: World) -> None:
+def test_world_is_unbiased_and_contraction_holds_exactly(world: World) -> None:
     np.testing.assert_allclose(world.pair_loss @ world.pair_mass, world.risk)
-
-
-def test_contraction_holds_exactly(world: World) -> None:
     ours = world.rademacher(world.pair_loss, world.pair_mass, 3)
     simple = world.rademacher(world.outputs, world.mass, 3)
     for form in FORMS:

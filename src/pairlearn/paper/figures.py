@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.extras import missing_extra
 from pairlearn.paper.cells import Cell, index_cells, match, published_accuracy
 from pairlearn.paper.methods import CORRECTIONS, Method
 from pairlearn.paper.runs import grouped
-from pairlearn.report.figures import save_figure
-from pairlearn.style import GREY, SPREAD, STYLE, axis_label, label_axes, method_style
+from pairlearn.report.figures import save_figure, styled
+from pairlearn.style import GREY, SPREAD, axis_label, label_axes, method_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -247,11 +246,7 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
     >>> draw_figures("gamma", [])
     []
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise missing_extra("plot", "matplotlib", "a figure") from None
-    with matplotlib.rc_context(STYLE):
+    with styled("a figure"):
         return list(FIGURES[grid](cells))
 
 

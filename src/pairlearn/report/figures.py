@@ -6,7 +6,8 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,17 @@ _PAGE_COLOURS = {  # greys of the figures, and colours that are no method's, as 
     ORANGE.lower(): "doubt",
 } | {method_style(family).color: family for family in FAMILIES}
 _COLOUR = re.compile("|".join(_PAGE_COLOURS), re.IGNORECASE)
+
+
+@contextmanager
+def styled(what: str) -> Iterator[None]:
+    """Matplotlib's settings of all figures; without it, an error that says what needs it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise missing_extra("plot", "matplotlib", what) from None
+    with matplotlib.rc_context(STYLE):
+        yield
 
 
 @dataclass(frozen=True)
@@ -71,14 +83,11 @@ def draw(
     >>> 'aria-label="a &lt;line&gt;"' in drawing, "stroke: var(--accent)" in drawing
     (True, True)
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_extra("plot", "matplotlib", "a report") from None
     from markupsafe import Markup, escape
 
-    with matplotlib.rc_context(STYLE):
+    with styled("a report"):
+        from matplotlib.figure import Figure
+
         figure = Figure(size, layout="constrained")
         plot(figure.subplots())
         content = io.StringIO()
@@ -128,8 +137,6 @@ def save_figure(
     ...     save_figure(Figure(), f"{folder}/empty.svg").stat().st_size > 0
     True
     """
-    import matplotlib
-
     path = Path(path)
     kind = path.suffix.removeprefix(".")
     metadata: dict[str, str | None] = {}
@@ -138,7 +145,7 @@ def save_figure(
     if description is not None:
         metadata["Subject" if kind == "pdf" else "Description"] = description
     content = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
+    with styled("a figure"):
         figure.savefig(content, format=kind, dpi=150, metadata=metadata)
     with replacing(path) as part:
         part.write_bytes(content.getvalue())

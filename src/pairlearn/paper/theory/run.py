@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pairlearn.atomic import replacing
-from pairlearn.extras import missing_extra
 from pairlearn.paper.store import to_csv
 from pairlearn.paper.theory.error_bounds import ESTIMATORS, bound_rows, draw_bounds, least_bound
 from pairlearn.paper.theory.geometry import draw_geometry, geometry_rows
@@ -23,8 +22,7 @@ from pairlearn.paper.theory.variance import (
     member_rows,
     plane_rows,
 )
-from pairlearn.report.figures import save_figure
-from pairlearn.style import STYLE
+from pairlearn.report.figures import save_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -159,11 +157,7 @@ def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]
     >>> [name for name, _ in draw_theory(tables)]
     ['geometry', 'prior', 'variance', 'bounds']
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise missing_extra("plot", "matplotlib", "a figure") from None
-    with matplotlib.rc_context(STYLE):
+    with styled("a figure"):
         return [
             ("geometry", draw_geometry(tables["geometry"])),
             ("prior", draw_prior(tables["prior"])),
