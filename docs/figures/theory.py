@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from pairlearn import PairLabels, PairLikelihood
+from pairlearn.check import plot_plane
 from pairlearn.risks import ConfDiff, NonNegative, Sconf, SconfConfDiff, correct
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE, STYLE, method_style
 
@@ -105,7 +106,7 @@ def draw_outcomes() -> Figure:
     figure = Figure((8.4, 3.1), layout="constrained")
     simplex, plane, square = figure.subplots(1, 3)
     plot_simplex(simplex).set_title("three probabilities: the simplex")
-    plot_plane(plane).set_title("the same in answers c and s")
+    plot_region(plane).set_title("the same in answers c and s")
     plot_square(square).set_title("two pairs of posteriors fit")
     return figure
 
@@ -136,12 +137,9 @@ def plot_simplex(ax: Axes) -> Axes:
     return ax
 
 
-def plot_plane(ax: Axes) -> Axes:
+def plot_region(ax: Axes) -> Axes:
     """The feasible region in the plane of the two answers, with its two edges named."""
-    c = np.linspace(-1, 1, 201)
-    ax.fill_between(c, (1 - c**2) / 2, 1 - abs(c), color="0.88", lw=0)
-    ax.plot(c, (1 - c**2) / 2, color="black", lw=1.5)
-    ax.plot([-1, 0, 1], [0, 1, 0], color="black", lw=0.8)
+    plot_plane(None, ax)
     ax.text(0, 0.24, "too unlike for\nso small a difference", ha="center", color=GREY, fontsize=7)
     for at in (-0.78, 0.78):
         ax.text(at, 0.8, "too alike\nfor this c", ha="center", color=GREY, fontsize=7)
@@ -150,7 +148,7 @@ def plot_plane(ax: Axes) -> Axes:
                 ha="center")  # fmt: skip
     label = PairLabels.from_posteriors(*np.array([EXAMPLE]).T)
     ax.plot(label.difference, label.similarity, "o", ms=5, color="black")
-    ax.set(xlabel="difference c", ylabel="similarity s", xlim=(-1.05, 1.05), ylim=(-0.03, 1.05))
+    ax.set(xlabel="difference c", ylabel="similarity s")
     ax.set_box_aspect(1)
     return ax
 
