@@ -46,7 +46,7 @@ def half_widths(tables: int, n: int, seed: int, *setting: float) -> Any:
 
 @pytest.mark.parametrize(
     ("wanted", "accuracy", "prior", "strength"),
-    [(0.03, 0.9, 0.3, 5.0), (0.02, 0.97, 0.1, 5.0), (0.04, 0.85, 0.5, 3.0), (0.02, 0.95, 0.8, 8.0)],
+    [(0.02, 0.97, 0.1, 5.0), (0.04, 0.85, 0.5, 3.0), (0.02, 0.95, 0.8, 8.0)],
 )
 def test_tables_of_the_planned_size_have_the_half_width(
     wanted: float, accuracy: float, prior: float, strength: float
@@ -125,28 +125,22 @@ def test_pilots_find_the_size_that_is_needed() -> None:
     assert held >= 4  # of 6; a 90% interval falls below that once in 60 times
 
 
-def test_recurring_items_take_more_pairs() -> None:
+def test_recurring_items_and_uneven_weights_take_more_pairs() -> None:
     rng = np.random.default_rng(7)
     r, h, _ = instances(rng, 200, 0.9, 0.3, 5.0)
     # 60 items in 400 judgements: about 13 each.
     rows = np.stack([rng.permutation(np.tile(np.arange(60), 7))[:400] for _ in range(2)])
     rows = rows[:, rows[0] != rows[1]]
-    z, labels = h[rows] - 0.5, PairLabels.from_posteriors(*r[rows])
-    alone = plan_from_pilot(0.02, *z, labels)
-    together = plan_from_pilot(0.02, *z, labels, items=rows.T)
+    given = (*(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
+    alone = plan_from_pilot(0.02, *given)
+    together = plan_from_pilot(0.02, *given, items=rows.T)
     assert together.pairs > 1.5 * alone.pairs
     assert together.low <= together.pairs <= together.high
-
-
-def test_weights_of_a_pilot_count() -> None:
-    rng = np.random.default_rng(8)
-    r, h, _ = instances(rng, 800, 0.9, 0.3, 5.0)
-    z, labels = (h - 0.5).reshape(2, -1), PairLabels.from_posteriors(*r.reshape(2, -1))
-    alike = plan_from_pilot(0.02, *z, labels, weight=np.full(400, 3.0))
-    assert alike.pairs == plan_from_pilot(0.02, *z, labels).pairs
+    n = rows.shape[1]
+    assert plan_from_pilot(0.02, *given, weight=np.full(n, 3.0)).pairs == alone.pairs
     # Weights of 1 and 9 in halves are worth (.5 + 4.5)² / (.5 + 40.5) = 0.61 of the pairs.
-    uneven = plan_from_pilot(0.02, *z, labels, weight=np.tile([1.0, 9.0], 200))
-    assert uneven.pairs == pytest.approx(alike.pairs / 0.61, rel=0.3)
+    uneven = plan_from_pilot(0.02, *given, weight=np.tile([1.0, 9.0], n)[:n])
+    assert uneven.pairs == pytest.approx(alone.pairs / 0.61, rel=0.3)
 
 
 def test_hopeless_pilots_are_refused() -> None:

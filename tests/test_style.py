@@ -10,7 +10,6 @@ from pairlearn.style import (
     DARK_PAGE,
     FAMILIES,
     STYLE,
-    axis_label,
     label_axes,
     method_style,
 )
@@ -115,13 +114,6 @@ def test_unknown_family_is_grey_and_uncorrected_ones_are_whole() -> None:
     assert method_style("supervised").dash == "solid" and method_style("annotator").fill == 1
 
 
-def test_labels_have_units() -> None:
-    figure = pytest.importorskip("matplotlib.figure")
-    assert axis_label("accuracy", "share correct") == "accuracy (share correct)"
-    ax = label_axes(figure.Figure().subplots(), "time", "γ", x_unit="s")
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (s)", "γ")
-
-
 def test_matplotlib_knows_the_settings_and_draws_the_styles() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
@@ -131,3 +123,5 @@ def test_matplotlib_knows_the_settings_and_draws_the_styles() -> None:
         for name in ("sconf-none", "sconf-relu", "sconf-abs"):
             ax.plot([0, 1], [0, 1], **method_style(name).line())
     assert [line.get_linestyle() for line in ax.get_lines()] == [":", "--", "-"]
+    label_axes(ax, "time", "γ", x_unit="s")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (s)", "γ")
