@@ -9,7 +9,6 @@ from a seed is the same on every machine up to rounding, except for the regressi
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Mapping
@@ -22,13 +21,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.atomic import replacing
 from pairlearn.data.sampling import draw_at_prior
 from pairlearn.data.sources import optional
 from pairlearn.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from pairlearn.tables import ItemTable, PairTable, open_rows, write_items, write_pairs
 
 __all__ = ["Distribution", "Simulation", "simulate"]
 
@@ -78,16 +76,11 @@ class Simulation:
             raise ValueError(f"format must be 'csv' or 'parquet'; got {format!r}")
         items, pairs = (Path(folder, f"{name}.{format}") for name in ("items", "pairs"))
         truth = Path(folder, "truth.csv")
-        truth.parent.mkdir(parents=True, exist_ok=True)
         write_items(self.items, items)
         write_pairs(self.pairs, pairs)
-        with replacing(truth) as part, part.open("w", newline="", encoding="utf-8") as file:
-            rows = csv.writer(file)
-            rows.writerow(["id", "class", "posterior"])
-            classes = np.where(self.positive, 1, -1).tolist()
-            rows.writerows(
-                zip(self.items.ids.tolist(), classes, self.posterior.tolist(), strict=True)
-            )
+        known = {"id": self.items.ids, "class": np.where(self.positive, 1, -1)}
+        with open_rows(truth, [*known, "posterior"]) as rows:
+            rows.write(known | {"posterior": self.posterior})
         return [items, pairs, truth]
 
 
@@ -182,11 +175,11 @@ def simulate(
         count = 2 * pairs if items is None else items
         error = OVERLAP if overlap is None else overlap
         drawn = _from_density(distribution, count, prior, error, seed)
+    posterior = _sigmoid(drawn.evidence + _logit(judged))
     table = _judge(
-        _sigmoid(drawn.evidence + _logit(judged)), pairs, seed, annotators=annotators,
+        posterior, pairs, seed, annotators=annotators,
         noise=noise, missing=missing, preference=preference, repeated=repeated,
     )  # fmt: skip
-    posterior = _sigmoid(drawn.evidence + _logit(judged))
     parts = [_stated(name, round(share * pairs), posterior, seed) for name, share in more.items()]
     table = PairTable.concatenate([table, *parts])
     ids = np.arange(len(drawn.positive))

@@ -80,7 +80,9 @@ def save_classifier(estimator: Any, path: str | Path) -> None:
         if isinstance(value, nn.Module):
             networks[key] = _described(value)
             tensors |= {f"{key}.{k}": tensor for k, tensor in _state(value, key).items()}
-        elif isinstance(value, Tensor) or _is_numeric(value):
+        elif isinstance(value, Tensor) or (
+            isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+        ):
             tensors[f"fitted.{key}"] = torch.as_tensor(value)
         else:
             fitted[key] = _encoded(value, f"{name}.{key}")
@@ -321,10 +323,6 @@ def _attribute(cls: Any, name: str, path: str | Path) -> str:
     if not plain or hasattr(cls, name):
         raise ModelFolderError(f"{path}: {name!r:.80} is not a fitted attribute of {cls.__name__}")
     return name
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
 def _popped(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

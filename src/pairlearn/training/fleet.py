@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from pairlearn.models import CONVOLUTIONAL, MLP, make_model
 from pairlearn.training.batches import Batches, MemoryBatches, PairStream, StreamBatches
 from pairlearn.training.checkpoint import Arrays, Checkpoint
-from pairlearn.training.groups import Group, check_groups
+from pairlearn.training.groups import Group, check_groups, of_members
 from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import Ranks, current_ranks
@@ -407,12 +407,8 @@ class Fleet:
 
     def _per_member(self, name: str) -> Tensor:
         """An attribute of all members (G, M); idle places repeat the first."""
-        values = torch.zeros(*self.shape, dtype=torch.float64)
-        for i, group in enumerate(self.groups):
-            rates = [getattr(member, name) for member in group.members]
-            rates += rates[:1] * (values.shape[1] - len(rates))
-            values[i] = torch.tensor(rates, dtype=torch.float64)
-        return values
+        values = of_members(self.groups, lambda member: getattr(member, name))
+        return torch.where(values.isnan(), values[:, :1], values)
 
 
 def choose_device(device: str) -> torch.device:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pairlearn.risks import Risk
 from pairlearn.training.batches import PairStream
@@ -113,6 +115,17 @@ class Group:
     test: TestSet | None = None
     kinds: Sequence[str] = ("both",)
     columns: Sequence[Any] = ()
+
+
+def of_members(groups: Sequence[Group], value: Callable[[Member], float | None]) -> Tensor:
+    """A number of all members (G, M), NaN where it is None and for idle places."""
+    width = max(len(group.members) for group in groups)
+    values = torch.full((len(groups), width), math.nan, dtype=torch.float64)
+    for g, group in enumerate(groups):
+        for m, member in enumerate(group.members):
+            number = value(member)
+            values[g, m] = math.nan if number is None else float(number)
+    return values
 
 
 def check_groups(groups: Sequence[Group], instances: int) -> None:

@@ -25,7 +25,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.risks import contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
-from pairlearn.training.groups import Group
+from pairlearn.training.groups import Group, of_members
 from pairlearn.training.ranks import ALONE
 
 Total = Callable[[Tensor], Tensor]
@@ -195,37 +195,25 @@ class Objective:
         whole = torch.zeros(
             len(self.kinds), len(groups), width, rows, *some.shape[1:], dtype=self.dtype
         )
-        slopes = torch.zeros(len(groups), width, 1, dtype=self.dtype)
         for place, table in tables.items():
             whole[place][: len(table)] = table
-        for g, group in enumerate(groups):
-            for m, member in enumerate(group.members):
-                slopes[g, m] = member.risk.slope
-        return whole, slopes
+        slopes = of_members(groups, lambda member: member.risk.slope).nan_to_num(0.0)
+        return whole, slopes.to(self.dtype).unsqueeze(-1)
 
     def _completing(self) -> list[Tensor | None]:
         """For each kind, which members (G, M, 1) have its values completed from the model."""
         found: list[Tensor | None] = []
         for name in self.kinds:
             completes = kind(name).completes
-            done = self._of_members([[completes(m.risk) for m in g.members] for g in self.groups])
+            done = of_members(self.groups, lambda member: completes(member.risk))  # noqa: B023
             some = bool((done == 1).any())
             found.append((done == 1).unsqueeze(-1).to(self.device) if some else None)
         return found if any(mask is not None for mask in found) else []
 
     def _priors(self, name: str) -> Tensor | None:
         """A prior of all members (G, M), NaN for members without; None if none has one."""
-        values = self._of_members([[getattr(m, name) for m in g.members] for g in self.groups])
+        values = of_members(self.groups, lambda member: getattr(member, name))
         return None if bool(values.isnan().all()) else values.to(self.device, self.dtype)
-
-    def _of_members(self, rows: Sequence[Sequence[float | None]]) -> Tensor:
-        """Numbers of the members (G, M), NaN for None and idle places."""
-        values = torch.full(self.slopes.shape[:2], float("nan"), dtype=torch.float64)
-        for g, row in enumerate(rows):
-            for m, value in enumerate(row):
-                if value is not None:
-                    values[g, m] = float(value)
-        return values
 
 
 def _divergence(prior: Tensor, mean: Tensor) -> Tensor:
