@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -62,6 +62,7 @@ SAME, LEFT, RIGHT = ((0, 0), (1, 1)), ((1, 0),), ((0, 1),)
 # ---- completion -------------------------------------------------------------------------------
 
 
+@settings(max_examples=30)
 @given(r=inner, r_prime=inner, p=inner, p_prime=inner)
 def test_both_judgements_by_enumeration(r: float, r_prime: float, p: float, p_prime: float) -> None:
     told = PairLabels.from_posteriors([r], [r_prime])
@@ -71,12 +72,14 @@ def test_both_judgements_by_enumeration(r: float, r_prime: float, p: float, p_pr
     assert found == pytest.approx(enumerated(p, p_prime, events), abs=1e-6)
 
 
+@settings(max_examples=30)
 @given(s=st.floats(0, 1), p=inner, p_prime=inner)
 def test_similarity_alone_by_enumeration(s: float, p: float, p_prime: float) -> None:
     wanted = enumerated(p, p_prime, {SAME: s, LEFT + RIGHT: 1 - s})
     assert targets(judged(s=s), p, p_prime) == pytest.approx(wanted, abs=1e-6)
 
 
+@settings(max_examples=30)
 @given(p=inner, p_prime=inner)
 def test_preferences_by_enumeration(p: float, p_prime: float) -> None:
     for preference, event in ((1, SAME + RIGHT), (-1, SAME + LEFT)):
@@ -84,6 +87,7 @@ def test_preferences_by_enumeration(p: float, p_prime: float) -> None:
         assert targets(judged(preference=preference), p, p_prime) == pytest.approx(wanted)
 
 
+@settings(max_examples=30)
 @given(c=st.floats(-1, 1), p=inner, p_prime=inner)
 def test_difference_alone_keeps_the_sum_where_it_can(c: float, p: float, p_prime: float) -> None:
     q, q_prime = targets(judged(c=c), p, p_prime)
@@ -95,6 +99,7 @@ def test_difference_alone_keeps_the_sum_where_it_can(c: float, p: float, p_prime
         assert min(q, q_prime, 1 - q, 1 - q_prime) == pytest.approx(0, abs=1e-9)
 
 
+@settings(max_examples=30)
 @given(r=inner, r_prime=inner)
 def test_the_truth_is_a_fixed_point_with_risk_zero(r: float, r_prime: float) -> None:
     told = PairLabels.from_posteriors([r], [r_prime])

@@ -115,7 +115,7 @@ def test_pairs_that_cannot_be_drawn(positive, n, prior, message):
 # --- test subsets --------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     prior=PRIORS,
     n_positive=st.integers(1, 400),
@@ -154,7 +154,7 @@ def test_paper_truncates_in_class_order():
     np.testing.assert_array_equal(counts[1::2], [1135, 4926 // 4 - 1135, 0, 0, 0])
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     counts=st.lists(st.integers(1, 60), min_size=4, max_size=8),
     prior=PRIORS,

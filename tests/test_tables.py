@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.tables import ItemTable, PairTable, TableError
@@ -128,6 +128,7 @@ def test_concatenation_fills_up() -> None:
     assert PairTable.concatenate([plain, plain]).weight is None
 
 
+@settings(max_examples=30)
 @given(
     ids=st.lists(st.integers(-50, 50), unique=True, min_size=1, max_size=30),
     data=st.data(),

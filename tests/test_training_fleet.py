@@ -183,19 +183,6 @@ def test_accuracy_is_counted_right():
                 assert accuracy[name][g, m] == pytest.approx(sum(right) / len(right), abs=1e-12)
 
 
-def test_logits_are_those_of_the_modules():
-    fleet = trained([Group(ENDS, [member(), member("sconf-abs")]), Group(ENDS, [member()], 1)])
-    rows = np.arange(100)
-    each = np.stack([rows, rows[::-1]])
-    for asked, per_group in ((rows, [rows, rows]), (each, each)):
-        logits = fleet.logits(asked)
-        assert logits.shape == (2, 2, 100)
-        for g, m in ((0, 0), (0, 1), (1, 0)):
-            with torch.no_grad():
-                expected = fleet.module(g, m)(torch.as_tensor(X[per_group[g]]).double())
-            torch.testing.assert_close(logits[g, m], expected, rtol=0, atol=1e-9)
-
-
 def test_evaluation_in_parts_is_evaluation(monkeypatch):
     fleet = trained([Group(ENDS, [member()])], "mlp-bn")
     whole = fleet.logits(np.arange(120))
@@ -245,7 +232,7 @@ def test_progress_tells_epoch_and_mean_risk():
 # --- precision -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bf16"])
+@pytest.mark.parametrize("precision", ["float64", "tf32", "bf16"])
 def test_every_precision_learns_an_easy_task(precision):
     test = TestSet(np.arange(120), X[:, 0] > 0)
     group = Group(
