@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pairlearn.studio import Store
     from pairlearn.studio.agreement import AnnotatorOverview
 
-__all__ = ["app"]
-
 ADDRESS = "http://127.0.0.1:8337"
 NOT_RANDOM = (
     "pairs are chosen by a model, not at random: estimates need the inclusion weights, "

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pairlearn.studio.judges import Judge
     from pairlearn.studio.store import Store
 
-__all__ = ["ask"]
-
 FAILED, LIMITED, INTERRUPTED = 1, 3, 130
 CACHE = "model-answers.sqlite"
 Price = Annotated[float, typer.Option(min=0)]

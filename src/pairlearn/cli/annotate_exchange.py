@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pairlearn.studio.exchange import Reading as PreferenceReading
     from pairlearn.studio.exchange import Statement
 
-__all__ = ["backup", "export", "import_", "label_studio", "opened", "restore"]
-
 
 def opened(project: Path) -> Store:
     """The store of a project, to be closed."""

@@ -17,8 +17,6 @@ from pairlearn.progress import bar
 if TYPE_CHECKING:
     from pairlearn.paper.cells import Cell
 
-__all__ = ["app"]
-
 Subset = Literal["paper", "stratified", "both"]
 
 

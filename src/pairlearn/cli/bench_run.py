@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from pairlearn.paper.store import RunStore
     from pairlearn.paper.workers import Cluster
 
-__all__ = ["Chosen", "GridName", "run"]
-
 GridName = Literal["accuracy", "gamma", "limited", "robustness"]
 REFUSED, INTERRUPTED = 2, 130
+PLACES = ("grid", "store")
 
 
 @dataclass(frozen=True)
@@ -69,16 +68,8 @@ class Chosen:
         """Which runs of the experiment."""
         from pairlearn.paper.grids import Selection
 
-        return Selection.parse(
-            self.datasets,
-            self.priors,
-            self.seeds,
-            self.methods,
-            epochs=self.epochs,
-            model=self.model,
-            annotator=self.annotator,
-            images=self.images,
-        )
+        which = {name: value for name, value in vars(self).items() if name not in PLACES}
+        return Selection.parse(**which)
 
     def runs(self) -> list[Run]:
         """The runs themselves; an error if there are none."""

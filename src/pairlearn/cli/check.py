@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,6 @@ from pairlearn.extras import missing_extra
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
     from pairlearn.tables import PairTable
-
-__all__ = ["check", "where"]
 
 FIGURES = (".png", ".svg", ".pdf")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -94,13 +92,7 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""
     judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
     yield Text.assemble((name, "bold"), f": {judged} of {pairs} of {told.items:,} items{by}")
-    kinds = {
-        "both answers": told.both,
-        "similarity only": told.similarity_only,
-        "difference only": told.difference_only,
-        "preference only": told.preference_only,
-    }
-    yield "  " + ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    yield f"  {by_kind(vars(told))}"
     yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
@@ -116,6 +108,17 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
         colour = _COLOURS["error" if errors else "warning"]
     count = f"\n{counted(errors, 'error')}, {counted(warnings, 'warning')}: "
     yield Text.assemble(count, (verdict, colour))
+
+
+def by_kind(counts: Mapping[str, Any]) -> str:
+    """How many rows say what."""
+    kinds = {
+        "both answers": counts["both"],
+        "similarity only": counts["similarity_only"],
+        "difference only": counts["difference_only"],
+        "preference only": counts["preference_only"],
+    }
+    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
 
 
 def where(found: Finding) -> str:

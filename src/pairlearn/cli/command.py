@@ -24,8 +24,6 @@ from pairlearn.atomic import replacing
 from pairlearn.cli.options import HELP
 from pairlearn.progress import hidden_bars
 
-__all__ = ["Failed", "Told", "as_options", "as_text", "baseline", "command", "counted", "register"]
-
 REFUSED, INTERRUPTED = 2, 130
 AS_OPTIONS = (
     *("annotator_prior", "target_prior", "majority", "positive", "prior"),

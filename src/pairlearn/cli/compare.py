@@ -17,8 +17,6 @@ from pairlearn.progress import bar
 if TYPE_CHECKING:
     from pairlearn.comparison import Comparison
 
-__all__ = ["compare"]
-
 
 @dataclass(frozen=True)
 class Comparing(Training):

@@ -9,8 +9,6 @@ from pairlearn.cli.command import Told, command
 from pairlearn.cli.options import Seed
 from pairlearn.progress import bar
 
-__all__ = ["demo"]
-
 
 @command("demo")
 def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pairlearn.estimators.held_pairs import HeldPairs
     from pairlearn.evaluation import Evaluation
 
-__all__ = ["evaluate"]
-
 LINES = {
     "recalibration": "judgements mended with {labels:,} known classes: log-odds times {slope:.2f}, "
     "shifted by {shift:+.2f};\n  as they were, the accuracy was {accuracy_before}",
@@ -95,22 +93,18 @@ def evaluate(
         raise ValueError("--positive is a class of --labelled, which is not given")
     costs = _costs(cost)
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.held_pairs import HeldPairs, doubts_of, sample_pairs_of
+    from pairlearn.estimators.held_pairs import HeldPairs, Sampled, doubts_of, sample_pairs_of
     from pairlearn.tables import read_items
     from pairlearn.tables.labelled import read_labelled
 
     classifier = PairClassifier.load(model)
-    sampled_from, ignored, drawn = None, 0, ""
     if stream:
         scales = reading.stream_scales()
         sample = sample_pairs_of(items, ids, pairs, noisy=noisy, scales=scales)
-        known, table, ignored = sample.items, sample.table, sample.ignored
-        if sample.rows - ignored > len(table):
-            sampled_from = sample.rows
-            drawn = f", drawn at random from the {sampled_from:,}"
     else:
-        known = read_items(items, ids)
         table = reading.checked(pairs, noisy=noisy, prior=prior)
+        sample = Sampled(read_items(items, ids), table, len(table))
+    known, table = sample.items, sample.table
     held = HeldPairs.of(classifier, known, table, (items, pairs), both=labelled is not None)
     told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
     more: dict[str, Any] = dict.fromkeys(LINES)
@@ -146,9 +140,15 @@ def evaluate(
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
     data = {"model": model, "pairs": pairs, **told.to_dict(), "threshold": threshold}
-    data |= {"ignored": ignored + held.ignored, "sampled_from": sampled_from, "seen": held.seen}
+    drawn = sample.rows - sample.ignored > len(table)
+    data |= {
+        "ignored": sample.ignored + held.ignored,
+        "sampled_from": sample.rows if drawn else None,
+        "seen": held.seen,
+    }
+    whole = f", drawn at random from the {sample.rows:,}" * drawn
     head = (
-        f"{model} on {told.n:,} pairs{drawn} of {pairs}, as the annotators see it; positive above "
+        f"{model} on {told.n:,} pairs{whole} of {pairs}, as the annotators see it; positive above "
         f"{threshold:g}"
     )
     return Told(

@@ -7,8 +7,6 @@ from pathlib import Path
 from pairlearn.cli.command import Failed, Told, command
 from pairlearn.cli.options import check_new_file
 
-__all__ = ["export"]
-
 
 @command("export", quiet="Print nothing.")
 def export(model: Path, out: Path, *, force: bool = False) -> Told:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairlearn.cli.check import where
+from pairlearn.cli.check import by_kind, where
 from pairlearn.cli.command import Failed, Told, as_options, baseline, command
 from pairlearn.cli.options import PerhapsSome, Training, check_new_model, check_share
 from pairlearn.cli.reading import Reading
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
-    from pairlearn.check import CheckReport
+    from pairlearn.check import CheckReport, Finding
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.measuring import PairsInFile
-
-__all__ = ["fit"]
 
 INTERRUPTED = 130
 SHOWN = 3
@@ -142,57 +139,51 @@ def fit(
     if stream and labelled is not None:
         raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
     from pairlearn.check import check
+    from pairlearn.estimators import measuring
     from pairlearn.estimators.held_pairs import digest
-    from pairlearn.estimators.measuring import (
-        DivergedError,
-        FitCheckpoints,
-        Measured,
-        PairsInFile,
-        PairsInMemory,
-        fit_and_measure,
-    )
     from pairlearn.estimators.pair_files import PairFile, open_items
     from pairlearn.tables import read_items
     from pairlearn.tables.labelled import read_labelled
     from pairlearn.training.ranks import joined_ranks
 
     classifier = how.classifier()
-    told: Any = {"prior": how.prior, "majority": how.majority}
-    kept = FitCheckpoints(out, checkpoint_seconds)
+    kept = measuring.FitCheckpoints(out, checkpoint_seconds)
     with joined_ranks(how.device) as ranks, hidden_bars(not ranks.first):
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
             if stream:
-                file = PairFile(
-                    pairs, open_items(items, ids), noisy=noisy, scales=reading.stream_scales()
-                )
-                source: Any = PairsInFile.open(classifier, file, out.absolute().parent)
-                warned = _looked_at_sample(source, told, noisy, (items, pairs))
+                scales, known = reading.stream_scales(), None
+                file = PairFile(pairs, open_items(items, ids), noisy=noisy, scales=scales)
+                source: Any = measuring.PairsInFile.open(classifier, file, out.absolute().parent)
+                table, rows = source.sample(), source.rows
             else:
                 known, table = read_items(items, ids), reading.table(pairs)
-                report = check(table, items=known, precision=False, **told)
-                settled = TOLD_BY_LABELS if labelled is not None else set()
-                warned = [
-                    *reading.notes,
-                    *_usable(reading.settled(report), noisy, settled, (items, pairs)),
-                ]
+                rows = len(table)
+            report = reading.settled(
+                check(table, items=known, prior=how.prior, majority=how.majority, precision=False)
+            )
+            settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
+            sample = len(table) if len(table) < rows else None
+            warned = reading.notes + _usable(report, settled, (items, pairs), sample)
+            if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
-                source = PairsInMemory(known, table.judgements(known), len(table), classes)
+                said = table.judgements(known)
+                source = measuring.PairsInMemory(known, said, rows, classes)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                measured = fit_and_measure(
+                measured = measuring.fit_and_measure(
                     classifier, source, kept, holdout=holdout, seed=how.seed, prior=how.prior
                 )
-            except DivergedError as error:
+            except measuring.DivergedError as error:
                 raise Failed(as_options(str(error))) from None
             except KeyboardInterrupt:
                 raise Failed(_interrupted(kept.folder), INTERRUPTED) from None
     if not ranks.first:
         return None
     warned += [as_options(str(one.message)) for one in caught]
-    accuracy = measured.to_dict() if isinstance(measured, Measured) else None
+    accuracy = measured.to_dict() if isinstance(measured, measuring.Measured) else None
     data = {
         "model": str(out),
         **source.counts(),
@@ -219,37 +210,27 @@ def fit(
 
 
 def _usable(
-    report: CheckReport, noisy: bool, settled: set[str], names: tuple[Path, Path]
+    report: CheckReport, settled: set[str], names: tuple[Path, Path], sample: int | None
 ) -> list[str]:
-    """What was found in the judgements: an error if they cannot be used, else warnings in short."""
-    settled = settled | (RANGES if noisy else set())
+    """What was found in the judgements: an error if they cannot be used, else warnings in short.
+
+    Rows of a sample are not those of the file, and are not named.
+    """
+
+    def place(found: Finding) -> str:
+        return where(found) if sample is None else f" (in a sample of {sample:,} rows)"
+
     errors = [found for found in report.of("error") if found.code not in settled]
     if errors:
-        lines = [f"  {one.code}: {one.message}{where(one)}" for one in errors[:SHOWN]]
+        lines = [f"  {one.code}: {one.message}{place(one)}" for one in errors[:SHOWN]]
         lines += [f"  … and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
         more = f"`pairlearn check {names[1]} --items {names[0]}` says more"
         raise ValueError("\n".join([f"{names[1]} cannot be used as it is:", *lines, more]))
     return [
-        f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{where(found)}"
+        f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{place(found)}"
         for found in report.of("warning")
         if found.code not in settled
     ]
-
-
-def _looked_at_sample(
-    source: PairsInFile, told: Any, noisy: bool, names: tuple[Path, Path]
-) -> list[str]:
-    """The same for a file, of which a sample is checked."""
-    from pairlearn.check import check
-
-    sample = source.sample()
-    report = check(sample, precision=False, **told)
-    if len(sample) == source.rows:
-        return _usable(report, noisy, set(), names)
-    # Rows of the sample are not those of the file.
-    bare = tuple(replace(found, rows=(), ids=()) for found in report.findings)
-    warned = _usable(replace(report, findings=bare), noisy, set(), names)
-    return [f"{text} (in a sample of {len(sample):,} rows)" for text in warned]
 
 
 def _interrupted(folder: Path) -> str:
@@ -259,14 +240,7 @@ def _interrupted(folder: Path) -> str:
 
 
 def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
-    kinds = {
-        "both answers": told["both"],
-        "similarity only": told["similarity_only"],
-        "difference only": told["difference_only"],
-        "preference only": told["preference_only"],
-        "known classes": told["labelled"],
-    }
-    listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+    listed = by_kind(told) + f", {told['labelled']:,} known classes" * bool(told["labelled"])
     shifted = "" if target_prior is None else f", shifted to {target_prior:g}"
     text = [
         "learnt from {judgements:,} judgements of {items:,} items with {features:,} features: "

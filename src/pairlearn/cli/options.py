@@ -10,19 +10,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-__all__ = [
-    "HELP",
-    "AtLeastOne",
-    "Majority",
-    "Model",
-    "PerhapsSome",
-    "Seed",
-    "Training",
-    "check_new_file",
-    "check_new_model",
-    "check_share",
-]
-
 Majority = Literal["positive", "negative"]
 Model = Literal["mlp-bn", "mlp", "linear"]
 Seed = Annotated[int, typer.Option(min=0)]

@@ -11,8 +11,6 @@ from pairlearn.cli.options import Seed
 if TYPE_CHECKING:
     from pairlearn.check import PairPlan
 
-__all__ = ["plan"]
-
 
 @command("plan", quiet="Print the number alone.")
 def plan(

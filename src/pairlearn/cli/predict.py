@@ -9,8 +9,6 @@ from pairlearn.cli.command import Told, command
 from pairlearn.cli.options import check_new_file
 from pairlearn.progress import bar, shows_bars
 
-__all__ = ["predict", "rows_in"]
-
 
 @command("predict", quiet="Print nothing.")
 def predict(

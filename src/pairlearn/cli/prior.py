@@ -9,8 +9,6 @@ from pairlearn.cli.command import Told, command
 from pairlearn.cli.options import Majority
 from pairlearn.cli.reading import Reading
 
-__all__ = ["prior"]
-
 
 @command("prior", Reading, quiet="Print the number alone.")
 def prior(

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from pairlearn.tables import PairTable
     from pairlearn.tables.scales import Scale
 
-__all__ = ["Reading"]
-
 
 @dataclass
 class Reading:

@@ -8,8 +8,6 @@ from pairlearn.cli.command import Told, as_options, baseline, command, counted
 from pairlearn.cli.options import check_new_file, check_share
 from pairlearn.cli.reading import Reading
 
-__all__ = ["report"]
-
 
 @command("report", Reading)
 def report(

@@ -11,8 +11,6 @@ import typer
 from pairlearn.cli.command import Told, command
 from pairlearn.cli.options import AtLeastOne, Seed
 
-__all__ = ["simulate"]
-
 
 @dataclass(frozen=True)
 class Simulated:

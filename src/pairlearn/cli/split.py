@@ -7,8 +7,6 @@ from pathlib import Path
 from pairlearn.cli.command import Told, command
 from pairlearn.cli.options import Seed, check_new_file, check_share
 
-__all__ = ["split"]
-
 
 @command("split", quiet="Print nothing.")
 def split(

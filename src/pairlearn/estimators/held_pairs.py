@@ -184,7 +184,7 @@ class Sampled:
     items: ItemTable
     table: PairTable
     rows: int
-    ignored: int
+    ignored: int = 0
 
 
 def sample_pairs_of(
