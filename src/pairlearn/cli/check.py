@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pairlearn.cli.command import Told, command, counted
 from pairlearn.cli.options import Majority
 from pairlearn.cli.reading import Reading
-from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
@@ -66,19 +65,15 @@ def check(
 
 
 def _draw(table: PairTable, path: Path) -> None:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_extra("plot", "matplotlib", "--figure") from None
     from pairlearn.check import plot_plane
-    from pairlearn.report.figures import save_figure
-    from pairlearn.style import STYLE
+    from pairlearn.report.figures import save_figure, styled
 
     judged = table[table.judged]
     if not len(judged):
         raise ValueError("--figure shows similarities and differences: the table has none")
-    with matplotlib.rc_context(STYLE):
+    with styled("--figure"):
+        from matplotlib.figure import Figure
+
         drawing = Figure((5.2, 4.4), layout="constrained")
         plot_plane(judged.labels(), drawing.subplots())
     save_figure(drawing, path)

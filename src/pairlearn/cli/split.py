@@ -45,7 +45,7 @@ def split(
     """  # noqa: D301
     import numpy as np
 
-    from pairlearn.estimators.splits import hold_out_items
+    from pairlearn.estimators.splits import hold_out_statements
     from pairlearn.tables import read_pairs, write_pairs
 
     check_share("--share", share)
@@ -54,13 +54,10 @@ def split(
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
-    # A row about one item goes where the item is.
     right = np.where(table.single, table.left, table.right)
     ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
-    masks = np.zeros((2, len(table)), bool)
-    masks[:, ~table.single] = hold_out_items(ends[~table.single], share, seed)
-    apart = np.isin(ends[:, 0], ends[masks[1]])
-    masks |= table.single & [~apart, apart]
+    ends[table.single, 1] = -1
+    masks = hold_out_statements(ends, share, seed)
     parts = list(zip((training, held_out), masks, strict=True))
     if not all(rows.any() for _, rows in parts):
         raise ValueError(
@@ -70,7 +67,7 @@ def split(
     told = []
     for path, rows in parts:
         write_pairs(table[rows], path)
-        items = len(np.unique(ends[rows]))
+        items = len(set(ends[rows].flat) - {-1})
         told.append({"path": str(path), "pairs": int(rows.sum()), "items": items})
     lost = len(table) - sum(int(rows.sum()) for _, rows in parts)
     return Told(

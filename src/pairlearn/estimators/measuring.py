@@ -19,7 +19,7 @@ from sklearn.base import clone
 from pairlearn.estimators.instances import fingerprints
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.prediction import log_odds
-from pairlearn.estimators.splits import hold_out_items
+from pairlearn.estimators.splits import hold_out_statements
 from pairlearn.estimators.streams import fit_survey
 from pairlearn.estimators.survey import (
     NothingLeftError,
@@ -193,16 +193,11 @@ class PairsInMemory:
     ) -> tuple[Self, HeldOut] | None:
         """What is left for training, and pairs of other items."""
         said = self.said
-        training, held = np.zeros((2, len(said)), bool)
-        training[~said.single], held[~said.single] = hold_out_items(
-            said.ends[~said.single], fraction, seed
-        )
-        apart = said.ends[held].ravel()
-        training |= said.single & ~np.isin(said.ends[:, 0], apart)
-        dropped = int((~training & ~held & ~said.single).sum())
+        training, held = hold_out_statements(said.ends, fraction, seed)
+        dropped = int((~training & ~held).sum())
         known = self.known
         if known is not None:
-            kept = ~np.isin(known.rows, apart)
+            kept = ~np.isin(known.rows, said.ends[held])
             known = replace(known, rows=known.rows[kept], positive=known.positive[kept])
         rest = replace(self, said=said[training], known=known)
         return rest, HeldOut(said[held & _soft(said)], int(training.sum()), dropped)

@@ -97,6 +97,23 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     return np.asarray(~measured[pairs].any(1)), held_out
 
 
+def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
+    """The same for rows of which some are about one item, −1 on the right: they go with it.
+
+    Examples
+    --------
+    >>> ends = np.array([[0, 1], [2, 3], [0, -1], [2, -1]])
+    >>> training, held_out = hold_out_statements(ends, 0.5, seed=0)
+    >>> (training != held_out).all(), held_out[0] == held_out[2], held_out[1] == held_out[3]
+    (np.True_, np.True_, np.True_)
+    """
+    single = ends[:, 1] < 0
+    training, held_out = np.zeros((2, len(ends)), bool)
+    training[~single], held_out[~single] = hold_out_items(ends[~single], fraction, seed)
+    apart = np.isin(ends[:, 0], ends[held_out])
+    return training | (single & ~apart), held_out | (single & apart)
+
+
 def held_out_rows(rows: Judgements, fraction: float, seed: int) -> NDArray[np.bool_]:
     """Mask of rows to hold out, with items that no other row has as far as possible.
 
