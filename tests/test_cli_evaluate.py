@@ -100,7 +100,7 @@ def test_all_that_can_be_asked_for_and_what_is_printed(made: Any) -> None:
         "on 400 pairs of ",
         "measure estimate 95% interval",
         f"always the larger class {1 - found['prior']['value']:.3f}",
-        "false negatives",
+        "false negative ",
         "expected cost",
         f"threshold with the least cost: probability {chosen['probability']:.3f}",
         "if the true log-odds are 0.5 to 2 times the annotators', the accuracy is",

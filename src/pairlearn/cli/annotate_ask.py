@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.annotate_exchange import opened
-from pairlearn.cli.command import Told, command
+from pairlearn.cli.command import INTERRUPTED, Told, command
 from pairlearn.cli.options import PerhapsSome
 from pairlearn.progress import bar
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pairlearn.studio.judges import Judge
     from pairlearn.studio.store import Store
 
-FAILED, LIMITED, INTERRUPTED = 1, 3, 130
+FAILED, LIMITED = 1, 3
 CACHE = "model-answers.sqlite"
 Price = Annotated[float, typer.Option(min=0)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.command import Told, command
+from pairlearn.cli.options import check_absent, check_new_file
 from pairlearn.cli.reading import Reading
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def export(
     from pairlearn.studio.export import aggregated, judgements, weighed
     from pairlearn.tables import write_pairs
 
-    if out.exists() and not force:
-        raise ValueError(f"{out} is there already: choose another name, or --force")
+    check_new_file(out, "pairs", (".csv", ".parquet"), inputs=[], force=force)
     with opened(project) as store:
         answers = weighed(store.answers(), store.pairs(), len(store.items.ids))
     uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
@@ -164,9 +164,7 @@ def label_studio(
     """  # noqa: D301
     from pairlearn.studio.label_studio import write_label_studio
 
-    there = [name for name in ("config.xml", "tasks.json") if Path(out, name).exists()]
-    if there and not force:
-        raise ValueError(f"{Path(out, there[0])} is there already: another folder, or --force")
+    check_absent(out, "config.xml", "tasks.json", force=force)
     with opened(project) as store:
         files = write_label_studio(out, store.project, store.items, store.pairs(), prefix)
     names = [str(path) for path in files]

@@ -17,7 +17,7 @@ from pairlearn.progress import bar
 if TYPE_CHECKING:
     from pairlearn.paper.cells import Cell
 
-Subset = Literal["paper", "stratified", "both"]
+Subset = Literal["paper", "stratified"]
 
 
 @command("bench status", Chosen)
@@ -27,13 +27,11 @@ def status(chosen: Chosen) -> Told:
     from pairlearn.paper.tables import aligned
 
     wanted, finished = chosen.runs(), chosen.open_store().finished()
-    counts = {
-        name: {
-            "finished": sum(run.dataset == name and run.key() in finished for run in wanted),
-            "wanted": sum(run.dataset == name for run in wanted),
-        }
-        for name in dict.fromkeys(run.dataset for run in wanted)
-    }
+    counts: dict[str, dict[str, int]] = {}
+    for one in wanted:
+        count = counts.setdefault(one.dataset, {"finished": 0, "wanted": 0})
+        count["finished"] += one.key() in finished
+        count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
     return Told(counts, [aligned(["data set", "finished", "wanted"], rows)])
 
@@ -42,7 +40,7 @@ def status(chosen: Chosen) -> Told:
 def table(
     chosen: Chosen,
     *,
-    test_subset: Subset = "stratified",
+    test_subset: Literal["paper", "stratified", "both"] = "stratified",
     format: Literal["markdown", "latex", "csv"] = "markdown",
     out: Path | None = None,
 ) -> Told:
@@ -92,7 +90,7 @@ def figure(
     """
     from pairlearn.paper.figures import save_figures
 
-    (cells,) = _summaries(chosen, _one(test_subset, "a figure shows"))
+    (cells,) = _summaries(chosen, test_subset)
     kinds = [kind.strip() for kind in formats.split(",")]
     names = list(map(str, save_figures(chosen.grid, cells, out, kinds)))
     return Told(names, names)
@@ -111,7 +109,6 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
     from pairlearn.paper.compare import compare_with_published, improvements
     from pairlearn.paper.headline import passes, report_data, report_text
 
-    test_subset = _one(test_subset, "a comparison is on")
     if chosen.grid not in PUBLISHED:
         raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {chosen.grid}")
     published = PUBLISHED[chosen.grid]()
@@ -218,23 +215,16 @@ def headline(sources: Sources) -> Told:
     from pairlearn.paper.store import read_sources
 
     found = read_sources(sources.paths())
-    counts = {
-        grid: headline_counts(grid, [r for s in found if s.grid == grid for r in s.records])
-        for grid in GRIDS
-    }
-    plain = {
-        grid: {name: tally.to_dict() for name, tally in tallies.items()}
-        for grid, tallies in counts.items()
-    }
-    lines = [
-        f"{grid}, {name}: {tally}"
-        for grid, tallies in counts.items()
-        for name, tally in tallies.items()
-    ]
-    return Told(plain, lines)
+    data, lines = {}, []
+    for grid in GRIDS:
+        records = [record for one in found if one.grid == grid for record in one.records]
+        tallies = headline_counts(grid, records)
+        data[grid] = {name: tally.to_dict() for name, tally in tallies.items()}
+        lines += [f"{grid}, {name}: {tally}" for name, tally in tallies.items()]
+    return Told(data, lines)
 
 
-def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
+def _summaries(chosen: Chosen, test_subset: str) -> list[list[Cell]]:
     """The cells on each test subset asked for; an error if there are none."""
     from pairlearn.paper.cells import TEST_SUBSETS, summarize
     from pairlearn.paper.grids import GRIDS
@@ -246,12 +236,6 @@ def _summaries(chosen: Chosen, test_subset: Subset) -> list[list[Cell]]:
             f"{store.path} has no such runs; `pairlearn bench run {chosen.grid}` makes them"
         )
     return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
-
-
-def _one(test_subset: Subset, what: str) -> Subset:
-    if test_subset == "both":
-        raise ValueError(f"{what} one test subset: paper or stratified")
-    return test_subset
 
 
 app = register(

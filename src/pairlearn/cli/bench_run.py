@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.command import Failed, Told, command
+from pairlearn.cli.command import INTERRUPTED, REFUSED, Failed, Told, command
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pairlearn.paper.workers import Cluster
 
 GridName = Literal["accuracy", "gamma", "limited", "robustness"]
-REFUSED, INTERRUPTED = 2, 130
 PLACES = ("grid", "store")
 
 
@@ -128,10 +127,8 @@ def run(
         except ClusterError as error:
             raise Failed(error, REFUSED) from None
         except KeyboardInterrupt:
-            raise Failed(
-                f"interrupted: finished runs are in {kept.path}, and the same command goes on",
-                INTERRUPTED,
-            ) from None
+            where = f"interrupted: finished runs are in {kept.path}; the same command goes on"
+            raise Failed(where, INTERRUPTED) from None
     report = {
         "grid": chosen.grid,
         "store": str(kept.path),

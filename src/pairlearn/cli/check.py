@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.command import Told, command, counted
-from pairlearn.cli.options import Majority
+from pairlearn.cli.options import FIGURES, Majority, check_suffix
 from pairlearn.cli.reading import Reading
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
     from pairlearn.tables import PairTable
 
-FIGURES = (".png", ".svg", ".pdf")
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -51,8 +50,7 @@ def check(
     from pairlearn.check import check as check_table
     from pairlearn.tables import read_items
 
-    if figure is not None and figure.suffix not in FIGURES:
-        raise ValueError(f"--figure {figure.name} must end in .png, .svg or .pdf")
+    check_suffix("--figure", figure, *FIGURES)
     table = reading.table(pairs)  # all values out of range, not the first alone
     known = None if items is None else read_items(items)
     report = check_table(table, items=known, prior=prior, majority=majority)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import Told, baseline, command
-from pairlearn.cli.options import Training
+from pairlearn.cli.options import Training, check_suffix
 from pairlearn.cli.reading import Reading
 from pairlearn.progress import bar
 
@@ -70,8 +70,7 @@ def compare(
     """  # noqa: D301
     from pairlearn.tables import read_items
 
-    if out is not None and out.suffix != ".csv":
-        raise ValueError(f"--out {out.name} must end in .csv")
+    check_suffix("--out", out, ".csv")
     from pairlearn.comparison import compare as run
 
     known, table = read_items(items), reading.checked(pairs, noisy=noisy, prior=how.prior)
@@ -91,14 +90,13 @@ def compare(
 
 
 def _write(found: Comparison, path: Path) -> None:
-    ends = ("value", "low", "high")
-    names = [f"{what}_{end}" for what in ("accuracy", "difference") for end in ends]
+    names = [f"{what}{end}" for what in ("accuracy", "difference") for end in ("", "_low", "_high")]
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(["method", *(name.removesuffix("_value") for name in names), "tie"])
+        rows.writerow(["method", *names, "tie"])
         for row in found.rows:
-            told = [getattr(what, end) for what in (row.accuracy, row.difference) for end in ends]
-            rows.writerow([row.name, *told, str(row.tie).lower()])
+            ends = [end for one in (row.accuracy, row.difference) for end in astuple(one)[:3]]
+            rows.writerow([row.name, *ends, str(row.tie).lower()])
 
 
 def _text(found: Comparison, out: Path | None) -> Iterator[Any]:

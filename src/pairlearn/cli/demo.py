@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pairlearn.cli.command import Told, command
-from pairlearn.cli.options import Seed
+from pairlearn.cli.options import FIGURES, Seed, check_suffix
 from pairlearn.progress import bar
 
 
@@ -26,16 +26,11 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
     from pairlearn.paper.demo import METHODS, draw_demo, run_demo
     from pairlearn.report.figures import save_figure
 
-    if out.suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--out {out.name} must end in .png, .svg or .pdf")
+    check_suffix("--out", out, *FIGURES)
     with bar(f"training {len(METHODS)} models") as progress:
         found = run_demo(seed, progress)
     save_figure(draw_demo(found), out, json.dumps(found.to_dict()))
-    rows = [
-        f"{row.method:<20}  {row.accuracy:>13.3f}   {row.estimate.value:.3f}  "
-        f"({row.estimate.low:.3f} to {row.estimate.high:.3f})"
-        for row in found.rows
-    ]
+    rows = [f"{row.method:<20}  {row.accuracy:>13.3f}   {row.estimate}" for row in found.rows]
     return Told(
         found.to_dict() | {"figure": out},
         [

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators.held_pairs import HeldPairs
     from pairlearn.evaluation import Evaluation
 
+TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
     "recalibration": "judgements mended with {labels:,} known classes: log-odds times {slope:.2f}, "
     "shifted by {shift:+.2f};\n  as they were, the accuracy was {accuracy_before}",
@@ -104,14 +105,14 @@ def evaluate(
     else:
         table = reading.checked(pairs, noisy=noisy, prior=prior)
         sample = Sampled(read_items(items, ids), table, len(table))
-    known, table = sample.items, sample.table
-    held = HeldPairs.of(classifier, known, table, (items, pairs), both=labelled is not None)
+    both, files = labelled is not None, (items, pairs)
+    held = HeldPairs.of(classifier, sample.items, sample.table, files, both=both)
     told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
     more: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
         if positive is None and classifier.classes_.dtype.kind == "U":
             positive = str(classifier.classes_[1])
-        mended = held.recalibrated(read_labelled(labelled, known, positive))
+        mended = held.recalibrated(read_labelled(labelled, held.items, positive))
         if mended is None:
             raise ValueError(
                 f"{labelled}: none of its items is in the pairs that are measured with"
@@ -140,7 +141,7 @@ def evaluate(
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
     data = {"model": model, "pairs": pairs, **told.to_dict(), "threshold": threshold}
-    drawn = sample.rows - sample.ignored > len(table)
+    drawn = sample.rows - sample.ignored > len(sample.table)
     data |= {
         "ignored": sample.ignored + held.ignored,
         "sampled_from": sample.rows if drawn else None,
@@ -166,24 +167,19 @@ def _choice(
     from pairlearn.evaluation import choose_threshold
 
     found = choose_threshold(*held.given, cost=cost, prior=prior, **options)
-    probability = (1 + math.tanh(found.threshold / 2)) / 2
-    return {
-        "probability": probability,
-        "log_odds": found.threshold,
-        "expected_cost": found.cost,
-    }
+    chance = (1 + math.tanh(found.threshold / 2)) / 2
+    return {"probability": chance, "log_odds": found.threshold, "expected_cost": found.cost}
 
 
 def _band(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
     from pairlearn.evaluation import sensitivity
 
     found = sensitivity(*held.given, **options)
-    return {name: getattr(found, name) for name in ("low", "high", "low_end", "high_end", "n")} | {
-        "by_slope": [
-            {"slope": k, "value": e.value, "low": e.low, "high": e.high}
-            for k, _, e in found.estimates
-        ]
-    }
+    slopes = [
+        {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, _, e in found.estimates
+    ]
+    ends = {name: getattr(found, name) for name in ("low", "high", "low_end", "high_end", "n")}
+    return ends | {"by_slope": slopes}
 
 
 def _curve(held: HeldPairs, prior: float | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -223,23 +219,10 @@ def _measures(told: Evaluation) -> Any:
     grid = Table(box=None, pad_edge=False, padding=(0, 2))
     for name in ("measure", "estimate", f"{told.confidence:.0%} interval"):
         grid.add_column(name, justify="left" if name == "measure" else "right")
-    rows = {
-        "accuracy": told.accuracy,
-        "always the larger class": None,
-        "balanced accuracy": told.balanced_accuracy,
-        "ROC AUC": told.roc_auc,
-        "true positive rate": told.true_positive_rate,
-        "false positive rate": told.false_positive_rate,
-        "precision": told.precision,
-        "F1": told.f1,
-        "share of positives": told.prior,
-        **{f"{name.replace('_', ' ')}s": share for name, share in told.confusion.items()},
-        **({} if told.expected_cost is None else {"expected cost": told.expected_cost}),
-    }
-    for name, found in rows.items():
-        if found is None:
-            grid.add_row(f"  {name}", f"{max(told.prior.value, 1 - told.prior.value):.3f}")
-            continue
+    for name, found in told.rows().items():
         value = "–" if math.isnan(found.value) else f"{found.value:.3f}"
-        grid.add_row(name, value, f"{found.low:.3f} to {found.high:.3f}")
+        grid.add_row(TITLES.get(name, name), value, f"{found.low:.3f} to {found.high:.3f}")
+        if name == "accuracy":
+            larger = max(told.prior.value, 1 - told.prior.value)
+            grid.add_row("  always the larger class", f"{larger:.3f}")
     return grid

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.check import by_kind, where
-from pairlearn.cli.command import Failed, Told, as_options, baseline, command
+from pairlearn.cli.command import INTERRUPTED, Failed, Told, as_options, baseline, command
 from pairlearn.cli.options import PerhapsSome, Training, check_new_model, check_share
 from pairlearn.cli.reading import Reading
 from pairlearn.progress import hidden_bars
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
     from pairlearn.estimators import PairClassifier
 
-INTERRUPTED = 130
 SHOWN = 3
 RANGES = {"similarity-range", "difference-range"}
 """Findings that ``--noisy`` admits."""
@@ -168,8 +167,7 @@ def fit(
             warned = reading.notes + _usable(report, settled, (items, pairs), sample)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
-                said = table.judgements(known)
-                source = measuring.PairsInMemory(known, said, rows, classes)
+                source = measuring.PairsInMemory(known, table.judgements(known), rows, classes)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

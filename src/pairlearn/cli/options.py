@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+FIGURES = (".png", ".svg", ".pdf")
 Majority = Literal["positive", "negative"]
 Model = Literal["mlp-bn", "mlp", "linear"]
 Seed = Annotated[int, typer.Option(min=0)]
@@ -75,6 +76,27 @@ def check_share(option: str, value: float, *, zero: bool = False) -> None:
     """
     if not (0 < value < 1 or (zero and value == 0)):
         raise ValueError(f"{option} must lie in {'[' if zero else '('}0, 1); got {value:g}")
+
+
+def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
+    """Refuse a file that ends in something else.
+
+    Examples
+    --------
+    >>> check_suffix("--figure", Path("plane.jpg"), *FIGURES)
+    Traceback (most recent call last):
+    ValueError: --figure plane.jpg must end in .png, .svg or .pdf
+    """
+    if path is not None and path.suffix not in suffixes:
+        listed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise ValueError(f"{option} {path.name} must end in {listed}")
+
+
+def check_absent(folder: Path, *names: str, force: bool) -> None:
+    """Refuse to replace files of a folder, unless that is asked for."""
+    for path in (folder / name for name in names):
+        if path.exists() and not force:
+            raise ValueError(f"{path} is there already: choose another folder, or --force")
 
 
 def check_new_file(

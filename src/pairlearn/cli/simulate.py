@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.command import Told, command
-from pairlearn.cli.options import AtLeastOne, Seed
+from pairlearn.cli.options import AtLeastOne, Seed, check_absent
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,7 @@ def simulate(
     """  # noqa: D301
     from pairlearn.data.simulation import simulate as make
 
-    for name in (f"items.{format}", f"pairs.{format}", "truth.csv"):
-        if Path(folder, name).exists() and not force:
-            raise ValueError(
-                f"{Path(folder, name)} is there already: choose another folder, or --force"
-            )
+    check_absent(folder, f"items.{format}", f"pairs.{format}", "truth.csv", force=force)
     made = make(source, also=_shares(also or []), **vars(what))
     files = made.write(folder, format)
     best = float((made.posterior.clip(min=0.5) + (1 - made.posterior).clip(min=0.5) - 0.5).mean())

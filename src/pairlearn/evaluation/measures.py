@@ -167,11 +167,15 @@ class Evaluation:
             "warnings": list(self.warnings),
         }
 
-    def __str__(self) -> str:
+    def rows(self) -> dict[str, Estimate]:
+        """All estimates, by what they are called."""
         rows = {name: getattr(self, name) for name in (*NAMED, "roc_auc")} | self.confusion
         if self.expected_cost is not None:
             rows["expected_cost"] = self.expected_cost
-        lines = [f"{name.replace('_', ' '):<20} {estimate}" for name, estimate in rows.items()]
+        return {name.replace("_", " "): estimate for name, estimate in rows.items()}
+
+    def __str__(self) -> str:
+        lines = [f"{name:<20} {estimate}" for name, estimate in self.rows().items()]
         head = f"{self.n} pairs, {self.confidence:g} intervals, threshold {self.threshold:g}"
         return "\n".join([head, *lines, *(f"warning: {text}" for text in self.warnings)])
 
