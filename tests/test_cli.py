@@ -97,10 +97,11 @@ def test_help_shows_values_and_defaults_and_breaks_lines_once() -> None:
     assert len(first) + len(second.split()[0]) > 60  # as long as words allow
 
 
+PILOT = "--pilot pairs.csv --items items.csv --model model"
 SHORT = [
     ("check pairs.csv --majority negative", {"ok", "findings", "summary"}, ""),
     ("prior prior.csv --majority negative", {"majority", "value", "low", "high", "n"}, "0.2"),
-    ("plan --within 0.2 --accuracy 0.9 --prior 0.3", {"pairs", "assumptions"}, "30"),
+    ("plan --within 0.2 " + PILOT, {"pairs", "assumptions"}, "30"),
     ("evaluate model items.csv pairs.csv", {"accuracy", "n", "warnings"}, "0."),
     ("predict model items.csv --out {}.csv", {"rows", "positive", "threshold"}, ""),
     ("split pairs.csv {}.csv {}-held.csv", {"training", "held_out", "left_out"}, ""),
@@ -132,10 +133,7 @@ REFUSED = [
     ("plan --within .1 --accuracy 0.9 --prior 3", "prior must lie in (0, 1); got 3"),
     ("plan --within .1 --model model", "--model needs --pilot, the judged pairs, and --items"),
     ("plan --within .1 --items items.csv", "--items is for --model, which predicts them"),
-    (
-        "plan --within .1 --model m --pilot p.csv --items i.csv --prior 0.3",
-        "--model tells its accuracy: leave out the assumptions",
-    ),
+    (f"plan --within .1 {PILOT} --prior 0.3", "--model tells its accuracy: leave out the assum"),
     ("plan --within .1 --accuracy 0.9 --pilot none.csv", "none.csv"),
     ("simulate new --prior 2", "prior must lie in (0, 1); got 2"),
     ("simulate new --overlap 0.9", "overlap must lie in (0, 0.45] for gaussians"),
@@ -161,16 +159,10 @@ REFUSED = [
     ("predict model items.csv --out there.csv", "there.csv is there already: choose another file"),
     ("predict model items.csv --out folder.csv --force", "folder.csv is a folder; give a file"),
     ("predict model items.csv --out there.csv/p.csv", "cannot be written: "),
-    (
-        "predict model items.csv --out p.txt",
-        "p.txt has the suffix '.txt'; predictions are .csv or .parquet",
-    ),
+    ("predict model items.csv --out p.txt", "'.txt'; predictions are .csv or .parquet"),
     ("predict model items.csv --out p.csv --threshold 2", "threshold must lie in (0, 1); got 2"),
     ("predict model none.csv --out p.csv", "none.csv does not exist"),
-    (
-        "predict model items.csv --ids none.npy --out p.csv",
-        "ids is for .npy features; items.csv has its ids in the column 'id'",
-    ),
+    ("predict model items.csv --ids none.npy --out p.csv", "ids is for .npy features; items.csv"),
     ("predict none items.csv --out p.csv", "none: there is no such folder"),
     ("predict items.csv items.csv --out p.csv", "items.csv: is a file; a model is a folder"),
     ("predict folder.csv items.csv --out p.csv", "config.json: there is no such file"),
@@ -274,12 +266,11 @@ def test_check_of_a_bad_table_exits_with_1(
 
 def test_check_draws(here: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    for suffix in ("png", "svg"):
-        path = tmp_path / f"plane.{suffix}"
-        result = call(f"check pairs.csv --figure {path}")
-        assert result.exit_code == 0
-        assert f"figure: {path}" in result.stdout
-        assert path.stat().st_size > 1000
+    path = tmp_path / "plane.svg"
+    result = call(f"check pairs.csv --figure {path}")
+    assert result.exit_code == 0
+    assert f"figure: {path}" in result.stdout
+    assert path.stat().st_size > 1000
 
 
 # ---- prior and plan ---------------------------------------------------------------------------
@@ -328,10 +319,8 @@ def test_weights_and_items_that_recur_count_in_the_prior(tmp_path: Path) -> None
 
 
 def test_plan_from_assumptions() -> None:
-    line = "plan --within 0.03 --accuracy 0.9 --prior 0.3 --strength 4"
     wanted = make_plan(0.03, accuracy=0.9, prior=0.3, strength=4.0)
-    assert told(line) == wanted.to_dict()
-    text = call(line).stdout
+    text = call("plan --within 0.03 --accuracy 0.9 --prior 0.3 --strength 4").stdout
     assert text.startswith(f"{wanted.pairs:,} pairs for an accuracy within ±0.03\n")
     assert f"between {wanted.low:,} and {wanted.high:,}" in text
     assert "keep these pairs out of training" in text
@@ -341,14 +330,14 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     # An overlap of 5% is a strength of 2·1.6449.
     write_pairs(simulate(pairs=2000, prior=0.2, overlap=0.05, missing=0.1).pairs, path)
-    found = told(f"plan --within 0.04 --accuracy 0.9 --pilot {path}")["assumptions"]
+    found = told(f"plan --within 0.08 --accuracy 0.9 --pilot {path}")["assumptions"]
     assert found["prior"] == pytest.approx(0.2, abs=0.03)
     assert found["strength"] == pytest.approx(3.29, abs=0.15)
 
 
 def test_a_pilot_and_a_model(here: Path) -> None:
     """The interval of the model on the pilot, as `evaluate` has it, is what is planned by."""
-    line = "plan --within 0.005 --pilot pairs.csv --items items.csv --model model"
+    line = f"plan --within 0.005 {PILOT}"
     assert "pilot: 60 pairs, accuracy 0." in call(line).stdout
     found, known = told(line), told("evaluate model items.csv pairs.csv")["accuracy"]
     assert found["assumptions"]["low"] == pytest.approx(known["low"], abs=0.01)

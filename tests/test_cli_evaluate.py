@@ -268,7 +268,7 @@ def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
 
 # ---- compare ----------------------------------------------------------------------------------
 
-QUICK = ("--model", "linear", "--epochs", 3, "--learning-rate", 0.05, "--folds", 2)
+QUICK = ("--model", "linear", "--epochs", 1, "--learning-rate", 0.05, "--folds", 2)
 TWO = ("--methods", "likelihood-abs, confdiff-none")
 
 
@@ -280,7 +280,7 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     wanted = compare_methods(
         made.items, made.pairs.ids(), made.pairs.labels(),
         methods=["likelihood-abs", "confdiff-none"], folds=2, prior=0.3, seed=4,
-        model="linear", epochs=3, learning_rate=0.05, majority="negative",
+        model="linear", epochs=1, learning_rate=0.05, majority="negative",
     )  # fmt: skip
     assert (found["best"], found["ties"]) == (wanted.best.name, list(wanted.ties))
     assert (found["folds"], found["tested"], found["dropped"], found["prior"]) == (2, 60, 0, 0.3)

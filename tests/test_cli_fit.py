@@ -84,9 +84,9 @@ def test_what_is_printed(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(bars, "shows_bars", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    shown = fit(folder, tmp_path / "model", *QUICK, "--force").stderr
-    assert "1/2 to measure: epoch 10 of 10, loss 0." in shown
-    assert "2/2 to save: epoch 10 of 10, loss 0." in shown
+    shown = fit(folder, tmp_path / "model", *QUICK, "--epochs", 2, "--force").stderr
+    assert "1/2 to measure: epoch 2 of 2, loss 0." in shown
+    assert "2/2 to save: epoch 2 of 2, loss 0." in shown
     assert fit(folder, tmp_path / "model", *ALONE, "--force", "--json").stderr == ""
 
 
@@ -177,7 +177,7 @@ def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     assert second.endswith(" that the similarities imply")
     assert third.startswith("warning: the stated class prior is 0.9, and the similarities imply")
     assert third.endswith("pass --target-prior 0.9")
-    found = told(folder, tmp_path / "two", *ALONE, "--prior", 0.9, pairs=pairs)
+    found = told(folder, tmp_path / "two", *ALONE, "--epochs", 1, "--prior", 0.9, pairs=pairs)
     assert [f"warning: {text}" for text in found["warnings"]] == lines
 
 

@@ -173,46 +173,6 @@ def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def _cut(data: bytes) -> bytes:
-    return data[:-10]
-
-
-@pytest.mark.parametrize(
-    ("name", "damage", "message"),
-    [
-        ("model.safetensors", _cut, "the file was cut short, or belongs to another model"),
-        (
-            "model.safetensors",
-            lambda data: data[:-1] + bytes([data[-1] ^ 1]),
-            "its SHA-256 is not the one in config.json",
-        ),
-        ("model.safetensors", None, "there is no such file"),
-        (
-            "config.json",
-            lambda data: data.replace(b'"version": 1', b'"version": 2'),
-            "version 2 of the format, written by pairlearn 0.1.0",
-        ),
-        (
-            "config.json",
-            lambda data: data.replace(b'"sign_": 1', b'"sign_": -1'),
-            "the checksum does not fit",
-        ),
-        ("config.json", _cut, "not readable as JSON"),
-    ],
-)
-def test_damaged_models(made: Any, tmp_path: Path, name: str, damage: Any, message: str) -> None:
-    made[2].save(tmp_path / "model")
-    file = tmp_path / "model" / name
-    if damage is None:
-        file.unlink()
-    else:
-        file.write_bytes(damage(file.read_bytes()))
-    result = predict(tmp_path, tmp_path / "p.csv", items=made[0] / "items.csv")
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert not (tmp_path / "p.csv").exists()
-
-
 # ---- bars and memory --------------------------------------------------------------------------
 
 
