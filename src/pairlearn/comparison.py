@@ -34,7 +34,8 @@ from pairlearn.estimators.population import (
     need_of,
     prior_from_similarities,
 )
-from pairlearn.estimators.splits import Folds, split_items
+from pairlearn.estimators.splits import Folds as Folds
+from pairlearn.estimators.splits import split_items as split_items
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.evaluation.compare import Comparison, MethodResult, rank
 from pairlearn.evaluation.judged import check_confidence
@@ -48,11 +49,9 @@ from pairlearn.training.trainer import Trained, module_logits, train
 __all__ = [
     "Comparison",
     "Decide",
-    "Folds",
     "MethodResult",
     "compare",
     "default_methods",
-    "split_items",
 ]
 
 Floats = NDArray[np.float64]

@@ -55,6 +55,10 @@ class MethodResult:
     tie: bool
     same_as: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
 
 def rank(
     names: Sequence[str],
@@ -200,15 +204,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        told = asdict(self)
+        told = asdict(self) | {"warnings": list(self.warnings)}
         methods = told.pop("rows")
-        return {
-            "methods": methods,
-            "best": self.best.name,
-            "ties": list(self.ties),
-            **told,
-            "warnings": list(self.warnings),
-        }
+        return {"methods": methods, "best": self.best.name, "ties": list(self.ties), **told}
 
     def table(self) -> list[tuple[str, str, str]]:
         """Method, accuracy and what it lacks to the best, as text, with the ties marked.
