@@ -52,14 +52,14 @@ def test_tables_of_the_planned_size_have_the_half_width(
     wanted: float, accuracy: float, prior: float, strength: float
 ) -> None:
     found = plan(wanted, accuracy=accuracy, prior=prior, strength=strength)
-    widths = half_widths(40, found.pairs, 1, accuracy, prior, strength)
+    widths = half_widths(30, found.pairs, 1, accuracy, prior, strength)
     assert widths.mean() == pytest.approx(wanted, rel=0.1)
     # Tables that would need more than `high` or fewer than `low` pairs are one in ten.
     needed = found.pairs * (widths / wanted) ** 2
     assert ((needed >= found.low) & (needed <= found.high)).mean() >= 0.75
 
 
-@pytest.mark.parametrize(("prior", "error"), [(0.02, 0.012), (0.02, 0.1), (0.1, 0.03), (0.5, 0.1)])
+@pytest.mark.parametrize(("prior", "error"), [(0.02, 0.012), (0.02, 0.1), (0.3, 0.1)])
 def test_a_smaller_half_width_never_takes_fewer_pairs(prior: float, error: float) -> None:
     """Rare positives are the hard case: few pairs hold none of them."""
     setting = (1 - error, prior, 5.0)
