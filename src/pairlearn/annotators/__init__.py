@@ -5,7 +5,7 @@
 'a fifth of the answers are guesses'
 """
 
-from pairlearn.annotators.link import Answers, Link, Manner, learn_link
+from pairlearn.annotators.link import Answers, Link, Manner, fair, learn_link
 from pairlearn.annotators.simulated import EPOCHS, Annotator, add_noise, judge, train_annotators
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Link",
     "Manner",
     "add_noise",
+    "fair",
     "judge",
     "learn_link",
     "train_annotators",

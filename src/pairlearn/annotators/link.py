@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 
-__all__ = ["Answers", "Link", "Manner", "learn_link"]
+__all__ = ["Answers", "Link", "Manner", "fair", "learn_link"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -338,13 +338,9 @@ class Manner:
             gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - _cost("pull")
             amount = float(AMOUNTS[int(gain.argmax())])
             lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
-            found = replace(
-                found,
-                **{
-                    f"{word}_amount": amount,
-                    f"lean_{word}": _mean_gap(lean, counts.sum(1)),
-                },
-            )
+            fitted: dict[str, Any] = {f"{word}_amount": amount}
+            fitted[f"lean_{word}"] = _mean_gap(lean, counts.sum(1))
+            found = replace(found, **fitted)
         return found
 
 
@@ -614,10 +610,18 @@ def _expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
     return _State(grid, mean, variance, grid @ HONEST, sure, honest, typical, bins, fit)
 
 
-def _improve(link: Link, answers: Answers, log_odds: Floats | None, state: _State) -> Link:
+def _improve(
+    link: Link,
+    answers: Answers,
+    log_odds: Floats | None,
+    state: _State,
+    known: frozenset[str] = frozenset(),
+) -> Link:
     borrows = log_odds is not None or len(link.manners) > 1
     manners = tuple(
-        manner.updated(
+        manner
+        if manner.name in known
+        else manner.updated(
             answers.values[answers.by(number)],
             state.honest[number],
             state.typical[answers.by(number)],
@@ -735,20 +739,86 @@ def _polished(link: Link, answers: Answers, scores: Floats | None, iterations: i
             sizes = [np.sign(lean) * size for size in (0.05, 0.1, 0.15, 0.2, 0.3)]
             trials = [("shift", size) for size in sizes]
             for form, size in trials + [("pull", size) for size in sizes]:
-                other = replace(
-                    link.manners[number], **{f"{word}_form": form, f"{word}_amount": float(size)}
-                )
+                changed: dict[str, Any] = {f"{word}_form": form, f"{word}_amount": float(size)}
+                other = replace(link.manners[number], **changed)
                 others = (*link.manners[:number], other, *link.manners[number + 1 :])
                 tried = _climb(replace(link, manners=others), answers, scores, iterations)
                 link = max(link, tried, key=lambda one: one.fit)
     return link
 
 
-def _climb(link: Link, answers: Answers, scores: Floats | None, iterations: int) -> Link:
+def _climb(
+    link: Link,
+    answers: Answers,
+    scores: Floats | None,
+    iterations: int,
+    known: frozenset[str] = frozenset(),
+) -> Link:
     for _ in range(iterations):
         state = _expect(link, answers, scores)
         done = abs(state.fit - link.fit) < 1e-4
-        link = _improve(link, answers, scores, state)
+        link = _improve(link, answers, scores, state, known)
         if done:
             break
     return link
+
+
+CLOSE = 0.005
+"""Variances of answers that are much below this count alike when something is measured."""
+
+
+def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
+    """Judgements to measure with: right on average where annotators have these manners.
+
+    Leans are taken back. Guesses, as far as the answers themselves show them, count little,
+    and what they add to the others on average is taken off. Those who have nothing to say
+    are left out. Nothing here depends on a classifier, whose accuracy is to be measured. The
+    manner of annotators who are not known is learnt from the table.
+
+    Parameters
+    ----------
+    manners : sequence of Manner
+        As learnt from other pairs; none leaves judgements as they are.
+    said : Judgements
+        Rows without a similarity or a difference are left out.
+
+    Examples
+    --------
+    >>> said = Judgements.from_pairs([[0, 1], [2, 3]], [[0.7, 0.3], [0.6, 0.5]])
+    >>> fair([Manner("", random=0.0, right_form="shift", right_amount=0.2)], said).v.round(2)
+    array([0.1, 0.3])
+    """
+    if not manners:
+        return said
+    said = said[said.has("similarity") | said.has("difference")]
+    answers = Answers.of(said)
+    by_name = {one.name: one for one in manners}
+    begin = tuple(
+        by_name.get(name) or Manner.start(name, answers.values[answers.by(number)])
+        for number, name in enumerate(answers.names)
+    )
+    link = Link(begin, np.full((1, SIZE), 1 / SIZE), np.empty(0))
+    some = answers.part(np.arange(min(PAIRS, len(answers.ends))))
+    link = _climb(link, some, None, 40, frozenset(by_name))
+    state = _expect(link, answers, None)
+    values, weight = answers.values.copy(), np.zeros(len(answers))
+    least = min(float(one.noise().mean()) for one in link.manners)
+    for number, manner in enumerate(link.manners):
+        rows = answers.by(number)
+        if not manner.useful:
+            continue
+        mended = manner.inverse(answers.values[rows], state.mean[answers.pair[rows]])
+        sure = state.sure[rows]
+        if manner.guesses > 0.01:
+            doubt = sure * (1 - sure)
+            share = float(doubt.sum() / sure.sum())
+            guessed = np.nansum(doubt[:, None] * mended, 0) / max(doubt.sum(), 1e-9)
+            mended = (mended - share * guessed) / (1 - share)
+        values[rows] = mended
+        weight[rows] = sure * (least + CLOSE) / (float(manner.noise().mean()) + CLOSE)
+    turned = said.ends[:, 0] > said.ends[:, 1]
+    values[turned, 1] *= -1
+    kept = weight > 0
+    return replace(
+        said, values=np.where(np.isnan(values), said.values, values), weight=said.weight * weight
+    )[kept if kept.any() else slice(None)]

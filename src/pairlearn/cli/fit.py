@@ -33,6 +33,8 @@ class Learning(Training):
 
     Parameters
     ----------
+    annotators
+        auto, learn or ideal: whether to learn how each of them answers.
     model
         mlp-bn and mlp have three hidden layers.
     risk
@@ -53,6 +55,7 @@ class Learning(Training):
         Stop when held-out pairs say so.
     """
 
+    annotators: str = "auto"
     risk: str = "likelihood"
     correction: str = "abs"
     target_prior: float | None = None
@@ -192,6 +195,18 @@ def fit(
         "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
         "seconds": sum(row["seconds"] for row in classifier.history_),
         "accuracy": accuracy,
+        "annotators": [
+            {
+                "annotator": one.name,
+                "answers": one.answers,
+                "guesses": one.guesses,
+                "lean_same": one.lean_same,
+                "lean_right": one.lean_right,
+                "spread": one.spread,
+                "in_words": one.words(),
+            }
+            for one in classifier.annotators_
+        ],
         "not_measured": as_options(measured) if isinstance(measured, str) else None,
         "warnings": warned,
     }
@@ -246,6 +261,9 @@ def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
         "  {epochs} epochs in {seconds:.1f} s".format(**told),
         "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
     ]
+    for one in told["annotators"]:
+        name = one["annotator"] or "the annotator"
+        text.append(f"  {name}, {one['answers']:,} answers: {one['in_words']}")
     if told["accuracy"] is not None:
         found = told["accuracy"]
         dropped = "; {dropped:,} that have items of both left out" * bool(found["dropped"])

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
 from pairlearn.estimators.instances import feature_scale
+from pairlearn.estimators.listening import listen
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     callbacks_of,
@@ -47,6 +48,12 @@ class PairClassifier(PairPredictor):
         may stand at the end, as in "sconf-relu", and then goes before `correction`.
     correction : {"abs", "relu", "none"} or float
         What is done about partial risks below zero.
+    annotators : {"auto", "learn", "ideal"}
+        "ideal" takes every answer for the calibrated probabilities of one ideal voice.
+        "learn" finds out how each annotator answers (`annotators_`), mends what they said,
+        and weighs it; it trains further models, on parts of the pairs, for a quarter of the
+        epochs. "auto" learns where there are several annotators, or answers that no
+        posteriors give.
     prior : float or "estimate"
         The class prior π₊ of the instances in the pairs. The likelihood needs it only for
         tables without any similarity or class. "estimate" takes it from the similarities.
@@ -128,6 +135,8 @@ class PairClassifier(PairPredictor):
     prior_ : float
         The prior that was used; by the likelihood, mean P(y = +1 | x) over the training
         instances before the shift.
+    annotators_ : list of Manner
+        How each annotator answers; empty where all were taken for ideal.
     training_items_ : array of shape (m, 2)
         Hashes of the training instances. Where pairs to be measured with hold some of them,
         `score`, `estimate_accuracy` and `evaluate` say so.
@@ -162,6 +171,7 @@ class PairClassifier(PairPredictor):
         *,
         risk: str | Risk = "likelihood",
         correction: str | float = "abs",
+        annotators: str = "auto",
         prior: float | str = "estimate",
         majority: population.Majority | None = None,
         target_prior: float | None = None,
@@ -187,6 +197,7 @@ class PairClassifier(PairPredictor):
     ) -> None:
         self.risk = risk
         self.correction = correction
+        self.annotators = annotators
         self.prior = prior
         self.majority = majority
         self.target_prior = target_prior
@@ -278,6 +289,7 @@ class PairClassifier(PairPredictor):
             doubt = population.classes_against_differences(features, table.judged, table.known)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
+        table, self.annotators_ = listen(self, table, features, seed)
         rows = table.rows(self.labelled_weight)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)

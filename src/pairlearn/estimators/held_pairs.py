@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators.link import fair
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile, open_items
 from pairlearn.estimators.prediction import log_odds
@@ -110,10 +111,14 @@ class HeldPairs:
         if len(used) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
             raise TableError(f"{files[1]}: {len(used)} rows have {kinds}; two are needed")
+        said = Judgements.from_pairs(ends, used.labels(), used.annotator, used.weight)
+        mended = fair(getattr(classifier, "annotators_", ()), said)
+        weight = used.weight if mended is said else mended.weight
+        ends = mended.ends
         needed, places = np.unique(ends, return_inverse=True)
         z = log_odds(classifier, items[needed], files[0])[places.reshape(ends.shape)]
         ignored = alone + int((new & ~rows).sum())
-        return cls(items, table[new], z, used.labels(), used.weight, ends, ignored, doubt)
+        return cls(items, table[new], z, mended.labels(), weight, ends, ignored, doubt)
 
     @property
     def given(self) -> tuple[Floats, Floats, PairLabels]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from pairlearn.annotators.link import fair
 from pairlearn.estimators.instances import fingerprints
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.prediction import log_odds
@@ -366,7 +367,7 @@ def _measured(
     # What the model learnt the side from may be no part of the pairs that are held out.
     told = any("side" in kind(name).fixes(prior_known=False) for name in source.kinds)
     side = classifier.majority or ("better" if told or source.known is not None else None)
-    said = held.said
+    said = fair(getattr(classifier, "annotators_", ()), held.said)
     needed, places = np.unique(said.ends, return_inverse=True)
     z = training.log_odds(classifier, needed)[places.reshape(said.ends.shape)]
     similar, different = said.has("similarity").any(), said.has("difference").any()
@@ -384,7 +385,7 @@ def _measured(
         )
     except ValueError as error:
         return str(error)
-    return Measured(accuracy, len(said), held.training, held.dropped, held.capped)
+    return Measured(accuracy, len(held.said), held.training, held.dropped, held.capped)
 
 
 def _surveyed(

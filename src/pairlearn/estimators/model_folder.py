@@ -29,12 +29,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pairlearn.annotators.link import Manner
 from pairlearn.estimators.completion import CompletionRound
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
 
-RECORDS: dict[str, Any] = {record.__name__: record for record in (CompletionRound, PriorEstimate)}
+RECORDS: dict[str, Any] = {
+    record.__name__: record for record in (CompletionRound, Manner, PriorEstimate)
+}
 TYPES: dict[str, type] = {"text": str, "object": object}
 DEEPEST = 1000  # layers: building more would take long before it fails
 

@@ -34,6 +34,7 @@ SHARE = Interval(Real, 0, 1, closed="neither")
 CONSTRAINTS: dict[str, Any] = {
     "risk": [str, Risk],
     "correction": [StrOptions(set(CORRECTIONS)), Interval(Real, -1, None, closed="left")],
+    "annotators": [StrOptions({"auto", "learn", "ideal"})],
     "prior": [StrOptions({"estimate"}), SHARE],
     "majority": [StrOptions({"positive", "negative"}), None],
     "target_prior": [SHARE, None],

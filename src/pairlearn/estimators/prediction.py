@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from pairlearn.annotators.link import fair
 from pairlearn.columns import shown
 from pairlearn.estimators.instances import (
     NO_ACCURACY,
@@ -30,6 +31,7 @@ from pairlearn.estimators.instances import (
 )
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
 from pairlearn.estimators.table import read_labels, read_weight
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
 from pairlearn.training.trainer import module_logits
@@ -81,19 +83,32 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
         return predicted
 
-    def score(self, pairs: Any, labels: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, pairs: Any, labels: Any, sample_weight: Any = None, annotator: Any = None
+    ) -> float:
         """Accuracy as the annotator sees it, estimated on held-out pairs; higher is better.
 
         It is the value of `estimate_accuracy`, so that cross-validation and grid search
         choose by accuracy although there are no classes. Use them with `ItemKFold` where
         items are in several pairs.
         """
-        return float(self.estimate_accuracy(pairs, labels, sample_weight).value)
+        return float(
+            self.estimate_accuracy(pairs, labels, sample_weight, annotator=annotator).value
+        )
 
     def estimate_accuracy(
-        self, pairs: Any, labels: Any, sample_weight: Any = None, *, confidence: float = 0.95
+        self,
+        pairs: Any,
+        labels: Any,
+        sample_weight: Any = None,
+        *,
+        annotator: Any = None,
+        confidence: float = 0.95,
     ) -> AccuracyEstimate:
         """Accuracy with a confidence interval, from judged pairs that were held out.
+
+        Where `fit` learnt how annotators answer, what they said here is mended for that;
+        `annotator` (n,) says who it was.
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where
         no others remain, all are used, the warning says that this is no accuracy, and so
@@ -101,14 +116,20 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from pairlearn.evaluation import estimate_accuracy
 
-        logits, told, options, doubt = self._held_out(pairs, labels, sample_weight)
+        logits, told, options, doubt = self._held_out(pairs, labels, sample_weight, annotator)
         found = estimate_accuracy(logits[0], logits[1], told, confidence=confidence, **options)
         if doubt is not None and doubt.startswith(NO_ACCURACY):
             return replace(found, method=f"{found.method}, on items seen in training")
         return found
 
     def evaluate(
-        self, pairs: Any, labels: Any, sample_weight: Any = None, **options: Any
+        self,
+        pairs: Any,
+        labels: Any,
+        sample_weight: Any = None,
+        *,
+        annotator: Any = None,
+        **options: Any,
     ) -> Evaluation:
         """Everything that held-out pairs tell: rates, AUC, cost, calibration.
 
@@ -117,7 +138,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from pairlearn.evaluation import evaluate
 
-        logits, told, found, doubt = self._held_out(pairs, labels, sample_weight)
+        logits, told, found, doubt = self._held_out(pairs, labels, sample_weight, annotator)
         result = evaluate(logits[0], logits[1], told, **found, **options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
@@ -235,7 +256,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.sign_ * z + self.shift_
 
     def _held_out(
-        self, pairs: Any, labels: Any, sample_weight: Any
+        self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any
     ) -> tuple[Floats, PairLabels, dict[str, Any], str | None]:
         """Log-odds (2, n) of both ends, judgements, what else an evaluation takes, and a doubt."""
         check_is_fitted(self)
@@ -258,7 +279,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if found.items is not None:
             options["items"] = found.items[rows]
         z = self._log_odds(self._prepared(found.features))
-        return z[found.ends[rows]].T, told[rows], options, doubt
+        manners = getattr(self, "annotators_", ())
+        if not manners:
+            return z[found.ends[rows]].T, told[rows], options, doubt
+        who = None if annotator is None else np.asarray(annotator)[rows]
+        said = Judgements.from_pairs(found.ends[rows], told[rows], who, options.get("weight"))
+        mended = fair(manners, said)
+        options["weight"] = mended.weight
+        if found.items is not None:
+            options["items"] = mended.ends
+        return z[mended.ends].T, mended.labels(), options, doubt
 
 
 @dataclass(frozen=True)

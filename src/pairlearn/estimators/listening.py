@@ -1,0 +1,90 @@
+"""From what annotators said to what `fit` learns from: their manners, learnt and taken back."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pairlearn.annotators.link import Answers, Manner, learn_link
+from pairlearn.estimators.parameters import is_scikit_learn, recipe_of
+from pairlearn.estimators.table import Table
+from pairlearn.judgements import Judgements
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+
+FOLDS = 4
+SHARE = 0.25
+"""Of the epochs that models of a fold train for: more would learn their pairs by heart."""
+LEAST = 20
+"""Pairs under which there is nothing to learn about annotators."""
+
+
+def listen(
+    classifier: PairClassifier, table: Table, features: NDArray[np.float32], seed: int
+) -> tuple[Table, list[Manner]]:
+    """The table with one mended statement for each pair, and how its annotators answer.
+
+    Both as they are, and no manners, where annotators are taken for ideal: where the
+    classifier says so, and with "auto" where the table gives no reason to do otherwise.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        Its parameters.
+    table : Table
+        What it is given.
+    features : array of shape (N, ...)
+        Prepared instances.
+    seed : int
+        Of the folds.
+    """
+    if type(table) is not Table:  # rows that stay in their file are taken as they are
+        if classifier.annotators == "learn":
+            raise ValueError("annotators='learn' needs all pairs in memory: fit without a stream")
+        return table, []
+    answers = Answers.of(table.judged)
+    if classifier.annotators == "ideal" or len(answers.ends) < LEAST:
+        return table, []
+    if classifier.annotators == "auto" and answers.speak() is None:
+        return table, []
+    link = learn_link(answers, seed=seed)
+    judged = link.statements(table.judged, answers)
+    scores = _out_of_fold(classifier, features, judged, len(answers.ends), seed)
+    link = learn_link(answers, scores, start=link.manners, seed=seed)
+    return replace(table, judged=link.statements(table.judged, answers, scores)), list(link.manners)
+
+
+def _out_of_fold(
+    classifier: PairClassifier, features: Any, judged: Judgements, pairs: int, seed: int
+) -> NDArray[np.float64]:
+    """Log-odds (pairs, 2) of the items of the first rows, by models that did not see the row."""
+    fold = np.full(len(judged), FOLDS)
+    fold[:pairs] = np.random.default_rng(seed).permutation(pairs) % FOLDS
+    scores = np.empty((pairs, 2))
+    for held in range(FOLDS):
+        rest = judged[fold != held]
+        model = clone(classifier).set_params(
+            annotators="ideal",
+            preprocessor=None,
+            standardize=False,
+            target_prior=None,
+            annotator_prior=None,
+            callbacks=None,
+            verbose=0,
+            random_state=seed + held,
+        )
+        if not is_scikit_learn(classifier.model):
+            epochs = recipe_of(classifier, len(rest), seed).epochs
+            model.set_params(epochs=max(round(SHARE * epochs), 5))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the model to keep gives them, too
+            model.fit(features, rest)
+        at = np.flatnonzero(fold == held)
+        scores[at] = model.decision_function(features[judged.ends[at].ravel()]).reshape(-1, 2)
+    return scores
