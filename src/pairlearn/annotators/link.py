@@ -49,6 +49,7 @@ HONEST = np.stack(
 """Honest answers (s, c) to all couples of posteriors."""
 RANGES = ((0.0, 1.0), (-1.0, 1.0))
 AMOUNTS = np.linspace(-1, 1, 81)
+STEP = 0.025
 LEAST_LEAN = 0.03
 """Less is not told from none: the grid is no finer."""
 LEAST_DULLNESS = 0.5
@@ -482,7 +483,17 @@ class Answers:
         return distance
 
     def speak(self) -> str | None:
-        """Why the annotators should not be taken for one ideal voice, if so."""
+        """Why the annotators should not be taken for one ideal voice, if so.
+
+        Answers beyond the ends of the scales are nobody's: noise was added to them, which
+        training corrects for where it is right on average.
+        """
+        beyond = [
+            (self.values[:, side] < low) | (self.values[:, side] > high)
+            for side, (low, high) in enumerate(RANGES)
+        ]
+        if np.logical_or(*beyond).mean() > 0.01:
+            return None
         counts = np.bincount(self.who, minlength=len(self.names))
         if (counts >= 10).sum() > 1:
             return f"{len(self.names)} annotators"
@@ -589,7 +600,7 @@ def _expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
         density = manner.density(answers.values[rows])
         borrowed = manner.borrowed * (density @ anywhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
-        typical[rows] = borrowed / guess
+        typical[rows] = borrowed / guess.clip(1e-300)
         density *= 1 - manner.guesses
         np.add.at(logs, answers.pair[rows], np.log(density + guess[:, None]))
         honest.append(density)
@@ -731,19 +742,29 @@ def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
 
 def _polished(link: Link, answers: Answers, scores: Floats | None, iterations: int) -> Link:
     """With leans of other forms and sizes where they explain more: small steps stop early."""
-    for number, manner in enumerate(link.manners):
-        for word, lean in (("same", manner.lean_same), ("right", manner.lean_right)):
-            amount = getattr(link.manners[number], f"{word}_amount")
+
+    def tried(number: int, word: str, form: str, amount: float) -> Link:
+        changed: dict[str, Any] = {f"{word}_form": form, f"{word}_amount": amount}
+        other = replace(link.manners[number], **changed)
+        manners = (*link.manners[:number], other, *link.manners[number + 1 :])
+        return _climb(replace(link, manners=manners), answers, scores, iterations)
+
+    for number in range(len(link.manners)):
+        for word in ("same", "right"):
+            manner = link.manners[number]
+            lean, amount = getattr(manner, f"lean_{word}"), getattr(manner, f"{word}_amount")
             if manner.hard or not manner.useful or not amount:
                 continue
-            sizes = [np.sign(lean) * size for size in (0.05, 0.1, 0.15, 0.2, 0.3)]
-            trials = [("shift", size) for size in sizes]
-            for form, size in trials + [("pull", size) for size in sizes]:
-                changed: dict[str, Any] = {f"{word}_form": form, f"{word}_amount": float(size)}
-                other = replace(link.manners[number], **changed)
-                others = (*link.manners[:number], other, *link.manners[number + 1 :])
-                tried = _climb(replace(link, manners=others), answers, scores, iterations)
-                link = max(link, tried, key=lambda one: one.fit)
+            sizes = [float(np.sign(lean)) * size for size in (0.05, 0.1, 0.15, 0.2, 0.3)]
+            trials = [tried(number, word, form, s) for form in ("shift", "pull") for s in sizes]
+            link = max(link, *trials, key=lambda one: one.fit)
+            for _ in range(4):
+                form, amount = link.manners[number].bends[("same", "right").index(word)]
+                steps = [tried(number, word, form, amount + step) for step in (-STEP, STEP)]
+                best = max(link, *steps, key=lambda one: one.fit)
+                if best.manners[number].bends == link.manners[number].bends:
+                    break
+                link = best
     return link
 
 

@@ -1,0 +1,202 @@
+"""Annotators who lean, guess or say nothing: found without labels, and mended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.annotators import Answers, Manner, fair, learn_link
+from pairlearn.judgements import Judgements
+
+PAIRS = 400
+
+
+def world(seed=0, pairs=PAIRS):
+    """Items, true posteriors and honest answers to pairs of items."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * pairs, 4))
+    r = 1 / (1 + np.exp(-(3 * x[:, 0] + 2 * x[:, 1] - 1)))
+    told = PairLabels.from_posteriors(r[::2], r[1::2])
+    return x, r, np.asarray(told.to_array()), rng
+
+
+def table(*crowd):
+    """Answers of several annotators to the same pairs, named a, b, c …"""
+    ends = np.arange(2 * PAIRS).reshape(-1, 2)
+    return Judgements.concatenate(
+        [
+            Judgements.from_pairs(ends, said, annotator=[name] * len(said))
+            for name, said in zip("abcd", crowd, strict=False)
+        ]
+    )
+
+
+def anything(rng):
+    return np.stack([rng.random(PAIRS), rng.uniform(-1, 1, PAIRS)], 1)
+
+
+def test_an_honest_annotator_is_left_alone():
+    _, _, honest, _ = world()
+    answers = Answers.of(table(honest))
+    link = learn_link(answers)
+    (manner,) = link.manners
+    assert manner.honest and manner.useful and manner.words() == "nothing to mend"
+    assert answers.speak() is None
+    heard, worth = link.heard(answers)
+    np.testing.assert_allclose(heard, honest, atol=1e-3)
+    assert worth.min() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("add", "name"),
+    [((0.15, 0), "lean_same"), ((-0.12, 0), "lean_same"), ((0, -0.2), "lean_right")],
+)
+def test_leans_are_found_and_taken_back(add, name):
+    _, _, honest, _ = world()
+    said = np.clip(honest + add, [0, -1], [1, 1])
+    link = learn_link(Answers.of(table(said)))
+    (manner,) = link.manners
+    leant = float((said - honest).mean(0)[int(add[1] != 0)])
+    assert getattr(manner, name) == pytest.approx(leant, abs=0.02)
+    assert manner.guesses < 0.02
+    heard, _ = link.heard(Answers.of(table(said)))
+    assert np.sqrt(np.square(heard - honest).mean()) < 0.03
+    assert "too much" in manner.words() or "favours the left" in manner.words()
+
+
+def test_guesses_are_counted_and_count_little():
+    _, _, honest, rng = world()
+    said, guess = honest.copy(), rng.random(PAIRS) < 0.3
+    said[guess] = anything(rng)[guess]
+    answers = Answers.of(table(said))
+    link = learn_link(answers)
+    assert link.manners[0].guesses == pytest.approx(guess.mean(), abs=0.07)
+    _, worth = link.heard(answers)
+    assert worth[guess].mean() < 0.35 < 0.9 < worth[~guess].mean()
+
+
+def test_a_careful_annotator_wins_against_a_constant_and_a_random_one():
+    _, _, honest, rng = world()
+    answers = Answers.of(table(honest, np.tile([1.0, 0.0], (PAIRS, 1)), anything(rng)))
+    link = learn_link(answers)
+    careful, constant, random = link.manners
+    assert careful.honest
+    assert constant.constant and not constant.useful
+    assert random.guesses > 0.85 and not random.useful
+    heard, _ = link.heard(answers)
+    np.testing.assert_allclose(heard, honest, atol=0.02)
+
+
+def test_hard_answers_of_careful_people_are_told_from_those_to_other_pairs():
+    _, _, honest, rng = world()
+    s, c = honest.T
+    chances = np.stack([(1 - s - c) / 2, (1 - s + c) / 2, s], 1).cumsum(1)
+
+    def hard():
+        drawn = (rng.random(PAIRS)[:, None] > chances).sum(1).clip(0, 2)
+        return np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])[drawn]
+
+    link = learn_link(Answers.of(table(hard(), hard(), hard(), rng.permutation(hard()))))
+    assert all(manner.hard for manner in link.manners)
+    assert max(manner.guesses for manner in link.manners[:3]) < 0.15
+    assert link.manners[3].guesses > 0.5
+
+
+def test_pairs_shown_the_other_way_round_are_the_same_pairs():
+    _, _, honest, _ = world()
+    ends = np.arange(2 * PAIRS).reshape(-1, 2)
+    turned = Judgements.from_pairs(ends[:, ::-1], honest * [1, -1])
+    straight = Judgements.from_pairs(ends, honest)
+    np.testing.assert_array_equal(Answers.of(turned).values, Answers.of(straight).values)
+
+
+def test_noise_beyond_the_scales_is_left_to_the_correction():
+    _, _, honest, rng = world()
+    said = honest * (1 + 0.3 * rng.normal(size=honest.shape))
+    assert Answers.of(table(said)).speak() is None
+    assert Answers.of(table(said.clip([0, -1], [1, 1]))).speak() is not None
+
+
+def test_missing_answers_stay_missing():
+    _, _, honest, _ = world()
+    said = honest.copy()
+    said[::2, 1], said[1::4, 0] = np.nan, np.nan
+    judged = table(said)
+    answers = Answers.of(judged)
+    rows = learn_link(answers).statements(judged, answers)
+    assert len(rows) == PAIRS
+    np.testing.assert_array_equal(rows.has("similarity"), ~np.isnan(said[:, 0]))
+    np.testing.assert_array_equal(rows.has("difference"), ~np.isnan(said[:, 1]))
+
+
+def test_fair_answers_are_right_on_average_and_know_newcomers():
+    _, _, honest, _ = world()
+    said = np.clip(honest + np.array([0.12, 0]), [0, -1], [1, 1])
+    known = learn_link(Answers.of(table(said))).manners
+    again = fair(known, table(said))
+    assert abs((again.values - honest).mean(0)).max() < 0.01
+    both = fair(known, table(said, np.tile([1.0, 0.0], (PAIRS, 1))))
+    assert set(both.annotator) == {"a"}
+    untouched = table(said)
+    assert fair([], untouched) is untouched
+
+
+def test_a_lean_no_longer_ruins_a_fit(tmp_path):
+    x, _, honest, rng = world()
+    said = np.clip(honest + np.array([0.15, 0]), [0, -1], [1, 1])
+    ends = np.arange(2 * PAIRS).reshape(-1, 2)
+    test = rng.normal(size=(2000, 4))
+    likelier = np.where(3 * test[:, 0] + 2 * test[:, 1] > 1, 1, -1)
+
+    def fitted(annotators):
+        model = PairClassifier(
+            model="linear", annotators=annotators, preprocessor=x, random_state=0, epochs=60
+        )
+        return model.fit(ends, PairLabels(*said.T, noisy=True))
+
+    ideal, auto = fitted("ideal"), fitted("auto")
+    right = [(model.predict(test) == likelier).mean() for model in (ideal, auto)]
+    assert right[1] > 0.95 and right[1] > right[0] + 0.05
+    assert ideal.annotators_ == []
+    (manner,) = auto.annotators_
+    assert isinstance(manner, Manner) and manner.lean_same > 0.08
+    auto.save(tmp_path / "model")
+    assert PairClassifier.load(tmp_path / "model").annotators_ == auto.annotators_
+
+
+def test_auto_leaves_an_ideal_table_to_the_plain_fit():
+    x, _, honest, _ = world()
+    ends = np.arange(2 * PAIRS).reshape(-1, 2)
+    made = [
+        PairClassifier(
+            model="linear", annotators=annotators, preprocessor=x, random_state=0, epochs=3
+        ).fit(ends, PairLabels(*honest.T))
+        for annotators in ("auto", "ideal")
+    ]
+    np.testing.assert_array_equal(made[0].decision_function(x), made[1].decision_function(x))
+    assert made[0].annotators_ == []
+
+
+def test_the_accuracy_without_labels_is_right_where_annotators_are_mended():
+    x, _, honest, rng = world()
+    crowd = (honest, np.tile([1.0, 0.0], (PAIRS, 1)), anything(rng))
+    ends = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (3, 1))
+    who, said = np.repeat(list("abc"), PAIRS), np.concatenate(crowd)
+    model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=60)
+    model.fit(ends, PairLabels(*said.T, noisy=True), annotator=who)
+    other, r, told, rng = world(seed=1)
+    model.set_params(preprocessor=other)
+    crowd = (told, np.tile([1.0, 0.0], (PAIRS, 1)), anything(rng))
+    found = model.estimate_accuracy(
+        ends, PairLabels(*np.concatenate(crowd).T, noisy=True), annotator=who
+    )
+    positive = model.predict(other) == 1
+    truth = np.where(positive, r, 1 - r).mean()
+    assert found.low < truth < found.high
+    assert found.high - found.low < 0.06
+
+
+def test_what_annotators_may_be_is_checked():
+    with pytest.raises(ValueError, match="annotators"):
+        PairClassifier(annotators="nobody").fit(np.zeros((2, 2, 1)), PairLabels([1, 1], [0, 0]))
