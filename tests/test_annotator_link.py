@@ -26,7 +26,9 @@ def table(*crowd):
     ends = np.arange(2 * PAIRS).reshape(-1, 2)
     return Judgements.concatenate(
         [
-            Judgements.from_pairs(ends, said, annotator=[name] * len(said))
+            Judgements.from_pairs(
+                ends, PairLabels(*said.T, noisy=True), annotator=[name] * len(said)
+            )
             for name, said in zip("abcd", crowd, strict=False)
         ]
     )

@@ -27,7 +27,7 @@ from pairlearn.data.simulation import simulate
 
 HERE = Path(__file__).parent
 FIT = {"epochs": 4, "batch_size": 32, "learning_rate": 0.01, "precision": "float64",
-       "random_state": 7, "device": "cpu"}  # fmt: skip
+       "random_state": 7, "device": "cpu", "annotators": "ideal"}  # fmt: skip
 CASES: dict[str, dict[str, Any]] = {
     "both": {},
     "both-linear": {"model": "linear"},

@@ -5,7 +5,9 @@
 'a fifth of the answers are guesses'
 """
 
-from pairlearn.annotators.link import Answers, Link, Manner, fair, learn_link
+from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.link import Link, fair, learn_link
+from pairlearn.annotators.manner import Manner
 from pairlearn.annotators.simulated import EPOCHS, Annotator, add_noise, judge, train_annotators
 
 __all__ = [

@@ -261,9 +261,6 @@ def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
         "  {epochs} epochs in {seconds:.1f} s".format(**told),
         "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
     ]
-    for one in told["annotators"]:
-        name = one["annotator"] or "the annotator"
-        text.append(f"  {name}, {one['answers']:,} answers: {one['in_words']}")
     if told["accuracy"] is not None:
         found = told["accuracy"]
         dropped = "; {dropped:,} that have items of both left out" * bool(found["dropped"])
@@ -276,4 +273,7 @@ def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
         text.append(line.format(**found))
     elif told["not_measured"]:
         text.append(f"  accuracy not measured: {told['not_measured']}")
+    for one in told["annotators"]:
+        name = one["annotator"] or "the annotator"
+        text.append(f"  {name}, {one['answers']:,} answers: {one['in_words']}")
     return [*text, f"model: {told['model']}"]

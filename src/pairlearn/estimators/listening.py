@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.annotators.link import Answers, Manner, learn_link
+from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.link import learn_link
+from pairlearn.annotators.manner import Manner
 from pairlearn.estimators.parameters import is_scikit_learn, recipe_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
@@ -56,6 +58,8 @@ def listen(
     link = learn_link(answers, seed=seed)
     judged = link.statements(table.judged, answers)
     scores = _out_of_fold(classifier, features, judged, len(answers.ends), seed)
+    if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
+        return replace(table, judged=judged), list(link.manners)
     link = learn_link(answers, scores, start=link.manners, seed=seed)
     return replace(table, judged=link.statements(table.judged, answers, scores)), list(link.manners)
 

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pairlearn.annotators.link import Manner
+from pairlearn.annotators.manner import Manner
 from pairlearn.estimators.completion import CompletionRound
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
 from pairlearn.models import CONVOLUTIONAL, MLP

@@ -1,0 +1,130 @@
+"""Similarities and differences by who gave them, on which pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.annotators.manner import FLOOR, RANGES, Manner
+from pairlearn.judgements import Judgements
+from pairlearn.labels import PairLabels
+
+__all__ = ["Answers"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Similarities and differences, with who gave them and on which pair.
+
+    Attributes
+    ----------
+    pair : array of shape (n,)
+        Number of the pair, whichever way round it was shown.
+    who : array of shape (n,)
+        Place in `names`.
+    values : array of shape (n, 2)
+        Similarity and difference, NaN where not given, the difference for the pair as it
+        stands in `ends`.
+    names : tuple of str
+        Of the annotators; one "" where a table has none.
+    ends : array of shape (P, 2)
+        The items of each pair.
+    weight : array of shape (P,)
+        Mean weight of the rows of each pair.
+    """
+
+    pair: Indices
+    who: Indices
+    values: Floats
+    names: tuple[str, ...]
+    ends: Indices
+    weight: Floats
+
+    @classmethod
+    def of(cls, judged: Judgements) -> Answers:
+        """Those of a table; statements of other kinds are left out.
+
+        Examples
+        --------
+        >>> table = Judgements.from_pairs([[0, 1], [1, 0]], [[0.9, 0.1], [0.8, -0.1]])
+        >>> Answers.of(table).values.tolist()
+        [[0.9, 0.1], [0.8, 0.1]]
+        """
+        rows = judged[judged.has("similarity") | judged.has("difference")]
+        values = np.stack(
+            [
+                np.where(rows.has("similarity"), rows.u, np.nan),
+                np.where(rows.has("difference"), rows.v, np.nan),
+            ],
+            axis=1,
+        )
+        turned = rows.ends[:, 0] > rows.ends[:, 1]
+        values[turned, 1] *= -1
+        ends, pair = np.unique(np.sort(rows.ends, axis=1), axis=0, return_inverse=True)
+        annotator = np.full(len(rows), "") if rows.annotator is None else rows.annotator
+        names, who = np.unique(annotator, return_inverse=True)
+        pair = pair.ravel().astype(np.int64)
+        count = np.bincount(pair, minlength=len(ends))
+        weight = np.bincount(pair, rows.weight, minlength=len(ends)) / np.maximum(count, 1)
+        return cls(pair, who.ravel(), values, tuple(map(str, names)), ends, weight)
+
+    def __len__(self) -> int:
+        return len(self.pair)
+
+    def part(self, pairs: Indices) -> Answers:
+        """The answers on some of the pairs."""
+        place = np.full(len(self.ends), -1)
+        place[pairs] = np.arange(len(pairs))
+        rows = place[self.pair] >= 0
+        return replace(
+            self,
+            pair=place[self.pair[rows]],
+            who=self.who[rows],
+            values=self.values[rows],
+            ends=self.ends[pairs],
+            weight=self.weight[pairs],
+        )
+
+    def by(self, annotator: int) -> Indices:
+        """Rows of one annotator."""
+        return np.flatnonzero(self.who == annotator)
+
+    def off_plane(self) -> Floats:
+        """Distance of each answer from what two posteriors can give, less what rounding does."""
+        whole = ~np.isnan(self.values).any(1)
+        distance = np.zeros(len(self))
+        if whole.any():
+            said = PairLabels(*self.values[whole].T, noisy=True)
+            nearest = np.asarray(said.project().to_array())
+            distance[whole] = np.abs(nearest - self.values[whole]).max(1)
+        for number, name in enumerate(self.names):
+            rows = self.by(number)
+            floors = Manner.start(name, self.values[rows]).floors
+            step = np.sqrt(8 * floors.max()) if (floors > FLOOR).any() else 0.02
+            distance[rows] = np.maximum(distance[rows] - step, 0)
+        return distance
+
+    def speak(self) -> str | None:
+        """Why the annotators should not be taken for one ideal voice, if so.
+
+        Answers beyond the ends of the scales are nobody's: noise was added to them, which
+        training corrects for where it is right on average.
+        """
+        beyond = [
+            (self.values[:, side] < low) | (self.values[:, side] > high)
+            for side, (low, high) in enumerate(RANGES)
+        ]
+        if np.logical_or(*beyond).mean() > 0.01:
+            return None
+        counts = np.bincount(self.who, minlength=len(self.names))
+        if (counts >= 10).sum() > 1:
+            return f"{len(self.names)} annotators"
+        off = float((self.off_plane() > 0).mean()) if len(self) else 0.0
+        if off > 0.02 and len(self) >= 20:
+            return f"{off:.0%} of the answers are such that no two posteriors give them"
+        return None

@@ -1,0 +1,362 @@
+"""How somebody answers: what they bend, blur and guess, over a grid of true posteriors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FLOOR", "HONEST", "LEFT", "POSTERIORS", "RANGES", "RIGHT", "SIZE", "STEP", "Manner"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Form = Literal["pull", "shift", "dull"]
+
+_LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
+POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
+SIZE = len(POSTERIORS)
+LEFT, RIGHT = (grid.ravel() for grid in np.indices((SIZE, SIZE)))
+HONEST = np.stack(
+    [
+        POSTERIORS[LEFT] * POSTERIORS[RIGHT] + (1 - POSTERIORS[LEFT]) * (1 - POSTERIORS[RIGHT]),
+        POSTERIORS[RIGHT] - POSTERIORS[LEFT],
+    ],
+    axis=1,
+)
+"""Honest answers (s, c) to all couples of posteriors."""
+RANGES = ((0.0, 1.0), (-1.0, 1.0))
+AMOUNTS = np.linspace(-1, 1, 81)
+STEP = 0.025
+LEAST_LEAN = 0.03
+"""Less is not told from none: the grid is no finer."""
+LEAST_DULLNESS = 0.5
+COST = 3.0
+"""Log-likelihood that a lean must gain to be believed."""
+FLOOR = np.array([0.0015, 0.003])
+"""Variances of s and c that are blurred by the grid alone."""
+HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
+
+
+def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
+    """What is made of honest similarities (side 0) or differences (side 1).
+
+    "pull" draws them to an end of the scale, "shift" adds and stops at the ends, and "dull"
+    draws them to the middle.
+    """
+    low, high = RANGES[side]
+    if form == "shift":
+        return np.asarray(np.clip(honest + amount, low, high))
+    to = (low + high) / 2 if form == "dull" else np.where(np.asarray(amount) > 0, high, low)
+    share = np.abs(amount)
+    return np.asarray((1 - share) * honest + share * to)
+
+
+BENT = {
+    (side, form): bend(form, AMOUNTS[:, None], side, HONEST[:, side])
+    for side in (0, 1)
+    for form in ("pull", "shift", "dull")
+}
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How somebody answers.
+
+    Attributes
+    ----------
+    name : str
+        Who; "" where the table does not say.
+    answers : int
+        Answers that this was learnt from.
+    guesses, guesses_error : float
+        Share of answers that are unrelated to the pair, and its standard error.
+    lean_same, lean_right : float
+        What the lean adds, on average over the pairs, to similarities and to differences.
+    lean_error : float
+        Standard error of the leans.
+    spread : float
+        Standard deviation, on the scale of s, of what is left; of hard answers 0.
+    hard : bool
+        Whether answers are yes or no.
+    """
+
+    name: str
+    answers: int = 0
+    borrowed: float = 0.0
+    random: float = 0.1
+    same_form: str = "pull"
+    same_amount: float = 0.0
+    right_form: str = "pull"
+    right_amount: float = 0.0
+    same_variance: float = 0.02
+    right_variance: float = 0.06
+    hard: bool = False
+    same_floor: float = float(FLOOR[0])
+    right_floor: float = float(FLOOR[1])
+    lean_same: float = 0.0
+    lean_right: float = 0.0
+
+    @property
+    def guesses(self) -> float:
+        """Share of answers that are unrelated to the pair."""
+        return self.random + self.borrowed
+
+    @property
+    def guesses_error(self) -> float:
+        """Its standard error."""
+        share = (self.guesses * self.answers + 0.5) / (self.answers + 1)
+        return float(np.sqrt(share * (1 - share) / max(self.answers, 1)))
+
+    @property
+    def lean_error(self) -> float:
+        """Standard error of the leans."""
+        answers = max(self.answers * (1 - self.guesses), 1)
+        variance = 0.25 if self.hard else max(self.same_variance, self.right_variance / 4)
+        return float(np.sqrt(variance / answers))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of what is left, on the scale of s."""
+        blurred = [
+            max(self.same_variance - self.same_floor, 0),
+            max(self.right_variance - self.right_floor, 0) / 4,
+        ]
+        return 0.0 if self.hard else float(np.sqrt(np.mean(blurred)))
+
+    @property
+    def constant(self) -> bool:
+        """Whether nothing of the honest answer is left in what they say."""
+        return (
+            abs(self.same_amount) > 0.95
+            and abs(self.right_amount) > 0.95
+            and "shift" not in (self.same_form, self.right_form)
+        )
+
+    @property
+    def useful(self) -> bool:
+        """Whether there is something to learn from the answers."""
+        return not self.constant and self.guesses < 0.8
+
+    @property
+    def honest(self) -> bool:
+        """Whether nothing was found to mend."""
+        return self.guesses < 0.02 and not self.same_amount and not self.right_amount
+
+    def words(self) -> str:
+        """The manner in a sentence.
+
+        Examples
+        --------
+        >>> Manner("ann", 200, random=0.5, hard=True).words()
+        'half of the answers are guesses'
+        >>> Manner("bob", 200, random=0.0, same_amount=0.15, lean_same=0.12, hard=True).words()
+        'says “same” 0.12 too much'
+        """
+        if self.constant:
+            return "gives one answer to everything"
+        if self.guesses >= 0.8:
+            return "answers are hardly related to the pairs"
+        found = []
+        if self.guesses >= 0.02:
+            found.append(f"{_share(self.guesses)} of the answers are guesses")
+        for lean, more, less in (
+            (self.lean_same, "says “same”", "says “different”"),
+            (self.lean_right, "favours the right one by", "favours the left one by"),
+        ):
+            if abs(lean) >= LEAST_LEAN / 2:
+                say = more if lean > 0 else less
+                found.append(f"{say} {abs(lean):.2f}{' too much' if 'says' in say else ''}")
+        if self.spread >= 0.05:
+            found.append(f"answers vary by {self.spread:.2f}")
+        return "; ".join(found) or "nothing to mend"
+
+    def mean(self, side: int) -> Floats:
+        """What is said on average to each couple of posteriors of the grid."""
+        form, amount = self.bends[side]
+        return bend(form, amount, side, HONEST[:, side])
+
+    @property
+    def bends(self) -> tuple[tuple[Any, float], tuple[Any, float]]:
+        """Form and amount for similarities and for differences."""
+        return (self.same_form, self.same_amount), (self.right_form, self.right_amount)
+
+    @property
+    def variances(self) -> Floats:
+        """Of similarities and differences, to which the grid adds."""
+        return np.array([self.same_variance, self.right_variance])
+
+    @property
+    def floors(self) -> Floats:
+        """Variances that come from the grid and from the steps of the scale."""
+        return np.array([self.same_floor, self.right_floor])
+
+    def density(self, values: Floats) -> Floats:
+        """Density (n, grid) of honest answers."""
+        if self.hard:
+            return _chances(self.mean(0), self.mean(1))[:, _outcome(values)].T
+        total = np.zeros((len(values), len(HONEST)))
+        scale = np.ones(len(values))
+        for side in (0, 1):
+            given = ~np.isnan(values[:, side])
+            off = np.where(given, values[:, side], 0)[:, None] - self.mean(side)
+            total += given[:, None] * off**2 / self.variances[side]
+            scale *= np.where(given, 1 / np.sqrt(2 * np.pi * self.variances[side]), 1)
+        return np.asarray(np.exp(-total / 2) * scale[:, None])
+
+    def anything(self, values: Floats) -> Floats:
+        """Density (n,) of answers at random on the scales."""
+        if self.hard:
+            return np.full(len(values), 0.25)
+        # Rounded answers stand for a range each, also beyond the ends of the scale.
+        steps = np.where(self.floors > FLOOR, np.sqrt(8 * self.floors), 0)
+        chance = [1 / (high - low + step) for (low, high), step in zip(RANGES, steps, strict=True)]
+        return np.asarray(np.where(np.isnan(values), 1, chance).prod(1))
+
+    def inverse(self, values: Floats, expected: Floats) -> Floats:
+        """Answers (n, 2) without the lean; those at the end of a scale become what is expected."""
+        mended = values.copy()
+        for side, (form, amount) in enumerate(self.bends):
+            low, high = RANGES[side]
+            if form == "shift" and amount:
+                mended[:, side] -= amount
+                at_end = values[:, side] >= high if amount > 0 else values[:, side] <= low
+                mended[at_end, side] = expected[at_end, side]
+            elif amount:
+                to = (low + high) / 2 if form == "dull" else high if amount > 0 else low
+                kept = max(1 - abs(amount), 1e-3)
+                mended[:, side] = (values[:, side] - abs(amount) * to) / kept
+        return mended
+
+    def noise(self) -> Floats:
+        """Variances of mended answers; answers that are only blurred by the grid have none."""
+        kept = [
+            1.0 if form == "shift" else max(1 - abs(amount), 1e-3) for form, amount in self.bends
+        ]
+        clear = self.variances < 1.5 * self.floors
+        return np.where(clear, 1e-6, self.variances) / np.square(kept)
+
+    @classmethod
+    def start(cls, name: str, values: Floats) -> Manner:
+        """Where to begin: no lean, and the steps of the scale seen in the answers."""
+        floors = FLOOR.copy()
+        for side in (0, 1):
+            levels = np.unique(values[~np.isnan(values[:, side]), side])
+            if 1 < len(levels) <= 11:
+                floors[side] = max(floors[side], np.diff(levels).min() ** 2 / 8)
+        varied = len(np.unique(np.nan_to_num(values, nan=9), axis=0)) > 1
+        return cls(
+            name,
+            answers=len(values),
+            hard=varied and is_hard(values),
+            same_floor=float(floors[0]),
+            right_floor=float(floors[1]),
+            same_variance=float(max(0.02, floors[0])),
+            right_variance=float(max(0.06, floors[1])),
+        )
+
+    def updated(self, values: Floats, honest: Floats, typical: Floats, borrows: bool) -> Manner:
+        """The manner that fits best, given how likely each answer is honest and about what.
+
+        Parameters
+        ----------
+        values : array of shape (n, 2)
+            The answers.
+        honest : array of shape (n, grid)
+            How likely each is an honest answer about each couple of posteriors.
+        typical : array of shape (n,)
+            Share of the rest that belongs to answers borrowed from other pairs.
+        borrows : bool
+            Whether such answers can be told at all.
+        """
+        n, guessed = len(values), 1 - honest.sum(1)
+        borrowed = float(guessed @ typical) if borrows else 0.0
+        found = replace(
+            self,
+            random=(float(guessed.sum()) - borrowed + 0.5) / (n + 10),
+            borrowed=borrowed / (n + 10),
+        )
+        return found._bent_hard(values, honest) if self.hard else found._bent(values, honest)
+
+    def _bent(self, values: Floats, honest: Floats) -> Manner:
+        fitted: dict[str, Any] = {}
+        for side, word in enumerate(("same", "right")):
+            given = ~np.isnan(values[:, side])
+            said, weight = values[given, side], honest[given]
+            total, first = weight.sum(0), weight.T @ said
+            squares = float(weight.sum(1) @ said**2)
+            best: tuple[float, Any, float, float] = (-np.inf, "pull", 0.0, 0.0)
+            for form in ("pull", "shift", "dull"):
+                mean = BENT[side, form]
+                left = squares - 2 * mean @ first + mean**2 @ total
+                gain = -left / (2 * self.variances[side]) - _cost(form)
+                at = int(gain.argmax())
+                if gain[at] > best[0] + 1e-9:
+                    best = (float(gain[at]), form, float(AMOUNTS[at]), float(left[at]))
+            _, fitted[f"{word}_form"], fitted[f"{word}_amount"], left_over = best
+            variance = (left_over + 0.05) / (float(total.sum()) + 5)
+            fitted[f"{word}_variance"] = max(variance, float(self.floors[side]))
+            bent = bend(fitted[f"{word}_form"], fitted[f"{word}_amount"], side, HONEST[:, side])
+            fitted[f"lean_{word}"] = _mean_gap(bent - HONEST[:, side], total)
+        return replace(self, **fitted)
+
+    def _bent_hard(self, values: Floats, honest: Floats) -> Manner:
+        outcome = _outcome(values)
+        counts = np.stack([honest[outcome == k].sum(0) for k in range(len(HARD) + 1)], 1)
+        found = self
+        for side, word in enumerate(("same", "right")):
+            other = found.mean(1 - side)[None]
+            means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
+            gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - _cost("pull")
+            amount = float(AMOUNTS[int(gain.argmax())])
+            lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
+            fitted: dict[str, Any] = {f"{word}_amount": amount}
+            fitted[f"lean_{word}"] = _mean_gap(lean, counts.sum(1))
+            found = replace(found, **fitted)
+        return found
+
+
+def is_hard(values: Floats) -> bool:
+    """Whether all answers are yes or no: s of 0 or 1, and c of −1, 0 or 1."""
+    s, c = values[:, 0], values[:, 1]
+    return bool(
+        (np.isnan(s) | np.isin(s, (0, 1))).all() and (np.isnan(c) | np.isin(c, (-1, 0, 1))).all()
+    )
+
+
+def _cost(form: str) -> Floats:
+    # A little dullness of both answers is a want of confidence, which answers do not tell.
+    least = LEAST_DULLNESS if form == "dull" else LEAST_LEAN
+    small = (np.abs(AMOUNTS) < least) & (np.abs(AMOUNTS) > 1e-9)
+    return np.where(small, np.inf, COST * (np.abs(AMOUNTS) > 1e-9))
+
+
+def _mean_gap(gap: Floats, weight: Floats) -> float:
+    return float(gap @ weight / max(weight.sum(), 1e-9))
+
+
+def _share(value: float) -> str:
+    for share, word in ((0.2, "a fifth"), (0.25, "a quarter"), (1 / 3, "a third"), (0.5, "half")):
+        if abs(value - share) < 0.02:
+            return word
+    return f"{value:.0%}"
+
+
+def _outcome(values: Floats) -> Indices:
+    """Which of the hard answers each is; one after the last for those that no outcome gives."""
+    s, c = values[:, 0], values[:, 1]
+    # One answer alone stands for the outcome that it leaves likeliest.
+    s = np.where(np.isnan(s), np.where(c == 0, 1, 0), s)
+    c = np.where(np.isnan(c), 0, c)
+    found = np.full(len(values), len(HARD), np.int64)
+    for number, (same, right) in enumerate(HARD):
+        found[(s == same) & (c == right)] = number
+    return found
+
+
+def _chances(same: Floats, right: Floats) -> Floats:
+    """Chances (..., 4) of the three outcomes, and of an answer that is none."""
+    parts = np.broadcast_arrays((1 - same - right) / 2, (1 - same + right) / 2, same)
+    chances = np.stack([*parts, np.full(parts[0].shape, 1e-6)], -1).clip(1e-6)
+    return np.asarray(chances / chances.sum(-1, keepdims=True))
