@@ -166,8 +166,9 @@ def fit(
                 check(table, items=known, prior=how.prior, majority=how.majority, precision=False)
             )
             settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
-            sample = len(table) if len(table) < rows else None
-            warned = reading.notes + _usable(report, settled, (items, pairs), sample)
+            sample = f" (in a sample of {len(table):,} rows)" * (len(table) < rows)
+            place = None if known is not None else sample  # whose rows are not the file's
+            warned = reading.notes + _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 source = measuring.PairsInMemory(known, table.judgements(known), rows, classes)
@@ -223,24 +224,24 @@ def fit(
 
 
 def _usable(
-    report: CheckReport, settled: set[str], names: tuple[Path, Path], sample: int | None
+    report: CheckReport, settled: set[str], names: tuple[Path, Path], place: str | None
 ) -> list[str]:
     """What was found in the judgements: an error if they cannot be used, else warnings in short.
 
-    Rows of a sample are not those of the file, and are not named.
+    With `place` in place of the rows, if it is given.
     """
 
-    def place(found: Finding) -> str:
-        return where(found) if sample is None else f" (in a sample of {sample:,} rows)"
+    def at(found: Finding) -> str:
+        return where(found) if place is None else place
 
     errors = [found for found in report.of("error") if found.code not in settled]
     if errors:
-        lines = [f"  {one.code}: {one.message}{place(one)}" for one in errors[:SHOWN]]
+        lines = [f"  {one.code}: {one.message}{at(one)}" for one in errors[:SHOWN]]
         lines += [f"  … and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
         more = f"`pairlearn check {names[1]} --items {names[0]}` says more"
         raise ValueError("\n".join([f"{names[1]} cannot be used as it is:", *lines, more]))
     return [
-        f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{place(found)}"
+        f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{at(found)}"
         for found in report.of("warning")
         if found.code not in settled
     ]
