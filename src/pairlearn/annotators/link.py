@@ -257,7 +257,9 @@ def learn_link(
     small, rest = some(TRIAL), some(PAIRS)
     begins = [tuple(start)] if start is not None else _starts(answers)
     trials = [_climb(_begin(manners, scores), *small, iterations // 3) for manners in begins]
-    best = _polished(max(trials, key=lambda link: link.fit), *small, iterations // 4)
+    best = max(trials, key=lambda link: link.fit)
+    if start is None:
+        best = _polished(best, *small, iterations // 4)
     return _climb(best, *rest, iterations)
 
 

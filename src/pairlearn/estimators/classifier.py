@@ -51,7 +51,7 @@ class PairClassifier(PairPredictor):
     annotators : {"auto", "learn", "ideal"}
         "ideal" takes every answer for the calibrated probabilities of one ideal voice.
         "learn" finds out how each annotator answers (`annotators_`), mends what they said,
-        and weighs it; it trains further models, on parts of the pairs, for a quarter of the
+        and weighs it; it trains further models, on parts of the pairs, for a fifth of the
         epochs. "auto" learns where there are several annotators, or answers that no
         posteriors give.
     prior : float or "estimate"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 FOLDS = 4
-SHARE = 0.25
+SHARE = 0.2
 """Of the epochs that models of a fold train for: more would learn their pairs by heart."""
 LEAST = 20
 """Pairs under which there is nothing to learn about annotators."""
