@@ -57,7 +57,7 @@ def test_calibrated_annotator_has_the_prior_of_the_pairs(world):
 def test_calibrated_annotator_trains_at_the_class_balance_asked_for(prior, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "pairlearn.annotators.Fleet", lambda _x, groups, *_a, **_k: seen.append(groups)
+        "pairlearn.annotators.simulated.Fleet", lambda _x, groups, *_a, **_k: seen.append(groups)
     )
     positive = np.arange(1000) % 4 == 0
     rows = np.arange(1000) + 7
@@ -77,7 +77,7 @@ def test_calibrated_annotator_trains_at_the_class_balance_asked_for(prior, monke
 def test_natural_annotator_uses_every_instance_but_an_odd_one(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "pairlearn.annotators.Fleet", lambda _x, groups, *_a, **_k: seen.append(groups)
+        "pairlearn.annotators.simulated.Fleet", lambda _x, groups, *_a, **_k: seen.append(groups)
     )
     for count in (10, 11):
         with pytest.raises(AttributeError):

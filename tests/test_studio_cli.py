@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -146,6 +147,9 @@ def test_export(project: Path, tmp_path: Path) -> None:
         assert report["rows"] == len(read_pairs(out)) == 14
         assert read_pairs(out).weight is not None
     assert report["reliability"] == {"ann": 1.0, "bob": 1.0}
+    assert told("export", project, out, "--without", "bob", "--force")["rows"] == 14
+    assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
+    assert "--without cy: nobody" in refused("export", project, out, "--without", "cy", "--force")
     assert "pairs are .csv or .parquet" in refused("export", project, tmp_path / "pairs.txt")
 
 

@@ -5,10 +5,14 @@
 'a fifth of the answers are guesses'
 """
 
+from typing import Any
+
 from pairlearn.annotators.answers import Answers
 from pairlearn.annotators.link import Link, fair, learn_link
 from pairlearn.annotators.manner import Manner
-from pairlearn.annotators.simulated import EPOCHS, Annotator, add_noise, judge, train_annotators
+
+SIMULATED = ("EPOCHS", "Annotator", "add_noise", "judge", "train_annotators")
+"""Names that come with torch, which is loaded when one of them is asked for."""
 
 __all__ = [
     "EPOCHS",
@@ -22,3 +26,11 @@ __all__ = [
     "learn_link",
     "train_annotators",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in SIMULATED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pairlearn.annotators import simulated
+
+    return getattr(simulated, name)

@@ -128,16 +128,27 @@ class Manner:
     @property
     def constant(self) -> bool:
         """Whether nothing of the honest answer is left in what they say."""
-        return (
-            abs(self.same_amount) > 0.95
-            and abs(self.right_amount) > 0.95
-            and "shift" not in (self.same_form, self.right_form)
-        )
+        return all(form != "shift" and abs(amount) > 0.95 for form, amount in self.bends)
 
     @property
     def useful(self) -> bool:
         """Whether there is something to learn from the answers."""
         return not self.constant and self.guesses < 0.8
+
+    @property
+    def trust(self) -> float:
+        """How much an answer of theirs should count beside others: precision, less for guesses.
+
+        Examples
+        --------
+        >>> careful, hasty = Manner("", random=0.0, hard=True), Manner("", random=0.5, hard=True)
+        >>> round(careful.trust / hasty.trust, 2)
+        2.0
+        """
+        if not self.useful:
+            return 0.01
+        noise = 0.0 if self.hard else float(self.noise().mean())
+        return (1 - self.guesses) / (noise + 0.01)
 
     @property
     def honest(self) -> bool:

@@ -263,6 +263,7 @@ def status(project: Path) -> Told:
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
+    from pairlearn.studio.agreement import manners
     from pairlearn.studio.export import judgements
 
     with opened(project) as store:
@@ -280,12 +281,14 @@ def status(project: Path) -> Told:
             "infeasible": judgements(said).infeasible if said else 0,
             "pairs_answered": len({one.pair for one in answers if one.right}),
             "annotators": rows,
+            "manners": {name: one.words() for name, one in manners(answers).items()},
         }
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
-    return Told(data, [line.format(**data), *([_overview(rows)] if rows else [])])
+    text = [line.format(**data), *([_overview(rows)] if rows else [])]
+    return Told(data, text + [f"{name}: {words}" for name, words in data["manners"].items()])
 
 
 def _overview(rows: list[AnnotatorOverview]) -> Any:

@@ -30,6 +30,7 @@ def export(
     out: Path,
     *,
     aggregate: Literal["mean", "median", "reliability"] | None = None,
+    without: str = "",
     weights: Annotated[bool | None, typer.Option("--weights/--no-weights")] = None,
     force: bool = False,
 ) -> Told:
@@ -44,6 +45,8 @@ def export(
         Table of pairs to write: .csv or .parquet.
     aggregate
         One judgement a pair; else one row a judgement.
+    without
+        Annotators whose answers are left out, as ann,bob.
     weights
         Inclusion weights. [default: where they differ]
 
@@ -51,6 +54,7 @@ def export(
     Examples:
       pairlearn annotate export pumps pairs.csv
       pairlearn annotate export pumps pairs.parquet --aggregate reliability
+      pairlearn annotate export pumps pairs.csv --without bob
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
@@ -61,6 +65,10 @@ def export(
     check_new_file(out, "pairs", (".csv", ".parquet"), inputs=[], force=force)
     with opened(project) as store:
         answers = weighed(store.answers(), store.pairs(), len(store.items.ids))
+    left_out = {name.strip() for name in without.split(",") if name.strip()}
+    if unknown := sorted(left_out - {one.annotator for one in answers}):
+        raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
+    answers = [one for one in answers if one.annotator not in left_out]
     uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
     weighted = uneven if weights is None else weights
     if aggregate is None:

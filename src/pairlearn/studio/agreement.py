@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators import Answers, Manner, learn_link
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.studio.records import Annotator, AnswerColumns, Floats, StoredAnswer
 
-PRIOR_ANSWERS = 10
-"""Answers with the spread of all that everybody is credited with; see `reliabilities`."""
+LEAST_ANSWERS = 20
+"""Answers from which on somebody's manner is looked at."""
 ROUNDING = 1e-9
 """Standard errors below this are of answers that are all the same."""
-LEAST_SPREAD = 1e-3
-"""Mean squared residual below which nobody is thought to be: .03 on either scale."""
 
 
 @dataclass(frozen=True)
@@ -231,18 +231,40 @@ def _shared(
     return array[:, 0], array[:, 1]
 
 
-def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
-    """Weights of annotators: inverse mean squared distance from what the others say.
+def manners(answers: Sequence[StoredAnswer]) -> dict[str, Manner]:
+    """How everybody answers, by name, as far as the answers themselves tell.
 
-    For each answer of annotator j the residual is its distance, in s and in c, from the
-    mean of the *other* annotators' answers to the pair; v_j is the mean of the squared
-    residuals. An annotator with independent errors of variance σ_j² has E[v_j] = σ_j² +
-    the variance of the others' mean, and 1/σ_j² would be the best weight: 1/v_j keeps
-    their order and understates how far they are apart, which errs on the side of
-    equal weights. Few answers make v_j uncertain, so that everybody is credited with ten
-    more of the average spread, and a spread under 0.001 counts as that: nobody, however
-    much alike two annotators answer, gets all the weight. An annotator without any shared
-    pair has the weight of the average.
+    Nobody is known by fewer than twenty answers.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand.
+
+    Examples
+    --------
+    >>> manners([StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1)])
+    {}
+    """
+    columns = _Answers(answers)
+    given = ~(np.isnan(columns.similarity) & np.isnan(columns.difference)) & ~columns.cant_say
+    names, counts = np.unique(columns.annotator[given], return_counts=True)
+    given &= np.isin(columns.annotator, names[counts >= LEAST_ANSWERS])
+    if not given.any():
+        return {}
+    items = 2 * columns.pair[given]
+    said = Judgements.from_columns(
+        np.stack([items, items + 1], 1),
+        {"similarity": columns.similarity[given], "difference": columns.difference[given]},
+        annotator=columns.annotator[given],
+    )
+    return {one.name: one for one in learn_link(Answers.of(said)).manners}
+
+
+def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
+    """Weights of annotators by their manner: `Manner.trust`, scaled to a mean of one.
+
+    Those who are known by too few answers have the weight of the average.
 
     Parameters
     ----------
@@ -256,32 +278,17 @@ def reliabilities(answers: Sequence[StoredAnswer]) -> dict[str, float]:
 
     Examples
     --------
-    >>> def row(name, pair, s):
-    ...     return StoredAnswer(1, name, pair, "a", "b", s, None, 0, False, "", 4.0, "", 1)
-    >>> rows = [row(n, p, s) for p in range(20) for n, s in zip("abc", [0.5, 0.5, 0.9])]
-    >>> {name: round(weight, 2) for name, weight in reliabilities(rows).items()}
-    {'a': 1.25, 'b': 1.25, 'c': 0.5}
+    >>> def row(name, s):
+    ...     return StoredAnswer(1, name, 7, "a", "b", s, None, 0, False, "", 4.0, "", 1)
+    >>> reliabilities([row("ann", 0.5), row("bob", 0.9)])
+    {'ann': 1.0, 'bob': 1.0}
     """
-    columns = _Answers(answers)
-    residuals: dict[str, list[float]] = {name: [] for name in np.unique(columns.annotator).tolist()}
-    for rows in columns.by_pair.values():
-        for values in (columns.similarity[rows], columns.difference[rows]):
-            given = ~np.isnan(values)
-            count = int(given.sum())
-            if count < 2:
-                continue
-            others = (values[given].sum() - values[given]) / (count - 1)
-            squared = (values[given] - others) ** 2
-            for row, one in zip(np.array(rows)[given], squared.tolist(), strict=True):
-                residuals[str(columns.annotator[row])].append(one)
-    everyone = [one for found in residuals.values() for one in found]
-    average = float(np.mean(everyone)) if everyone else 1.0
-    raw = {}
-    for name, found in residuals.items():
-        spread = (sum(found) + PRIOR_ANSWERS * average) / (len(found) + PRIOR_ANSWERS)
-        raw[name] = 1 / max(spread, LEAST_SPREAD)
-    scale = sum(raw.values()) / len(raw) if raw else 1.0
-    return {name: weight / scale for name, weight in raw.items()}
+    known = manners(answers)
+    usual = float(np.mean([one.trust for one in known.values()])) if known else 1.0
+    names = sorted({one.annotator for one in answers})
+    trust = {name: known[name].trust if name in known else usual for name in names}
+    scale = sum(trust.values()) / len(trust) if trust else 1.0
+    return {name: value / scale for name, value in trust.items()}
 
 
 def figure(value: float, style: str) -> str:
