@@ -108,9 +108,15 @@ def test_hard_answers_of_careful_people_are_told_from_those_to_other_pairs():
 def test_pairs_shown_the_other_way_round_are_the_same_pairs():
     _, _, honest, _ = world()
     ends = np.arange(2 * PAIRS).reshape(-1, 2)
-    turned = Judgements.from_pairs(ends[:, ::-1], honest * [1, -1])
     straight = Judgements.from_pairs(ends, honest)
-    np.testing.assert_array_equal(Answers.of(turned).values, Answers.of(straight).values)
+    turned = Judgements.from_pairs(ends[::-1, ::-1], honest[::-1] * np.array([1, -1]))
+    answers = Answers.of(Judgements.concatenate([straight, turned]))
+    assert len(answers.ends) == PAIRS
+    np.testing.assert_array_equal(answers.ends, ends)
+    np.testing.assert_array_equal(answers.values[:PAIRS], answers.values[PAIRS:][::-1])
+    leaning = [Manner("", random=0.0, right_form="shift", right_amount=0.1)]
+    both = fair(leaning, Judgements.concatenate([straight, turned]))
+    np.testing.assert_allclose(both.v[:PAIRS], -both.v[PAIRS:][::-1], atol=1e-12)
 
 
 def test_noise_beyond_the_scales_is_left_to_the_correction():

@@ -36,6 +36,8 @@ class Answers:
         The items of each pair.
     weight : array of shape (P,)
         Mean weight of the rows of each pair.
+    turned : array of shape (n,)
+        Whether the pair was shown the other way round than in `ends`.
     """
 
     pair: Indices
@@ -44,6 +46,7 @@ class Answers:
     names: tuple[str, ...]
     ends: Indices
     weight: Floats
+    turned: NDArray[np.bool_]
 
     @classmethod
     def of(cls, judged: Judgements) -> Answers:
@@ -63,15 +66,19 @@ class Answers:
             ],
             axis=1,
         )
-        turned = rows.ends[:, 0] > rows.ends[:, 1]
+        _, first, pair = np.unique(
+            np.sort(rows.ends, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        # In the order, and the way round, in which pairs first appear.
+        order = np.argsort(first)
+        pair, ends = np.argsort(order)[pair.ravel()], rows.ends[first[order]]
+        turned = rows.ends[:, 0] != ends[pair, 0]
         values[turned, 1] *= -1
-        ends, pair = np.unique(np.sort(rows.ends, axis=1), axis=0, return_inverse=True)
         annotator = np.full(len(rows), "") if rows.annotator is None else rows.annotator
         names, who = np.unique(annotator, return_inverse=True)
-        pair = pair.ravel().astype(np.int64)
         count = np.bincount(pair, minlength=len(ends))
         weight = np.bincount(pair, rows.weight, minlength=len(ends)) / np.maximum(count, 1)
-        return cls(pair, who.ravel(), values, tuple(map(str, names)), ends, weight)
+        return cls(pair, who.ravel(), values, tuple(map(str, names)), ends, weight, turned)
 
     def __len__(self) -> int:
         return len(self.pair)
@@ -88,6 +95,7 @@ class Answers:
             values=self.values[rows],
             ends=self.ends[pairs],
             weight=self.weight[pairs],
+            turned=self.turned[rows],
         )
 
     def by(self, annotator: int) -> Indices:

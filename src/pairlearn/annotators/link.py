@@ -389,8 +389,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
             mended = (mended - share * guessed) / (1 - share)
         values[rows] = mended
         weight[rows] = sure * (least + CLOSE) / (float(manner.noise().mean()) + CLOSE)
-    turned = said.ends[:, 0] > said.ends[:, 1]
-    values[turned, 1] *= -1
+    values[answers.turned, 1] *= -1
     kept = weight > 0
     return replace(
         said, values=np.where(np.isnan(values), said.values, values), weight=said.weight * weight

@@ -274,7 +274,10 @@ def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
         text.append(line.format(**found))
     elif told["not_measured"]:
         text.append(f"  accuracy not measured: {told['not_measured']}")
+    by_manner: dict[str, list[str]] = {}
     for one in told["annotators"]:
-        name = one["annotator"] or "the annotator"
-        text.append(f"  {name}, {one['answers']:,} answers: {one['in_words']}")
+        by_manner.setdefault(one["in_words"], []).append(one["annotator"] or "the annotator")
+    for words, names in by_manner.items():
+        who = ", ".join(names) if len(names) <= SHOWN else f"{len(names)} annotators"
+        text.append(f"  {who}: {words}")
     return [*text, f"model: {told['model']}"]

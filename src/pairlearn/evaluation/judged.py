@@ -296,7 +296,7 @@ def likeness(
     --------
     >>> x = np.random.default_rng(0).normal(size=(3, 400, 1))
     >>> independent = Dependence.of(None, 400)
-    >>> [round(likeness(x[0], y, np.ones(400), independent)[0], 1) for y in (x[1], x[0] + x[2] / 3)]
+    >>> [round(likeness(x[0], y, np.ones(400), independent)[0], 1) for y in (x[1], x[0] + x[2] / 2)]
     [0.1, 0.9]
     """
     share = weight / weight.sum()

@@ -39,7 +39,9 @@ from pairlearn.paper.runs import Run as Run
 from pairlearn.paper.runs import StoreError as StoreError
 from pairlearn.paper.store import DuplicateRunError as DuplicateRunError
 from pairlearn.paper.store import RunStore as RunStore
+from pairlearn.paper.store import Source as Source
 from pairlearn.paper.store import StoreLockedError as StoreLockedError
+from pairlearn.paper.store import read_sources as read_sources
 from pairlearn.paper.store import to_csv as to_csv
 from pairlearn.paper.tables import TABLES as TABLES
 from pairlearn.paper.tables import accuracy_table as accuracy_table
