@@ -12,10 +12,10 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from pairlearn.cli.bench import report as command
-from pairlearn.paper import GRIDS, Record, Run, RunStore, StoreError
+from pairlearn.paper import GRIDS, Record, Run, RunStore, Source, StoreError, read_sources
 from pairlearn.paper.cells import PublishedCell, published_accuracy, published_robustness
 from pairlearn.paper.headline import summarize_grid
-from pairlearn.paper.page import Source, build_report, read_sources
+from pairlearn.paper.page import build_report
 from pairlearn.paper.store import read_records, write_parquet
 from paper_results import accurate, made_up, write_store
 from test_pages import HOSTILE, Reader

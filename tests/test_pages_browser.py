@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 from browser import PHONE, complaints, scan, snapshot
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.paper import GRIDS
-from pairlearn.paper.page import Source, build_report
+from pairlearn.paper import GRIDS, Source
+from pairlearn.paper.page import build_report
 from pairlearn.report import build_report as build_model_report
 from pairlearn.report import measure, write_page
 from paper_results import made_up

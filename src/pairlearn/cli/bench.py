@@ -191,7 +191,8 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
 
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
-    from pairlearn.paper.page import build_report, read_sources
+    from pairlearn.paper import read_sources
+    from pairlearn.paper.page import build_report
     from pairlearn.report.html import write_page
 
     check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)

@@ -13,7 +13,7 @@ from pairlearn.paper.grids import GRIDS
 from pairlearn.paper.headline import GridSummary, Line, summarize_grid
 from pairlearn.paper.methods import CORRECTIONS, Method
 from pairlearn.paper.runs import Record, Run, grouped
-from pairlearn.paper.store import Source, read_sources
+from pairlearn.paper.store import Source
 from pairlearn.paper.theory.geometry import geometry_rows, plot_label_plane
 from pairlearn.report.figures import PageFigure, draw
 from pairlearn.report.html import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
 
-__all__ = ["BenchReport", "Source", "build_report", "read_sources"]
+__all__ = ["BenchReport", "build_report"]
 
 _TITLES = {
     "accuracy": "Accuracy of every method",
