@@ -126,6 +126,14 @@ def test_noise_beyond_the_scales_is_left_to_the_correction():
     assert Answers.of(table(said.clip([0, -1], [1, 1]))).speak() is not None
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_answer_alone_is_no_reason_to_doubt_anybody(side):
+    _, _, honest, rng = world()
+    first, second = honest.copy(), anything(rng)
+    first[:, side], second[:, side] = np.nan, np.nan
+    assert Answers.of(table(first, second)).speak() is None
+
+
 def test_missing_answers_stay_missing():
     _, _, honest, _ = world()
     said = honest.copy()

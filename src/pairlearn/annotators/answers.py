@@ -121,8 +121,11 @@ class Answers:
         """Why the annotators should not be taken for one ideal voice, if so.
 
         Answers beyond the ends of the scales are nobody's: noise was added to them, which
-        training corrects for where it is right on average.
+        training corrects for where it is right on average. And one answer alone hardly tells a
+        habit from what is so: most rows must have both.
         """
+        if not len(self) or np.isnan(self.values).any(1).mean() > 0.5:
+            return None
         beyond = [
             (self.values[:, side] < low) | (self.values[:, side] > high)
             for side, (low, high) in enumerate(RANGES)
@@ -132,7 +135,7 @@ class Answers:
         counts = np.bincount(self.who, minlength=len(self.names))
         if (counts >= 10).sum() > 1:
             return f"{len(self.names)} annotators"
-        off = float((self.off_plane() > 0).mean()) if len(self) else 0.0
+        off = float((self.off_plane() > 0).mean())
         if off > 0.02 and len(self) >= 20:
             return f"{off:.0%} of the answers are such that no two posteriors give them"
         return None
