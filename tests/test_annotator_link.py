@@ -216,3 +216,50 @@ def test_the_accuracy_without_labels_is_right_where_annotators_are_mended():
 def test_what_annotators_may_be_is_checked():
     with pytest.raises(ValueError, match="annotators"):
         PairClassifier(annotators="nobody").fit(np.zeros((2, 2, 1)), PairLabels([1, 1], [0, 0]))
+
+
+def test_calibrated_answers_near_a_half_are_not_stretched():
+    rng = np.random.default_rng(11)
+    r = 1 / (1 + np.exp(-0.6 * rng.normal(size=(2, PAIRS))))
+    honest = np.asarray(PairLabels.from_posteriors(*r).to_array())
+    link = learn_link(_halves(honest))
+    assert all(manner.honest for manner in link.manners)
+    newcomers = Judgements.from_pairs(np.arange(2 * PAIRS).reshape(-1, 2), honest)
+    np.testing.assert_allclose(fair(link.manners, newcomers).values, honest, atol=1e-9)
+
+
+def _halves(honest):
+    """Two annotators with pairs of their own."""
+    ends, who = np.arange(2 * PAIRS).reshape(-1, 2), np.where(np.arange(PAIRS) % 2, "a", "b")
+    return Answers.of(Judgements.from_pairs(ends, honest, annotator=who))
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_the_features_decide_between_two_and_copies_count_once(good):
+    x, _, honest, rng = world(pairs=200)
+    shuffled = rng.permutation(honest)
+    crowd = [shuffled] * 3
+    crowd[good] = honest
+    ends = np.tile(np.arange(400).reshape(-1, 2), (3, 1))
+    model = PairClassifier(model="linear", preprocessor=x, random_state=0)
+    who = np.repeat(list("abc"), 200)
+    with pytest.warns(UserWarning, match="counted once"):
+        model.fit(ends, PairLabels(*np.concatenate(crowd).T), annotator=who)
+    useful = {manner.name: manner.useful for manner in model.annotators_}
+    assert useful["ab"[good]] and not useful["ba"[good]]
+    test = rng.normal(size=(1000, 4))
+    likelier = np.where(3 * test[:, 0] + 2 * test[:, 1] > 1, 1, -1)
+    assert (model.predict(test) == likelier).mean() > 0.93
+
+
+def test_hard_answers_are_not_mended_by_the_manner_of_soft_ones():
+    hard = Judgements.from_pairs([[0, 1], [2, 3], [4, 5]], [[1, 0], [0, 1], [0, -1]])
+    soft = [Manner("", random=0.2, same_amount=0.1)]
+    np.testing.assert_array_equal(fair(soft, hard).values, hard.values)
+
+
+def test_missing_names_are_one_annotator_without_a_name():
+    _, _, honest, _ = world()
+    names = np.array(["a", None] * (PAIRS // 2), dtype=object)
+    table = Judgements.from_pairs(np.arange(2 * PAIRS).reshape(-1, 2), honest, annotator=names)
+    assert Answers.of(table).names == ("", "a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,64 @@ from pairlearn.annotators.manner import FLOOR, RANGES, Manner
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "named", "without_copies"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+
+SHARED = 20
+"""Pairs that two must have answered alike, to the last digit, to be taken for one."""
+
+
+def named(annotator: Any) -> NDArray[np.str_]:
+    """Names as text, "" where one is missing.
+
+    Examples
+    --------
+    >>> named(np.array(["ann", None, float("nan")], dtype=object)).tolist()
+    ['ann', '', '']
+    """
+    names = np.asarray(annotator)
+    if names.dtype.kind == "O":
+        names = np.array(["" if name is None or name != name else str(name) for name in names])
+    return names.astype(np.str_)
+
+
+def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]]]:
+    """The rows without those of annotators who copy another, and who copied whom.
+
+    Soft answers that are the same to the last digit on all pairs that two have in common, twenty
+    at least, are one voice: counted twice it would outvote another.
+
+    Examples
+    --------
+    >>> answers = np.random.default_rng(0).random((30, 1)) * [1, 0.1]
+    >>> both = [Judgements.from_pairs(np.arange(60).reshape(-1, 2), answers, [name] * 30)
+    ...         for name in ("ann", "bob")]
+    >>> rows, found = without_copies(Judgements.concatenate(both))
+    >>> len(rows), found
+    (30, [('bob', 'ann')])
+    """
+    if judged.annotator is None:
+        return judged, []
+    answers = Answers.of(judged)
+    found: list[tuple[str, str]] = []
+    said = [dict(zip(answers.pair[rows].tolist(), answers.values[rows].tolist(), strict=True))
+            for rows in map(answers.by, range(len(answers.names)))]  # fmt: skip
+    for later in range(1, len(said)):
+        for first in range(later):
+            shared = said[first].keys() & said[later].keys()
+            if len(shared) < SHARED or any(name == answers.names[first] for name, _ in found):
+                continue
+            ours = np.array([said[first][pair] for pair in shared])
+            theirs = np.array([said[later][pair] for pair in shared])
+            levels = len(np.unique(np.nan_to_num(ours, nan=9), axis=0))
+            if levels > SHARED // 2 and np.array_equal(ours, theirs, equal_nan=True):
+                found.append((answers.names[later], answers.names[first]))
+                break
+    copied = {name for name, _ in found}
+    return judged[~np.isin(named(judged.annotator), list(copied))] if copied else judged, found
 
 
 @dataclass(frozen=True)
@@ -74,7 +129,7 @@ class Answers:
         pair, ends = np.argsort(order)[pair.ravel()], rows.ends[first[order]]
         turned = rows.ends[:, 0] != ends[pair, 0]
         values[turned, 1] *= -1
-        annotator = np.full(len(rows), "") if rows.annotator is None else rows.annotator
+        annotator = np.full(len(rows), "") if rows.annotator is None else named(rows.annotator)
         names, who = np.unique(annotator, return_inverse=True)
         count = np.bincount(pair, minlength=len(ends))
         weight = np.bincount(pair, rows.weight, minlength=len(ends)) / np.maximum(count, 1)

@@ -48,6 +48,7 @@ CONCENTRATION = 4.0
 BINS = 10
 PAIRS = 1000
 """Pairs that manners are learnt from, of a larger table."""
+CLOSE_CALL = 0.2
 TRIAL = 300
 """Pairs on which starts are compared."""
 
@@ -66,12 +67,21 @@ class Link:
         Between the bins of log-odds; none where there were no log-odds.
     fit : float
         Log-likelihood of a pair, on average.
+    rivals : bool
+        Whether other annotators than these could be the useful ones.
     """
 
     manners: tuple[Manner, ...]
     posteriors: Floats
     edges: Floats
     fit: float = -np.inf
+    rivals: bool = False
+
+    @classmethod
+    def naive(cls, answers: Answers) -> Link:
+        """Everybody is believed: what is heard is the mean."""
+        manners = tuple(Manner.believed(name) for name in answers.names)
+        return cls(manners, np.full((1, SIZE), 1 / SIZE), np.empty(0))
 
     def heard(self, answers: Answers, log_odds: Floats | None = None) -> tuple[Floats, Floats]:
         """What all that was said about a pair comes to, (P, 2), and how much that is worth.
@@ -84,6 +94,8 @@ class Link:
         spread = state.prior_variance.clip(1e-6)
         numerator, total = state.prior / spread, 1 / spread
         for number, manner in enumerate(self.manners):
+            if manner.constant:
+                continue
             rows = answers.by(number)
             pair, values = answers.pair[rows], answers.values[rows]
             if manner.hard:
@@ -146,6 +158,10 @@ def _expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
     typical = np.zeros(len(answers))
     for number, manner in enumerate(link.manners):
         rows = answers.by(number)
+        if manner.constant:
+            honest.append(np.zeros((len(rows), len(HONEST))))
+            guesses.append(np.ones(len(rows)))
+            continue
         density = manner.density(answers.values[rows])
         borrowed = manner.borrowed * (density @ anywhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
@@ -180,7 +196,7 @@ def _improve(
     borrows = log_odds is not None or len(link.manners) > 1
     manners = tuple(
         manner
-        if manner.name in known
+        if manner.name in known or manner.constant
         else manner.updated(
             answers.values[answers.by(number)],
             state.honest[number],
@@ -255,12 +271,18 @@ def learn_link(
         return answers.part(chosen), None if scores is None else scores[chosen]
 
     small, rest = some(TRIAL), some(PAIRS)
-    begins = [tuple(start)] if start is not None else _starts(answers)
+    begins = _starts(answers) if start is None or len(answers.names) > 1 else []
+    begins += [] if start is None else [tuple(start)]
     trials = [_climb(_begin(manners, scores), *small, iterations // 3) for manners in begins]
     best = max(trials, key=lambda link: link.fit)
     if start is None:
         best = _polished(best, *small, iterations // 4)
-    return _climb(best, *rest, iterations)
+    useful = [one.useful for one in best.manners]
+    rivals = any(
+        other.fit > best.fit - CLOSE_CALL and [one.useful for one in other.manners] != useful
+        for other in trials
+    )
+    return replace(_climb(best, *rest, iterations), rivals=rivals)
 
 
 def _starts(answers: Answers) -> list[tuple[Manner, ...]]:
@@ -345,8 +367,8 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
 
     Leans are taken back. Guesses, as far as the answers themselves show them, count little,
     and what they add to the others on average is taken off. Those who have nothing to say
-    are left out. Nothing here depends on a classifier, whose accuracy is to be measured. The
-    manner of annotators who are not known is learnt from the table.
+    are left out. Nothing here depends on a classifier, whose accuracy is to be measured.
+    Annotators who are not known are believed, unless they always say the same.
 
     Parameters
     ----------
@@ -366,13 +388,17 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     said = said[said.has("similarity") | said.has("difference")]
     answers = Answers.of(said)
     by_name = {one.name: one for one in manners}
-    begin = tuple(
-        by_name.get(name) or Manner.start(name, answers.values[answers.by(number)])
-        for number, name in enumerate(answers.names)
-    )
-    link = Link(begin, np.full((1, SIZE), 1 / SIZE), np.empty(0))
+    begin = []
+    for number, name in enumerate(answers.names):
+        values = answers.values[answers.by(number)]
+        manner = by_name.get(name)
+        # Soft answers then and hard ones now are another manner.
+        if manner is None or manner.hard != Manner.start(name, values).hard:
+            manner = Manner.unknown(name, values)
+        begin.append(manner)
+    link = Link(tuple(begin), np.full((1, SIZE), 1 / SIZE), np.empty(0))
     some = answers.part(np.arange(min(PAIRS, len(answers.ends))))
-    link = _climb(link, some, None, 40, frozenset(by_name))
+    link = _climb(link, some, None, 40, frozenset(answers.names))
     state = _expect(link, answers, None)
     values, weight = answers.values.copy(), np.zeros(len(answers))
     least = min(float(one.noise().mean()) for one in link.manners)

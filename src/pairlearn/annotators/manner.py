@@ -12,7 +12,7 @@ __all__ = ["FLOOR", "HONEST", "LEFT", "POSTERIORS", "RANGES", "RIGHT", "SIZE", "
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Form = Literal["pull", "shift", "dull"]
+Form = Literal["pull", "shift"]
 
 _LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
 POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
@@ -31,7 +31,7 @@ AMOUNTS = np.linspace(-1, 1, 81)
 STEP = 0.025
 LEAST_LEAN = 0.03
 """Less is not told from none: the grid is no finer."""
-LEAST_DULLNESS = 0.5
+LEAST_CONSTANT = 10
 COST = 3.0
 """Log-likelihood that a lean must gain to be believed."""
 FLOOR = np.array([0.0015, 0.003])
@@ -42,13 +42,12 @@ HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
 def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
     """What is made of honest similarities (side 0) or differences (side 1).
 
-    "pull" draws them to an end of the scale, "shift" adds and stops at the ends, and "dull"
-    draws them to the middle.
+    "pull" draws them to an end of the scale, "shift" adds and stops at the ends.
     """
     low, high = RANGES[side]
     if form == "shift":
         return np.asarray(np.clip(honest + amount, low, high))
-    to = (low + high) / 2 if form == "dull" else np.where(np.asarray(amount) > 0, high, low)
+    to = np.where(np.asarray(amount) > 0, high, low)
     share = np.abs(amount)
     return np.asarray((1 - share) * honest + share * to)
 
@@ -56,7 +55,7 @@ def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
 BENT = {
     (side, form): bend(form, AMOUNTS[:, None], side, HONEST[:, side])
     for side in (0, 1)
-    for form in ("pull", "shift", "dull")
+    for form in ("pull", "shift")
 }
 
 
@@ -80,6 +79,8 @@ class Manner:
         Standard deviation, on the scale of s, of what is left; of hard answers 0.
     hard : bool
         Whether answers are yes or no.
+    constant : bool
+        Whether one answer is given to everything.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Manner:
     right_floor: float = float(FLOOR[1])
     lean_same: float = 0.0
     lean_right: float = 0.0
+    constant: bool = False
 
     @property
     def guesses(self) -> float:
@@ -124,11 +126,6 @@ class Manner:
             max(self.right_variance - self.right_floor, 0) / 4,
         ]
         return 0.0 if self.hard else float(np.sqrt(np.mean(blurred)))
-
-    @property
-    def constant(self) -> bool:
-        """Whether nothing of the honest answer is left in what they say."""
-        return all(form != "shift" and abs(amount) > 0.95 for form, amount in self.bends)
 
     @property
     def useful(self) -> bool:
@@ -235,7 +232,7 @@ class Manner:
                 at_end = values[:, side] >= high if amount > 0 else values[:, side] <= low
                 mended[at_end, side] = expected[at_end, side]
             elif amount:
-                to = (low + high) / 2 if form == "dull" else high if amount > 0 else low
+                to = high if amount > 0 else low
                 kept = max(1 - abs(amount), 1e-3)
                 mended[:, side] = (values[:, side] - abs(amount) * to) / kept
         return mended
@@ -249,6 +246,17 @@ class Manner:
         return np.where(clear, 1e-6, self.variances) / np.square(kept)
 
     @classmethod
+    def believed(cls, name: str) -> Manner:
+        """Of somebody who says what is so."""
+        s, c = FLOOR.tolist()
+        return cls(name, random=0.0, same_variance=s, right_variance=c)
+
+    @classmethod
+    def unknown(cls, name: str, values: Floats) -> Manner:
+        """Of somebody who is believed, unless nearly all of the answers are the same."""
+        return replace(cls.believed(name), constant=is_constant(values))
+
+    @classmethod
     def start(cls, name: str, values: Floats) -> Manner:
         """Where to begin: no lean, and the steps of the scale seen in the answers."""
         floors = FLOOR.copy()
@@ -256,11 +264,11 @@ class Manner:
             levels = np.unique(values[~np.isnan(values[:, side]), side])
             if 1 < len(levels) <= 11:
                 floors[side] = max(floors[side], np.diff(levels).min() ** 2 / 8)
-        varied = len(np.unique(np.nan_to_num(values, nan=9), axis=0)) > 1
         return cls(
             name,
             answers=len(values),
-            hard=varied and is_hard(values),
+            constant=is_constant(values),
+            hard=not is_constant(values) and is_hard(values),
             same_floor=float(floors[0]),
             right_floor=float(floors[1]),
             same_variance=float(max(0.02, floors[0])),
@@ -298,10 +306,10 @@ class Manner:
             total, first = weight.sum(0), weight.T @ said
             squares = float(weight.sum(1) @ said**2)
             best: tuple[float, Any, float, float] = (-np.inf, "pull", 0.0, 0.0)
-            for form in ("pull", "shift", "dull"):
+            for form in ("pull", "shift"):
                 mean = BENT[side, form]
                 left = squares - 2 * mean @ first + mean**2 @ total
-                gain = -left / (2 * self.variances[side]) - _cost(form)
+                gain = -left / (2 * self.variances[side]) - _cost()
                 at = int(gain.argmax())
                 if gain[at] > best[0] + 1e-9:
                     best = (float(gain[at]), form, float(AMOUNTS[at]), float(left[at]))
@@ -319,13 +327,19 @@ class Manner:
         for side, word in enumerate(("same", "right")):
             other = found.mean(1 - side)[None]
             means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
-            gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - _cost("pull")
+            gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - _cost()
             amount = float(AMOUNTS[int(gain.argmax())])
             lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
             fitted: dict[str, Any] = {f"{word}_amount": amount}
             fitted[f"lean_{word}"] = _mean_gap(lean, counts.sum(1))
             found = replace(found, **fitted)
         return found
+
+
+def is_constant(values: Floats) -> bool:
+    """Whether nearly all of ten answers or more are the same, which tells nothing."""
+    _, counts = np.unique(np.nan_to_num(values, nan=9), axis=0, return_counts=True)
+    return bool(len(values) >= LEAST_CONSTANT and counts.max() >= 0.95 * len(values))
 
 
 def is_hard(values: Floats) -> bool:
@@ -336,10 +350,8 @@ def is_hard(values: Floats) -> bool:
     )
 
 
-def _cost(form: str) -> Floats:
-    # A little dullness of both answers is a want of confidence, which answers do not tell.
-    least = LEAST_DULLNESS if form == "dull" else LEAST_LEAN
-    small = (np.abs(AMOUNTS) < least) & (np.abs(AMOUNTS) > 1e-9)
+def _cost() -> Floats:
+    small = (np.abs(AMOUNTS) < LEAST_LEAN) & (np.abs(AMOUNTS) > 1e-9)
     return np.where(small, np.inf, COST * (np.abs(AMOUNTS) > 1e-9))
 
 

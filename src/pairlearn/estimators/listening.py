@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import Answers
-from pairlearn.annotators.link import learn_link
+from pairlearn.annotators.answers import Answers, without_copies
+from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner
 from pairlearn.estimators.parameters import is_scikit_learn, recipe_of
 from pairlearn.estimators.table import Table
@@ -25,6 +25,10 @@ SHARE = 0.2
 """Of the epochs that models of a fold train for: more would learn their pairs by heart."""
 LEAST = 20
 """Pairs under which there is nothing to learn about annotators."""
+
+
+class AnnotatorsWarning(UserWarning):
+    """Something about the annotators that one should know."""
 
 
 def listen(
@@ -50,13 +54,26 @@ def listen(
         if classifier.annotators == "learn":
             raise ValueError("annotators='learn' needs all pairs in memory: fit without a stream")
         return table, []
+    if classifier.annotators == "ideal":
+        return table, []
     answers = Answers.of(table.judged)
-    if classifier.annotators == "ideal" or len(answers.ends) < LEAST:
+    if len(answers.ends) < LEAST:
         return table, []
     if classifier.annotators == "auto" and answers.speak() is None:
         return table, []
+    rows, copies = without_copies(table.judged)
+    if copies:
+        listed = ", ".join(f"{one!r} those of {other!r}" for one, other in copies[:3])
+        warnings.warn(
+            f"annotators repeat the answers of others to the last digit, {listed}: counted once",
+            AnnotatorsWarning,
+            stacklevel=3,
+        )
+        table, answers = replace(table, judged=rows), Answers.of(rows)
     link = learn_link(answers, seed=seed)
-    judged = link.statements(table.judged, answers)
+    # Where it is open who is right, the features decide, by models of what all say on average.
+    first = Link.naive(answers) if link.rivals else link
+    judged = first.statements(table.judged, answers)
     scores = _out_of_fold(classifier, features, judged, len(answers.ends), seed)
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
