@@ -263,3 +263,12 @@ def test_missing_names_are_one_annotator_without_a_name():
     names = np.array(["a", None] * (PAIRS // 2), dtype=object)
     table = Judgements.from_pairs(np.arange(2 * PAIRS).reshape(-1, 2), honest, annotator=names)
     assert Answers.of(table).names == ("", "a")
+
+
+def test_left_and_right_exchanged_by_one_of_two_is_said():
+    x, _, honest, _ = world()
+    ends = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (2, 1))
+    said = np.concatenate([honest, honest * np.array([1, -1])])
+    model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=5)
+    with pytest.warns(UserWarning, match="'a' and 'b' run against each other"):
+        model.fit(ends, PairLabels(*said.T), annotator=np.repeat(["a", "b"], PAIRS))

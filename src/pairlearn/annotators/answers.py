@@ -172,6 +172,22 @@ class Answers:
             distance[rows] = np.maximum(distance[rows] - step, 0)
         return distance
 
+    def opposed(self) -> list[tuple[str, str]]:
+        """Annotators whose differences run against each other on the pairs that both judged."""
+        order = np.argsort([-len(self.by(number)) for number in range(len(self.names))])[:30]
+        column = np.full((len(self.ends), len(order)), np.nan)
+        for place, number in enumerate(order):
+            column[self.pair[self.by(number)], place] = self.values[self.by(number), 1]
+        found = []
+        for later in range(1, len(order)):
+            for first in range(later):
+                both = column[:, [first, later]]
+                both = both[~np.isnan(both).any(1)]
+                scale = np.sqrt(np.square(both).sum(0).prod())
+                if len(both) >= SHARED and both.prod(1).sum() < -0.5 * scale:
+                    found.append((self.names[order[first]], self.names[order[later]]))
+        return found
+
     def speak(self) -> str | None:
         """Why the annotators should not be taken for one ideal voice, if so.
 

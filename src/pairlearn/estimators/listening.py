@@ -70,6 +70,14 @@ def listen(
             stacklevel=3,
         )
         table, answers = replace(table, judged=rows), Answers.of(rows)
+    if opposed := answers.opposed():
+        warnings.warn(
+            "the differences of {!r} and {!r} run against each other on the same pairs: one of "
+            "them has left and right exchanged, and which one judgements do not tell. Ask, and "
+            "change the sign of theirs".format(*opposed[0]),
+            AnnotatorsWarning,
+            stacklevel=3,
+        )
     link = learn_link(answers, seed=seed)
     # Where it is open who is right, the features decide, by models of what all say on average.
     first = Link.naive(answers) if link.rivals else link
