@@ -3,7 +3,7 @@
 Behind every pair stand two true posteriors (r, r'), and with them the honest answer
 s = rr' + (1 − r)(1 − r'), c = r' − r. Annotator j
 
-    bends it     by a lean to "same" or "different", to left or right, or to the middle,
+    bends it     by a lean to "same" or "different", or to left or right,
     blurs it     by a spread of their own; hard answers are drawn from the outcomes instead,
     or guesses   anything on the scales, or an answer that belongs to another pair.
 
