@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairlearn import PairClassifier, PairLabels
-from pairlearn.annotators import Answers, Manner, fair, learn_link
+from pairlearn.annotators import Answers, Manner, fair, learn_link, scale_of
 from pairlearn.judgements import Judgements
 
 PAIRS = 400
@@ -36,6 +36,23 @@ def table(*crowd):
 
 def anything(rng):
     return np.stack([rng.random(PAIRS), rng.uniform(-1, 1, PAIRS)], 1)
+
+
+@pytest.mark.parametrize("answers", [20, PAIRS])
+@pytest.mark.parametrize("levels", [3, 5, 7])
+@pytest.mark.parametrize("digits", [2, 12])
+def test_rounded_answers_are_recognised_and_feasible(levels, digits, answers):
+    _, _, honest, rng = world()
+    steps = levels - 1
+    unit = np.add(honest, [0, 1]) / [1, 2]
+    said = (np.round(unit * steps) / steps * [1, 2] - [0, 1]).round(digits)
+    scale = scale_of(*said[:answers].T)
+    assert scale.levels == (levels, levels)
+    assert not scale.hard
+    assert scale.admits(*said.T).all()
+    assert not scale.admits(*anything(rng).T).all()
+    assert scale_of(*honest[:answers].T).levels == (0, 0)
+    assert scale_of(*honest.round(2).T).admits(*honest.round(2).T).all()
 
 
 def test_an_honest_annotator_is_left_alone():

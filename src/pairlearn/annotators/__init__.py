@@ -10,6 +10,7 @@ from typing import Any
 from pairlearn.annotators.answers import Answers
 from pairlearn.annotators.link import Link, fair, learn_link
 from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.scale import AnswerScale, scale_of
 
 SIMULATED = ("EPOCHS", "Annotator", "add_noise", "judge", "train_annotators")
 """Names that come with torch, which is loaded when one of them is asked for."""
@@ -17,6 +18,7 @@ SIMULATED = ("EPOCHS", "Annotator", "add_noise", "judge", "train_annotators")
 __all__ = [
     "EPOCHS",
     "Annotator",
+    "AnswerScale",
     "Answers",
     "Link",
     "Manner",
@@ -24,6 +26,7 @@ __all__ = [
     "fair",
     "judge",
     "learn_link",
+    "scale_of",
     "train_annotators",
 ]
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators.manner import FLOOR, RANGES, Manner
+from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.judgements import Judgements
-from pairlearn.labels import PairLabels
 
 __all__ = ["Answers", "named", "without_copies"]
 
@@ -20,6 +19,8 @@ Indices = NDArray[np.int64]
 
 SHARED = 20
 """Pairs that two must have answered alike, to the last digit, to be taken for one."""
+SLACK = 0.02
+"""How far from feasible answers may be that are taken as they are."""
 
 
 def named(annotator: Any) -> NDArray[np.str_]:
@@ -157,20 +158,14 @@ class Answers:
         """Rows of one annotator."""
         return np.flatnonzero(self.who == annotator)
 
-    def off_plane(self) -> Floats:
-        """Distance of each answer from what two posteriors can give, less what rounding does."""
-        whole = ~np.isnan(self.values).any(1)
-        distance = np.zeros(len(self))
-        if whole.any():
-            said = PairLabels(*self.values[whole].T, noisy=True)
-            nearest = np.asarray(said.project().to_array())
-            distance[whole] = np.abs(nearest - self.values[whole]).max(1)
-        for number, name in enumerate(self.names):
+    def feasible(self, slack: float = 0.0) -> NDArray[np.bool_]:
+        """Whether two posteriors give each answer, rounded to the scale of its annotator."""
+        found = np.ones(len(self), bool)
+        for number in range(len(self.names)):
             rows = self.by(number)
-            floors = Manner.start(name, self.values[rows]).floors
-            step = np.sqrt(8 * floors.max()) if (floors > FLOOR).any() else 0.02
-            distance[rows] = np.maximum(distance[rows] - step, 0)
-        return distance
+            said, differs = self.values[rows].T
+            found[rows] = scale_of(said, differs).admits(said, differs, slack)
+        return found
 
     def opposed(self) -> list[tuple[str, str]]:
         """Annotators whose differences run against each other on the pairs that both judged."""
@@ -206,7 +201,7 @@ class Answers:
         counts = np.bincount(self.who, minlength=len(self.names))
         if (counts >= 10).sum() > 1:
             return f"{len(self.names)} annotators"
-        off = float((self.off_plane() > 0).mean())
+        off = 1 - float(self.feasible(SLACK).mean())
         if off > 0.02 and len(self) >= 20:
             return f"{off:.0%} of the answers are such that no two posteriors give them"
         return None

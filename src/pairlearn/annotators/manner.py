@@ -8,7 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLOOR", "HONEST", "LEFT", "POSTERIORS", "RANGES", "RIGHT", "SIZE", "STEP", "Manner"]
+from pairlearn.annotators.scale import RANGES, scale_of
+
+__all__ = ["FLOOR", "HONEST", "LEFT", "POSTERIORS", "RIGHT", "SIZE", "STEP", "Manner"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -26,7 +28,6 @@ HONEST = np.stack(
     axis=1,
 )
 """Honest answers (s, c) to all couples of posteriors."""
-RANGES = ((0.0, 1.0), (-1.0, 1.0))
 AMOUNTS = np.linspace(-1, 1, 81)
 STEP = 0.025
 LEAST_LEAN = 0.03
@@ -259,16 +260,13 @@ class Manner:
     @classmethod
     def start(cls, name: str, values: Floats) -> Manner:
         """Where to begin: no lean, and the steps of the scale seen in the answers."""
-        floors = FLOOR.copy()
-        for side in (0, 1):
-            levels = np.unique(values[~np.isnan(values[:, side]), side])
-            if 1 < len(levels) <= 11:
-                floors[side] = max(floors[side], np.diff(levels).min() ** 2 / 8)
+        scale, constant = scale_of(*values.T), is_constant(values)
+        floors = np.maximum(FLOOR, np.square(scale.steps) / 8)
         return cls(
             name,
             answers=len(values),
-            constant=is_constant(values),
-            hard=not is_constant(values) and is_hard(values),
+            constant=constant,
+            hard=not constant and scale.hard,
             same_floor=float(floors[0]),
             right_floor=float(floors[1]),
             same_variance=float(max(0.02, floors[0])),
@@ -340,14 +338,6 @@ def is_constant(values: Floats) -> bool:
     """Whether nearly all of ten answers or more are the same, which tells nothing."""
     _, counts = np.unique(np.nan_to_num(values, nan=9), axis=0, return_counts=True)
     return bool(len(values) >= LEAST_CONSTANT and counts.max() >= 0.95 * len(values))
-
-
-def is_hard(values: Floats) -> bool:
-    """Whether all answers are yes or no: s of 0 or 1, and c of −1, 0 or 1."""
-    s, c = values[:, 0], values[:, 1]
-    return bool(
-        (np.isnan(s) | np.isin(s, (0, 1))).all() and (np.isnan(c) | np.isin(c, (-1, 0, 1))).all()
-    )
 
 
 def _cost() -> Floats:

@@ -1,0 +1,133 @@
+"""The scale that answers were given on: yes or no, a few levels, or any number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.labels import TOLERANCE
+
+__all__ = ["AnswerScale", "scale_of"]
+
+Floats = NDArray[np.float64]
+
+RANGES = ((0.0, 1.0), (-1.0, 1.0))
+"""Of similarities and of differences."""
+LEAST = 10
+"""Answers from which on their levels are looked at."""
+COARSE = 0.09
+"""Steps of at least this size make a scale of levels; smaller ones are as good as none."""
+
+
+@dataclass(frozen=True)
+class AnswerScale:
+    """Levels and steps of similarities and differences.
+
+    Attributes
+    ----------
+    levels : tuple of int
+        Levels of similarities and of differences between the ends of their ranges, whether all
+        are used or not; 0 where answers take any value, or are too few or all the same.
+    steps : tuple of float
+        Distance of neighbouring levels, or of numbers with two or three digits; 0 where answers
+        are not rounded.
+    hard : bool
+        Whether all answers are yes or no: s of 0 or 1, and c of −1, 0 or 1.
+
+    Examples
+    --------
+    >>> scale_of([0, 0.25, 0.5, 0.5, 1] * 4, None).words()
+    '5 levels of similarity'
+    """
+
+    levels: tuple[int, int]
+    steps: tuple[float, float]
+    hard: bool
+
+    @property
+    def coarse(self) -> bool:
+        """Whether answers are rounded to levels, or yes or no."""
+        return self.hard or any(self.levels)
+
+    def words(self) -> str:
+        """The scale in a few words, "" where it has no levels."""
+        if self.hard:
+            return "yes or no"
+        names = ("similarity", "difference")
+        given = [f"{n} levels of {name}" for n, name in zip(self.levels, names, strict=True) if n]
+        return " and ".join(given)
+
+    def admits(self, similarity: Any, difference: Any, slack: float = 0.0) -> NDArray[np.bool_]:
+        """Whether two posteriors give each answer, or one that is rounded to it.
+
+        Parameters
+        ----------
+        similarity, difference : array of shape (n,)
+            NaN where not given; one answer alone is always possible within its range.
+        slack : float
+            How much more than rounding an answer may be off.
+
+        Examples
+        --------
+        "Different", and no difference, is what yes or no makes of (0.45, 0.4):
+
+        >>> hard = scale_of([0, 1, 1] * 5, [-1, 0, 0] * 5)
+        >>> hard.admits([0.0, 1.0], [0.0, 1.0]), scale_of(None, None).admits([0.0], [0.0])
+        (array([ True, False]), array([False]))
+        """
+        s, c = np.asarray(similarity, np.float64), np.abs(np.asarray(difference, np.float64))
+        near, far = (step / 2 + slack for step in self.steps)
+        # Of all answers that come to this one: the least similar for the smallest difference,
+        # and the most similar for the largest.
+        above = s - near > 1 - np.maximum(c - far, 0) + (-TOLERANCE if near else TOLERANCE)
+        below = s + near < (1 - np.minimum(c + far, 1) ** 2) / 2 - TOLERANCE
+        return np.asarray(~(above | below))
+
+
+def scale_of(similarity: Any, difference: Any) -> AnswerScale:
+    """Find the scale of the answers of one annotator.
+
+    Parameters
+    ----------
+    similarity, difference : array of shape (n,), or None
+        NaN where not given.
+
+    Examples
+    --------
+    >>> scale = scale_of([1, 0, 1, 1, 0] * 4, [0, 1, 0, 0, -1] * 4)
+    >>> scale.levels, scale.steps, scale.hard
+    ((2, 3), (1.0, 1.0), True)
+    >>> scale_of(np.linspace(0, 1, 20), None).levels
+    (0, 0)
+    """
+    columns = [
+        np.asarray([] if values is None else values, np.float64)
+        for values in (similarity, difference)
+    ]
+    told = [values[~np.isnan(values)] for values in columns]
+    (s_levels, s_step), (c_levels, c_step) = map(_levels, told, RANGES)
+    hard = all(
+        np.isin(values, (low, 0, high)).all()
+        for values, (low, high) in zip(told, RANGES, strict=True)
+    )
+    given = any(map(len, told))
+    return AnswerScale((s_levels, c_levels), (s_step, c_step), bool(given and hard))
+
+
+def _levels(told: Floats, ends: tuple[float, float]) -> tuple[int, float]:
+    """Number of levels, and their distance."""
+    used, (low, high) = np.unique(told), ends
+    if len(told) < LEAST or used[0] < low or used[-1] > high:
+        return 0, 0.0
+    gap = float(np.diff(used).min()) if 1 < len(used) <= len(told) / 2 else 0.0
+    if gap >= COARSE:
+        # Thirds may be written as 0.33, so that their gaps differ a little.
+        below, above = (used[0] - low) / gap, (high - used[0]) / gap
+        return round(below - 0.4) + round(above - 0.4) + 1, gap
+    for digits in (2, 3):
+        if np.abs(used - used.round(digits)).max() < TOLERANCE:
+            return 0, 10.0**-digits
+    return 0, 0.0
