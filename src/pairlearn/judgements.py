@@ -254,6 +254,11 @@ class Judgements:
         """Mask of the rows about one item."""
         return self.ends[:, 1] < 0
 
+    @property
+    def known(self) -> Mask:
+        """Mask of the rows that state the class of one item, or how likely it is."""
+        return self.single & self.of(*(one.name for one in KINDS if one.states))
+
     def labels(self) -> PairLabels:
         """Similarities and differences of the rows that have one, NaN where not given."""
         s, c = self.has("similarity"), self.has("difference")

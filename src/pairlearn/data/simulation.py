@@ -340,9 +340,11 @@ def _stated(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
     ends = permutation(rng, len(posterior))[: count * size].reshape(count, size)
     left, right = ends[:, 0], ends[:, -1]
     values = of.simulate(posterior[left], posterior[right], rng)
+    said_of = ~np.isnan(values).any(1)
+    left, right, values = left[said_of], right[said_of], values[said_of]
     said: dict[str, Any] = {"similarity": None, "difference": None}
     said |= {column.name: values[:, column.place] for column in of.columns}
-    return PairTable(left, np.full(count, "") if of.single else right, **said)
+    return PairTable(left, np.full(len(left), "") if of.single else right, **said)
 
 
 def _pair_up(items: int, pairs: int, seed: int) -> NDArray[np.int64]:

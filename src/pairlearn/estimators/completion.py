@@ -146,7 +146,7 @@ def complete_and_fit(
         )
     rows = pairs
     _check_settings(rounds, tolerance, folds, damping, prior)
-    known = rows[rows.single]
+    known = rows[rows.known]
     targets = Targets(rows[~rows.single])
     if not (targets.fixes("level") or len(known) or prior is not None):
         raise ValueError(

@@ -296,6 +296,7 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
     of the two has the classes exchanged.
     """
     told = judged[judged.has("difference") | judged.has("preference")][:ROWS]
+    known = known[known.known]
     positive = known.u > 0.5
     if len(told) < FOLDS or positive.all() or not positive.any():
         return None

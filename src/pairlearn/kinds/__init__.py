@@ -6,13 +6,25 @@ The order is that of codes in `pairlearn.Judgements`; `register` adds a kind of 
 from __future__ import annotations
 
 from pairlearn.kinds.base import Column, Kind
+from pairlearn.kinds.confidence import Confidence
 from pairlearn.kinds.label import Label
+from pairlearn.kinds.positive import Positive
 from pairlearn.kinds.preference import Preference
 from pairlearn.kinds.soft import Both, Difference, Similarity
+from pairlearn.kinds.unlabelled import Unlabelled
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
 
-KINDS: list[Kind] = [Both(), Similarity(), Difference(), Preference(), Label()]
+KINDS: list[Kind] = [
+    Both(),
+    Similarity(),
+    Difference(),
+    Preference(),
+    Label(),
+    Confidence(),
+    Positive(),
+    Unlabelled(),
+]
 
 
 def register(new: Kind) -> Kind:
@@ -51,7 +63,7 @@ def columns() -> dict[str, Column]:
 
     Examples
     --------
-    >>> list(columns())
+    >>> list(columns())[:4]
     ['similarity', 'difference', 'preference', 'label']
     """
     return {column.name: column for one in KINDS for column in one.columns}

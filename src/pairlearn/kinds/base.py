@@ -135,11 +135,14 @@ class Kind:
     single : bool
         About one item. For training, single statements of a kind are put two in a row,
         and `table` reads the value of the second as v.
+    states : bool
+        Of a kind about one item: whether u is what was said of its class, 1 for positive.
     """
 
     name: ClassVar[str]
     columns: ClassVar[tuple[Column, ...]]
     single: ClassVar[bool] = False
+    states: ClassVar[bool] = True
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """What such statements settle: the "level" of the posteriors, and their "side".

@@ -1,0 +1,45 @@
+"""How likely one item is positive: a soft label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairlearn.kinds.base import Column, Floats, Kind, divergence
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
+
+__all__ = ["Confidence"]
+
+
+class Confidence(Kind):
+    """P(y = +1 | x) of one item, as the annotator sees it: u in [0, 1].
+
+    Its loss is the cross-entropy to the stated probability, under every risk.
+    """
+
+    name = "confidence"
+    columns = (Column("confidence", 0, 1),)
+    single = True
+
+    def table(self, risk: Risk) -> Tensor:
+        """Cross-entropy of two items."""
+        from pairlearn.risks.supervised import Supervised
+
+        return Supervised().table
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """The stated probabilities, whatever the model says."""
+        return u, v
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """Kullback-Leibler divergence of the stated probability from the model's."""
+        return divergence(u, p) + divergence(1 - u, 1 - p)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """The posterior itself."""
+        return np.stack([r, np.zeros_like(r)], 1)

@@ -1,0 +1,52 @@
+"""An item that is certainly positive, as in positive-unlabelled learning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.randomness import uniform
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
+
+__all__ = ["Positive"]
+
+
+class Positive(Kind):
+    """One item of the positive class; of an item without this, nothing is known.
+
+    The loss is −log p. Such items say which class is which, and nothing of how frequent it
+    is: alone they fit a model that calls everything positive, so they need the prior.
+    """
+
+    name = "positive"
+    columns = (Column("positive", 1, 1, {"yes": 1, "1": 1}),)
+    single = True
+
+    def fixes(self, prior_known: bool) -> frozenset[str]:
+        """The side alone."""
+        return frozenset({"side"})
+
+    def table(self, risk: Risk) -> Tensor:
+        """−log p of two items."""
+        from pairlearn.risks.base import make_table
+
+        return make_table({"positive": (0.5, 0.0, 0.0), "positive_prime": (0.5, 0.0, 0.0)})
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Positive, whatever the model says."""
+        return np.ones_like(p), np.ones_like(q)
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """−log p."""
+        return divergence(np.ones_like(p), p)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """Said of the items whose class, drawn from the posterior, is positive."""
+        said = np.where(uniform(rng, len(r)) < r, 1.0, np.nan)
+        return np.stack([said, np.zeros_like(r)], 1)
