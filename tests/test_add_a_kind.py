@@ -122,7 +122,7 @@ def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
 def test_a_value_out_of_range_is_named(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("left,right,similarity,confidence\n1,2,0.5,\n1,,,1.7\n")
-    with pytest.raises(ValueError, match=r"line 3.*confidence is 1\.7, outside \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"row 2.*confidence is 1\.7, outside \[0, 1\]"):
         read_pairs(path)
 
 

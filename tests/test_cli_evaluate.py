@@ -215,8 +215,8 @@ def test_rows_that_say_too_little_are_left_out(made: Any, tmp_path: Path) -> Non
         ("left,right,preference\n1,2,left\n", ": 0 rows have a similarity or a difference;"),
         ("left,right,similarity\n1,2,0.5\n2,3,0.4\n", "give some differences, or --prior\n"),
         ("left,right,difference\n1,2,0.5\n2,3,0.4\n", "give some similarities, or --prior\n"),
-        (HEADER + "1,2,1.5,0\n2,3,0.5,0\n", ", line 2: similarity is 1.5, outside [0, 1]; looks "),
-        ("left,similarity\n1,0.5\n", ", line 1: no column 'right'"),
+        (HEADER + "1,2,1.5,0\n2,3,0.5,0\n", ", row 1: similarity is 1.5, outside [0, 1]; looks "),
+        ("left,similarity\n1,0.5\n", ": no column 'right'"),
     ],
 )
 def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, message: str) -> None:

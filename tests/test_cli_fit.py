@@ -223,11 +223,11 @@ def test_numbers_as_classes_and_the_smaller_one_positive(made: Any, tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,kind\n1,a\n", "{}, line 1: no column 'class'; the columns are 'id', 'kind'"),
+        ("id,kind\n1,a\n", "{}: no column 'class'; the columns are 'id', 'kind'"),
         ("id,class\n", "{} has a header but no rows"),
-        ("id,class\n1,a\nx,b\n", "{}, line 3: id 'x' is not among the items"),
-        ("id,class\n1,a\n1,b\n", "{}, line 3: id 1 is in row 1 already; ids are unique"),
-        ("id,class\n1,\n", "{}, line 2: class is empty; every row needs it"),
+        ("id,class\n1,a\nx,b\n", "{}, row 2: id 'x' is not among the items"),
+        ("id,class\n1,a\n1,b\n", "{}, row 2: id 1 is in row 1 already; ids are unique"),
+        ("id,class\n1,\n", "{}, row 1: class is empty; every row needs it"),
         ("id,class\n1,0\n2,1\n3,2\n", "{}: the column 'class' has 3 classes, 0, 1, 2; give two"),
         ("id,class\n1,a\n2,a\n", "{}: all items are of the class 'a': give items of both classes"),
         ("id,class\n1,a\n2,b\n", "--positive c is not in {}: the classes are a and b"),
@@ -252,9 +252,9 @@ PERCENT = HEADER + "".join(f"{k},{k + 1},{90 - k},0.1\n" for k in range(20))
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("left,similarity\n1,0.5\n", "line 1: no column 'right'; the columns are 'left'"),
-        ("left,right\n1,2\n", "line 1: no column of judgements"),
-        (HEADER + "1,2,half,0\n", "line 2: similarity is 'half', not a number"),
+        ("left,similarity\n1,0.5\n", ": no column 'right'; the columns are 'left'"),
+        ("left,right\n1,2\n", ": no column of judgements"),
+        (HEADER + "1,2,half,0\n", "row 1: similarity is 'half', not a number"),
         (HEADER + "1,1,0.5,0\n", "self-pair: Items are paired with themselves"),
         (HEADER + "1,none,0.5,0\n", "unknown-item: 1 ids are not among the 400 items. Ids are "),
         ("left,right,similarity\n1,2,0.5\n", ": say which is the larger (--majority).\n"),

@@ -106,7 +106,7 @@ def test_batches_of_any_size_give_the_same_file(
     items.write_text("id,x1,x2\n" + "1,0.5,0.5\n" * 500 + "2,0.5,nan\n")
     before = one.read_bytes()
     result = predict(folder, one, "--force", items=items)
-    assert (result.exit_code, "line 502" in result.stderr) == (2, True)
+    assert (result.exit_code, "row 501" in result.stderr) == (2, True)
     assert one.read_bytes() == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["items.csv", "one.csv", "two.csv"]
 
@@ -145,10 +145,10 @@ def test_a_model_without_names_takes_features_as_they_come(made: Any, tmp_path: 
         ("id,a,b\n1,0.5,2\n", " lacks 2 features 'x1', 'x2' that the model was fitted to"),
         ("id,x1,x2,y,z\n1,1,2,3,4\n", " has 2 features 'y', 'z' that the model was not fitted to"),
         ("id,x1,x2,y\n1,1,2,3\n", " has the feature 'y' that the model was not fitted to: drop it"),
-        ("x1,x2\n1,2\n", ", line 1: no column 'id'; the columns are 'x1', 'x2'"),
+        ("x1,x2\n1,2\n", ": no column 'id'; the columns are 'x1', 'x2'"),
         ("id,x1,x2\n", " has a header but no rows"),
-        ("id,x1,x2\n1,2,three\n", ", line 2: x2 is 'three', not a number"),
-        ("id,x1,x2\n1,2,\n", ", line 2: feature 'x2' is missing; fill it in or drop the row"),
+        ("id,x1,x2\n1,2,three\n", ", row 1: x2 is 'three', not a number"),
+        ("id,x1,x2\n1,2,\n", ", row 1: feature 'x2' is missing; fill it in or drop the row"),
     ],
 )
 def test_items_that_do_not_fit(made: Any, tmp_path: Path, text: str, message: str) -> None:

@@ -116,7 +116,7 @@ def test_an_error_far_down_has_its_line(
     path = tmp_path / "pairs.csv"
     path.write_bytes(b"left,right,similarity,difference\n" + b"\n".join(lines))
     hint = "(noisy=True admits labels with noise)"
-    message = f"{{path}}, line 20002: difference is -2000, outside [-1, 1] {hint}"
+    message = f"{{path}}, row 20001: difference is -2000, outside [-1, 1] {hint}"
     refused(read_pairs, path, message)
     refused(lambda path: list(tables.iter_pairs(path, 100)), path, message)
 

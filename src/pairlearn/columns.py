@@ -119,16 +119,16 @@ def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator
     Parameters
     ----------
     place : callable
-        From the row, counted from 0, to words such as ``"pairs.csv, line 3"``.
+        From the row, counted from 0, to words such as ``"pairs.csv, row 2"``.
     start : int, default 0
         Rows that come before those of the block.
 
     Examples
     --------
-    >>> with placed(lambda row: f"pairs.csv, line {row + 2}"):
+    >>> with placed(lambda row: f"pairs.csv, row {row + 1}"):
     ...     raise RowError(1, "weight is 0; weights are positive")
     Traceback (most recent call last):
-    pairlearn.tables.TableError: pairs.csv, line 3: weight is 0; weights are positive
+    pairlearn.tables.TableError: pairs.csv, row 2: weight is 0; weights are positive
     """
     try:
         yield

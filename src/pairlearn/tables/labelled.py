@@ -63,7 +63,7 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
     for name in ("id", "class"):
         if name not in source.names:
             found = ", ".join(map(shown, source.names[:8]))
-            raise TableError(f"{source.header_place}: no column {name!r}; the columns are {found}")
+            raise TableError(f"{source.path}: no column {name!r}; the columns are {found}")
     columns = source.whole({"id": "id", "class": "id"})
     ids, said = columns["id"], columns["class"]
     with placed(source.place):

@@ -215,7 +215,7 @@ def named_pairs(source: Source) -> list[str]:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
         if near and near[0] not in source.names:
             raise TableError(
-                f"{source.header_place}: column {shown(name)} looks like {near[0]!r}; "
+                f"{source.path}: column {shown(name)} looks like {near[0]!r}; "
                 "rename it so, or otherwise"
             )
     for name in ("left", "right"):
@@ -243,7 +243,7 @@ def _item_source(path: Path, ids: Path | None) -> Source | None:
     try:
         check_names([name for name in source.names if name != "id"])
     except TableError as error:
-        raise TableError(f"{source.header_place}: {error}") from None
+        raise TableError(f"{source.path}: {error}") from None
     return source
 
 
@@ -251,8 +251,8 @@ def _missing(source: Source, what: str) -> TableError:
     found = ", ".join(map(shown, source.names[:8])) + (", …" if len(source.names) > 8 else "")
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(source.names) == 1 and mark in source.names[0]:
-            return TableError(f"{source.header_place}: separate the columns by commas, not {word}")
-    return TableError(f"{source.header_place}: {what}; the columns are {found}")
+            return TableError(f"{source.path}: separate the columns by commas, not {word}")
+    return TableError(f"{source.path}: {what}; the columns are {found}")
 
 
 def _check_rows(rows: int) -> None:

@@ -3,7 +3,8 @@
 pyarrow reads lines of CSV that leave no room for doubt: without quotes, NUL or carriage
 returns but at their ends, in UTF-8, each as long as the header. It takes a cell that is never
 closed, text after a closing quote and lone carriage returns for granted, so Python's csv module
-decides on all other lines, and finds the line of what is wrong.
+decides on all other lines, and finds what is wrong. Messages count rows from 1, without the
+header, as `pairlearn check` does.
 """
 
 from __future__ import annotations
@@ -68,15 +69,12 @@ class Source(ABC):
     path : Path
     names : list of str
         The header, without spaces around the names.
-    header_place : str
-        Where it is, for messages.
     typed : bool
         Whether the file says what its columns hold; else all cells are text.
     """
 
     path: Path
     names: list[str]
-    header_place: str
     typed: ClassVar[bool]
 
     @abstractmethod
@@ -113,18 +111,16 @@ class CsvSource(Source):
         self.path, self.names = path, []
         with path.open("rb") as file:
             file.seek(len(_BOM) if file.read(len(_BOM)) == _BOM else 0)
-            line, header = next(self._records(file, 1), (0, []))
+            header = next(self._records(file, 0), [])
             self._data = file.tell()
-            self._line = line + sum(cell.count("\n") for cell in header) + 1
         if not header:
             raise TableError(f"{path} is empty")
         self.names = [name.strip() for name in header]
-        self.header_place = f"{path}, line {line}"
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The columns asked for, some rows at a time; those before a bad row come first."""
         at = {name: self.names.index(name) for name in names}
-        line = self._line
+        row = 1
         with self.path.open("rb") as file:
             file.seek(self._data)
             while block := file.read(BLOCK):
@@ -133,13 +129,13 @@ class CsvSource(Source):
                 if columns is None:
                     file.seek(-len(block), 1)
                     break
-                line += block.count(b"\n")
+                row += len(next(iter(columns.values())))
                 yield columns
-            records, failure = self._records(file, line), None
+            records, failure = self._records(file, row), None
             while failure is None:
                 rows = []
                 try:
-                    for _, record in islice(records, BATCH):
+                    for record in islice(records, BATCH):
                         rows.append(record)
                 except TableError as error:
                     failure = error
@@ -150,36 +146,25 @@ class CsvSource(Source):
             if failure:
                 raise failure
 
-    def place(self, row: int | None) -> str:
-        """The file and the line."""
-        if row is None:
-            return str(self.path)
-        with self.path.open("rb") as file:
-            file.seek(self._data)
-            line, _ = next(islice(self._records(file, self._line), row, None))
-        return f"{self.path}, line {line}"
-
-    def _records(self, file: BinaryIO, line: int) -> Iterator[tuple[int, list[str]]]:
-        """Records from here on, each with the line it starts in; blank lines are none."""
-        reader = csv.reader(self._lines(file, line), strict=True)
+    def _records(self, file: BinaryIO, row: int) -> Iterator[list[str]]:
+        """Records from here on; blank lines are none. Row 0 is the header."""
+        reader = csv.reader(self._lines(file), strict=True)
         while True:
-            start = line + reader.line_num
             try:
                 cells = next(reader, None)
+                if cells and self.names and len(cells) != len(self.names):
+                    raise csv.Error(f"{len(cells)} cells, but the header has {len(self.names)}")
             except csv.Error as error:
                 known = (text for part, text in _CSV_ERRORS.items() if part in str(error))
-                raise TableError(f"{self.path}, line {start}: {next(known, str(error))}") from None
+                place = f"row {row}" if row else "header"
+                raise TableError(f"{self.path}, {place}: {next(known, str(error))}") from None
             if cells is None:
                 return
-            if cells and self.names and len(cells) != len(self.names):
-                raise TableError(
-                    f"{self.path}, line {start}: {len(cells)} cells, "
-                    f"but the header has {len(self.names)}"
-                )
             if cells:
-                yield start, cells
+                yield cells
+                row += 1
 
-    def _lines(self, file: BinaryIO, line: int) -> Iterator[str]:
+    def _lines(self, file: BinaryIO) -> Iterator[str]:
         while raw := file.readline(MAX_LINE):
             try:
                 text, bad = raw.decode(), raw.find(b"\0")
@@ -188,12 +173,10 @@ class CsvSource(Source):
             if bad >= 0:
                 byte = f"0x{raw[bad]:02x}, not UTF-8; save the file as UTF-8"
                 what = byte if raw[bad] else "NUL; this is not a text file"
-                at = file.tell() - len(raw) + bad
-                raise TableError(f"{self.path}, line {line}: byte {at} is {what}")
+                raise csv.Error(f"byte {file.tell() - len(raw) + bad} is {what}")
             if len(raw) == MAX_LINE:
-                raise TableError(f"{self.path}, line {line}: longer than {MAX_LINE} bytes")
+                raise csv.Error(f"longer than {MAX_LINE} bytes")
             yield text
-            line += 1
 
 
 def _text(cells: Iterable[str]) -> Any:
@@ -243,7 +226,7 @@ class ParquetSource(Source):
     typed = True
 
     def __init__(self, path: Path) -> None:
-        self.path, self.header_place = path, str(path)
+        self.path = path
         with self._open() as file:
             self._stored = self._tried(lambda: file.schema_arrow.names)
             self.names = [name.strip() for name in self._stored]
@@ -428,5 +411,5 @@ def open_source(path: Path, what: str) -> CsvSource | ParquetSource:
     for number, name in enumerate(source.names, 1):
         if (first := source.names.index(name) + 1) < number:
             two = f"columns {first} and {number} are both named {shown(name)}"
-            raise TableError(f"{source.header_place}: {two}")
+            raise TableError(f"{source.path}: {two}")
     return source
