@@ -119,7 +119,7 @@ def code_lines(path: Path) -> int:
 def test_the_core_stays_small() -> None:
     core = [SOURCE / "labels.py", SOURCE / "losses.py", SOURCE / "prior.py"]
     core += sorted((SOURCE / "risks").glob("*.py"))
-    assert sum(map(code_lines, core)) <= 750
+    assert sum(map(code_lines, core)) <= 830
 
 
 def test_no_file_grows_out_of_hand() -> None:

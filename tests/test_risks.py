@@ -378,7 +378,7 @@ def test_every_family_is_in_the_catalogue() -> None:
         (lambda: ConfDiff(0.2, correction="abss"), "correction 'abss' is unknown"),
         (lambda: ConfDiff(0.2, correction=-2), "slope of at least -1; got -2"),
         (lambda: ConfDiff(0.2, loss="log"), "loss 'log' is unknown; choose one of logistic"),
-        (lambda: make_risk("pcomp", 0.2), "risk 'pcomp' is unknown"),
+        (lambda: make_risk("nopcomp", 0.2), "risk 'nopcomp' is unknown"),
         (lambda: make_risk("convex-abs", 0.2), "needs its γ in the name"),
         (lambda: make_risk("sconf-0.5", 0.2), "sconf takes no number"),
         (lambda: make_risk("confdiff-abs"), "needs the class prior"),

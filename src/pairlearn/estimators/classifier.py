@@ -293,6 +293,8 @@ class PairClassifier(PairPredictor):
         rows = table.rows(self.labelled_weight)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
+        if risk_of(self, prior).kinds:
+            need = "nothing"  # which reads the prior with every row
         with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))

@@ -17,7 +17,7 @@ from torch import nn
 
 from pairlearn.losses import LOSSES
 from pairlearn.models import CONVOLUTIONAL
-from pairlearn.risks import CORRECTIONS, RISKS, Risk, make_risk
+from pairlearn.risks import CORRECTIONS, RISKS, Risk, Supervised, make_risk
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
 
@@ -128,7 +128,7 @@ def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
     """The risk, or the one of that name; a correction in the name goes before `correction`."""
     name, correction = estimator.risk, estimator.correction
     if isinstance(name, Risk):
-        if name.judgements != ("similarity", "difference"):
+        if isinstance(name, Supervised):
             raise ValueError(f"risk {str(name)!r} reads classes, not judgements: choose another")
         return name
     if name.startswith("supervised"):

@@ -169,6 +169,10 @@ class Kind:
         """Weights of (+, −) and (−, +) that follow from the values without a model."""
         return np.zeros_like(u), np.zeros_like(u)
 
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """What the sibling risks read: shares of positives where x and x' come from."""
+        raise TypeError(f"kind {self.name!r} does not say what populations its items are from")
+
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Targets of x and x': the model's posteriors p and q = p' given the statement."""
         raise TypeError(f"kind {self.name!r} does not complete posteriors")

@@ -34,6 +34,10 @@ class Label(Kind):
 
         return Supervised().table
 
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """All of the class, or none."""
+        return u, v
+
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """The class, whatever the model says."""
         return u, v

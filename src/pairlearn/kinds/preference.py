@@ -44,6 +44,12 @@ class Preference(Kind):
         """A third for the outcome that fits, as the model p = p' = ½ would say."""
         return (u < 0) / 3, (u > 0) / 3
 
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """Of pairs less those in the wrong order, which are π₊π₋ of all (Feng et al., 2021)."""
+        possible = 1 - prior * (1 - prior)
+        middle, half = prior * (1 + prior) / (2 * possible), prior * (1 - prior) / (2 * possible)
+        return middle - u * half, middle + u * half
+
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Posteriors given that one outcome is ruled out."""
         right = u > 0

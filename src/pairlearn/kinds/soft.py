@@ -31,6 +31,18 @@ SIMILARITY = Column("similarity", 0, 1)
 DIFFERENCE = Column("difference", -1, 1, place=1)
 
 
+def share_of_similar(s: Floats, prior: float) -> float:
+    """Positives among the items of pairs of one class; refuses answers that are not hard."""
+    soft = (s != 0) & (s != 1)
+    if soft.any():
+        row = int(soft.argmax())
+        raise ValueError(
+            f"similarity is {s[row]:g}, and this risk reads hard answers, 1 for the same class and "
+            "0 for different ones: use sconf, sconfconfdiff or likelihood for soft ones"
+        )
+    return prior**2 / (prior**2 + (1 - prior) ** 2)
+
+
 class Both(Kind):
     """Similarity s = P(y = y') and difference c = P(y' = +1) − P(y = +1)."""
 
@@ -44,6 +56,11 @@ class Both(Kind):
     def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """A = (1 − s − c)/2 and b = (1 − s + c)/2; on the edge they round to −1e-17."""
         return np.maximum((1 - u - v) / 2, 0), np.maximum((1 - u + v) / 2, 0)
+
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """Hard outcomes: of a dissimilar pair the sign of the difference tells both classes."""
+        both = u * share_of_similar(u, prior)
+        return both + (1 - u) * (v < 0), both + (1 - u) * (v > 0)
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """A and b as stated; s between (+, +) and (−, −) as pp' : (1 − p)(1 − p')."""
@@ -86,6 +103,11 @@ class Similarity(Kind):
                 "Sconf, and that is undefined at prior ½: use risk='likelihood', which needs no "
                 "prior, or leave those rows out"
             ) from None
+
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """Hard answers: half of the items of dissimilar pairs are positive."""
+        share = u * share_of_similar(u, prior) + (1 - u) / 2
+        return share, share
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """S as with both; 1 − s between (+, −) and (−, +) as p(1 − p') : (1 − p)p'."""

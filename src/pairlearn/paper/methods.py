@@ -149,12 +149,16 @@ METHOD_GROUPS: tuple[tuple[str, ...], ...] = (
         for correction in CORRECTIONS
     ),
     ("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS), GUIDED),
-    tuple(f"{family}-abs" for family in RISKS if family not in _TABULATED),
+    tuple(
+        f"{family}-abs"
+        for family, risk in RISKS.items()
+        if family not in _TABULATED and not risk.kinds
+    ),
     ("supervised",),
 )
 """The rows of the accuracy tables in their order, with a rule between the groups.
 
-A further risk of the catalogue has a group of its own, with ABS.
+A further risk of the catalogue that reads soft judgements has a group of its own, with ABS.
 """
 
 PAPER_METHODS: tuple[str, ...] = (*(m for group in METHOD_GROUPS[:4] for m in group), "supervised")

@@ -13,12 +13,14 @@ from pairlearn.risks.base import BASIS, TERMS, Risk, contract, make_table, pair_
 from pairlearn.risks.catalogue import RISKS, make_risk
 from pairlearn.risks.corrections import CORRECTIONS, correct, correction_slope
 from pairlearn.risks.likelihood import PairLikelihood
+from pairlearn.risks.siblings import SIBLINGS, Pconf, SharesRisk
 from pairlearn.risks.supervised import Mixed, Supervised
 
 __all__ = [
     "BASIS",
     "CORRECTIONS",
     "RISKS",
+    "SIBLINGS",
     "TERMS",
     "AffineRisk",
     "ConfDiff",
@@ -26,9 +28,11 @@ __all__ = [
     "Mixed",
     "NonNegative",
     "PairLikelihood",
+    "Pconf",
     "Risk",
     "Sconf",
     "SconfConfDiff",
+    "SharesRisk",
     "Supervised",
     "affine_table",
     "contract",

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -174,6 +174,10 @@ class Risk(nn.Module):
     look: ClassVar[tuple[str, str, str] | None] = None
     """Its colour on a white and on a dark page and its marker; None leaves it to the style."""
     judgements: ClassVar[tuple[str, str]] = ("similarity", "difference")
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """The only kinds of statement that it reads, as `Kind.reading` gives them; else every kind."""
+    usual_correction: ClassVar[str] = "none"
+    """The correction of a name that says none."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -188,6 +192,10 @@ class Risk(nn.Module):
         self.table = table.double()
         self.terms = terms_used(self.table)
         self._tables: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+
+    def over(self, u: Any, v: Any, weight: Any = None) -> Self:
+        """The risk for a table with these values: itself, unless the table matters to it."""
+        return self
 
     def forward(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
         """The corrected risk of the batch, a scalar."""

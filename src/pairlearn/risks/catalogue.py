@@ -11,6 +11,7 @@ import re
 from pairlearn.risks.affine import ConfDiff, Convex, NonNegative, Sconf, SconfConfDiff
 from pairlearn.risks.base import Risk
 from pairlearn.risks.likelihood import PairLikelihood
+from pairlearn.risks.siblings import SIBLINGS
 from pairlearn.risks.supervised import Supervised
 
 __all__ = ["RISKS", "make_risk"]
@@ -23,6 +24,7 @@ RISKS: dict[str, type[Risk]] = {
     "nonnegative": NonNegative,
     "likelihood": PairLikelihood,
     "supervised": Supervised,
+    **SIBLINGS,
 }
 
 _NAME = re.compile(
@@ -38,7 +40,8 @@ def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> 
     Parameters
     ----------
     name : str
-        ``family[-parameter][-correction]``; the correction is "none" if left out.
+        ``family[-parameter][-correction]``; the correction is "none" if left out
+        ("relu" for nnpu, whose "none" is uPU).
     prior : float, optional
         The class prior π₊: needed by the affine risks, ignored by the others.
     loss : str
@@ -59,8 +62,10 @@ def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> 
         )
     risk = RISKS[match["family"]]
     takes = inspect.signature(risk).parameters
-    correction = float(match["slope"]) if match["slope"] else match["correction"] or "none"
-    arguments: dict[str, float | str] = {"correction": correction}
+    correction = match["correction"] or risk.usual_correction
+    arguments: dict[str, float | str] = {
+        "correction": float(match["slope"]) if match["slope"] else correction
+    }
     if "prior" in takes:
         if prior is None:
             raise ValueError(f"risk {name!r} needs the class prior: make_risk({name!r}, prior=...)")

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pairlearn.risks import Risk
+from pairlearn.risks import Risk, Supervised
 from pairlearn.training.batches import PairStream
 
 
@@ -58,7 +58,7 @@ class Member:
             if bad.any():
                 row = int(bad.any(1).argmax())
                 raise ValueError(f"labels of {self.risk} are {what} in row {row}")
-        if self.risk.judgements != ("similarity", "difference"):
+        if isinstance(self.risk, Supervised):
             labels = (labels > 0).astype(np.float64)
         return np.ascontiguousarray(labels.T)
 

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
-from pairlearn.risks import contract, correct, pair_moments
+from pairlearn.risks import Risk, contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
-from pairlearn.training.groups import Group, of_members
+from pairlearn.training.groups import Group, Member, of_members
 from pairlearn.training.ranks import ALONE
 
 Total = Callable[[Tensor], Tensor]
@@ -184,7 +184,7 @@ class Objective:
         """Tables (K, G, M, k, 8, 3) and slopes (G, M, 1) of all kinds and members."""
         width = max(len(group.members) for group in groups)
         tables = {
-            (k, g, m): kind(name).table(member.risk)
+            (k, g, m): kind(name).table(_over_its_rows(member, group))
             for k, name in enumerate(self.kinds)
             for g, group in enumerate(groups)
             for m, member in enumerate(group.members)
@@ -214,6 +214,14 @@ class Objective:
         """A prior of all members (G, M), NaN for members without; None if none has one."""
         values = of_members(self.groups, lambda member: getattr(member, name))
         return None if bool(values.isnan().all()) else values.to(self.device, self.dtype)
+
+
+def _over_its_rows(member: Member, group: Group) -> Risk:
+    """A member's risk, told the values and weights of the rows unless they are streamed."""
+    if member.labels is None:
+        return member.risk
+    u, v = member.columns()
+    return member.risk.over(u, v, sum(group.columns) if len(group.columns) else None)
 
 
 def _divergence(prior: Tensor, mean: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.kinds import code, kind
 from pairlearn.risks import Risk
 from pairlearn.training.batches import PairStream
 from pairlearn.training.checkpoint import Checkpoint
@@ -109,12 +109,15 @@ def train(
     callbacks, checkpoint : optional
         As in `run_epochs`, beside those that `recipe` asks for.
     """
+    risks, readings = zip(*(read_by(risk, rows) for risk in risks), strict=True)
+    rows = readings[0]
+    held_out = held_out and read_by(risks[0], held_out)[1]
     names = rows.kinds()
     uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
     members = [
         Member(
             risk,
-            rows.values if source is None else None,
+            reading.values if source is None else None,
             recipe.learning_rate,
             recipe.weight_decay,
             recipe.seed,
@@ -123,7 +126,7 @@ def train(
             if is_guided(recipe.epochs) and not risk.needs_prior
             else None,
         )
-        for risk in risks
+        for risk, reading in zip(risks, readings, strict=True)
     ]
     group = Group(
         rows.ends if source is None else source,
@@ -166,6 +169,31 @@ def train(
             sign=-1,
         )
     return found
+
+
+def read_by(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
+    """A risk that was told a table, and its rows as the risk reads them.
+
+    Most risks read every kind of row as it is. Those of `pairlearn.risks.SIBLINGS` read some
+    kinds only, each row as the populations that its items are from.
+    """
+    if not risk.kinds:
+        return risk, rows
+    others = [name for name in rows.kinds() if name not in risk.kinds]
+    if others:
+        raise ValueError(
+            f"risk {str(risk)!r} reads {' and '.join(risk.kinds)}, and the table has "
+            f"{' and '.join(others)} too: leave those rows out, or use risk='likelihood', which "
+            "reads every kind"
+        )
+    prior: Any = risk.prior if risk.needs_prior else np.nan
+    values = np.empty_like(rows.values)
+    for name in rows.kinds():
+        mask = rows.of(name)
+        u, v = kind(name).reading(rows.u[mask], rows.v[mask], prior)
+        values[mask] = np.stack([u, v], 1)
+    read = replace(rows, kind=np.full(len(rows), code("both"), np.int8), values=values)
+    return risk.over(values[:, 0], values[:, 1], rows.weight), read
 
 
 def is_guided(epochs: int) -> bool:

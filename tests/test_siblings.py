@@ -1,0 +1,186 @@
+"""The sibling risks against exact enumeration of what an annotator can say.
+
+Items, their classes and the statement about them are enumerated with their probabilities, so that
+expectations are finite sums. The reference is the definition of the risk, as in test_risks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from pairlearn import Judgements, PairClassifier, make_risk
+from pairlearn.kinds import code
+from pairlearn.losses import LOSSES, make_loss
+from pairlearn.risks import SIBLINGS, contract, pair_moments
+from pairlearn.training import Group, Member
+from pairlearn.training.objective import Objective
+from pairlearn.training.ranks import ALONE
+from pairlearn.training.trainer import read_by
+from test_risks import World, world
+
+Rows = list[tuple[int, int, str, float, float, float]]  # both items, kind, u, v, probability
+
+
+def pairs(w: World, say: Callable[[int, int], tuple[str, float, float] | None]) -> Rows:
+    """All pairs and classes (+1 or −1) with what is said of them; None is not said at all."""
+    rows = []
+    for i, j in product(range(len(w.mass)), repeat=2):
+        for y, y_prime in product((1, -1), repeat=2):
+            chance = float(w.mass[i] * w.mass[j])
+            for k, c in ((i, y), (j, y_prime)):
+                r = float(w.posterior[k])
+                chance *= r if c > 0 else 1 - r
+            said = say(y, y_prime)
+            if said is not None:
+                rows.append((i, j, *said, chance))
+    return rows
+
+
+def similar(y: int, y_prime: int) -> tuple[str, float, float]:
+    return "similarity", float(y == y_prime), 0.0
+
+
+def ordered(y: int, y_prime: int) -> tuple[str, float, float] | None:
+    """Pairs in the wrong order are left out."""
+    return None if y < y_prime else ("preference", -1.0, 0.0)
+
+
+def outcome(y: int, y_prime: int) -> tuple[str, float, float]:
+    return "both", float(y == y_prime), (y_prime - y) / 2
+
+
+def mirrored(rows: Rows) -> Rows:
+    """Half of the statements with the items exchanged."""
+    return [(*row[:5], row[5] / 2) for row in rows] + [
+        (j, i, name, -u, v, p / 2) for i, j, name, u, v, p in rows
+    ]
+
+
+def weighted(rows: Rows, share: float) -> Rows:
+    """The rows with probabilities that sum to the share of a table that they are."""
+    whole = sum(row[5] for row in rows)
+    return [(*row[:5], share * row[5] / whole) for row in rows]
+
+
+SAID: dict[str, Callable[[World], Rows]] = {
+    "sd": lambda w: pairs(w, similar),
+    "pcomp": lambda w: mirrored(pairs(w, ordered)),
+    "sdpcomp": lambda w: pairs(w, outcome),
+}
+
+
+def table(rows: Rows) -> Judgements:
+    i, j, names, u, v, chance = zip(*rows, strict=True)
+    kinds = np.array([code(name) for name in names], np.int8)
+    return Judgements(np.stack([i, j], 1), kinds, np.stack([u, v], 1), np.array(chance))
+
+
+def expected(name: str, w: World, rows: Rows, loss: str) -> list[float]:
+    """E[partial risks] over the statements."""
+    risk, read = read_by(make_risk(name, prior=w.prior, loss=loss), table(rows))
+    u, v, share = (torch.from_numpy(column) for column in (read.u, read.v, read.weight))
+    z, z_prime = w.logit[read.ends[:, 0]], w.logit[read.ends[:, 1]]
+    moments = pair_moments(z, z_prime, u, v, make_loss(loss), terms=4, share=share / share.sum())
+    return contract(risk.table, moments).tolist()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", SAID)
+def test_expectations_are_the_parts_of_the_risk(name: str, loss: str) -> None:
+    for seed in range(4):
+        w = world(seed)
+        assert expected(name, w, SAID[name](w), loss) == pytest.approx(w.true_parts(loss), abs=1e-9)
+
+
+def test_how_often_each_answer_was_collected_does_not_matter() -> None:
+    """Three times as many similar as dissimilar pairs, or the other way round."""
+    w = world(1)
+    for name, share in (("sd", 0.75), ("sd", 0.1), ("sdpcomp", 0.9)):
+        rows = SAID[name](w)
+        same = weighted([row for row in rows if row[3] == 1], share)
+        apart = weighted([row for row in rows if row[3] == 0], 1 - share)
+        got = expected(name, w, same + apart, "logistic")
+        assert got == pytest.approx(w.true_parts("logistic"), abs=1e-9), (name, share)
+
+
+def test_published_weights() -> None:
+    """At π₊ = 0.2, of single rows with hinge losses of 2 and 0, as the papers print them."""
+    up, down = torch.tensor([1.0]), torch.tensor([-1.0])
+    # Pcomp, x more positive than x': ℓ₊(x) 1, ℓ₊(x') −π₋ = −.8, ℓ₋(x) −π₊ = −.2, ℓ₋(x') 1.
+    said = Judgements.from_columns([[0, 1]], {"preference": [-1.0]})
+    risk, read = read_by(make_risk("pcomp", 0.2, loss="hinge"), said)
+    u, v = torch.from_numpy(read.u), torch.from_numpy(read.v)
+    parts = [risk.partial_risks(z, z_prime, u, v) / 2 for z in (down, up) for z_prime in (down, up)]
+    assert torch.stack(parts).flatten().tolist() == pytest.approx(
+        [1 - 0.8, 0, 1, 1, -0.8, -0.2, 0, 1 - 0.2], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_soft_or_unknown_statements_are_refused(name: str) -> None:
+    rows = Judgements.from_columns([[0, 1]], {"difference": [0.5]})
+    with pytest.raises(ValueError, match=f"risk '{name}-[a-z]+' reads .*table has difference too"):
+        read_by(make_risk(name, 0.2), rows)
+
+
+def test_errors_say_what_to_do() -> None:
+    soft = Judgements.from_columns([[0, 1]], {"similarity": [0.5]})
+    with pytest.raises(ValueError, match=r"similarity is 0.5, and this risk reads hard answers"):
+        read_by(make_risk("sd", 0.2), soft)
+    with pytest.raises(ValueError, match="sd is undefined at prior ½.*pcomp"):
+        make_risk("sd", 0.5)
+    one = torch.ones(3)
+    with pytest.raises(ValueError, match="needs items from two populations at least"):
+        make_risk("uu", 0.2)(one, one, one, one)
+
+
+@pytest.mark.parametrize("correction", ["none", "relu", "abs", "slope=0.3"])
+@pytest.mark.parametrize("name", SIBLINGS)
+def test_gradients_and_names(name: str, correction: str) -> None:
+    g = torch.Generator().manual_seed(3)
+    z, z_prime = torch.randn(2, 7, generator=g, dtype=torch.float64).requires_grad_().unbind(0)
+    u, v = torch.rand(2, 7, generator=g, dtype=torch.float64)
+    risk = make_risk(f"{name}-{correction}", prior=0.3)
+    assert torch.autograd.gradcheck(lambda a, b: risk(a, b, u, v), (z, z_prime))
+    assert str(make_risk(str(risk), prior=0.3)) == str(risk) == f"{name}-{correction}"
+
+
+def test_a_fleet_of_siblings_is_each_alone() -> None:
+    g = torch.Generator().manual_seed(0)
+    u, v = torch.rand(2, 30, generator=g, dtype=torch.float64)
+    z, z_prime = torch.randn(2, len(SIBLINGS), 30, generator=g, dtype=torch.float64)
+    risks = [make_risk(f"{name}-abs", prior=0.3) for name in SIBLINGS]
+    labels = torch.stack([u, v], 1).numpy()
+    group = Group(np.zeros((30, 2), int), [Member(risk, labels) for risk in risks])
+    columns = (t.expand(1, len(risks), 30) for t in (u, v))
+    share = torch.full((30,), 1 / 30, dtype=torch.float64)
+    fleet = Objective([group], dtype=torch.float64).per_member(
+        z[None], z_prime[None], *columns, share, total=ALONE.sum
+    )
+    alone = [risk(z[k], z_prime[k], u, v) for k, risk in enumerate(risks)]
+    torch.testing.assert_close(fleet[0], torch.stack(alone))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_classifier_learns_from_them(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2400, 2)).astype(np.float32)
+    y = x[:, 0] > 0.8
+    ends = rng.permutation(2400).reshape(-1, 2)
+    left, right = y[ends].T.astype(float)
+    said = {
+        "sd": {"similarity": left == right},
+        "pcomp": {"preference": np.where(left >= right, -1.0, np.nan)},
+        "sdpcomp": {"similarity": left == right, "difference": right - left},
+    }[name]
+    rows = Judgements.from_columns(ends, said)
+    classifier = PairClassifier(
+        risk=f"{name}-none", model="linear", prior=float(y.mean()), random_state=0, epochs=30
+    )
+    accuracy = np.mean((classifier.fit(x, rows).predict(x) == 1) == y)
+    assert accuracy > 0.93  # the larger class has 0.78
