@@ -130,9 +130,9 @@ def test_soft_or_unknown_statements_are_refused(name: str) -> None:
 
 def test_errors_say_what_to_do() -> None:
     soft = Judgements.from_columns([[0, 1]], {"similarity": [0.5]})
-    with pytest.raises(ValueError, match=r"similarity is 0.5, and this risk reads hard answers"):
+    with pytest.raises(ValueError, match="similarity is 0\\.5, and this risk reads hard answers"):
         read_by(make_risk("sd", 0.2), soft)
-    with pytest.raises(ValueError, match="sd is undefined at prior ½.*pcomp"):
+    with pytest.raises(ValueError, match=r"sd is undefined at prior ½.*pcomp"):
         make_risk("sd", 0.5)
     one = torch.ones(3)
     with pytest.raises(ValueError, match="needs items from two populations at least"):
