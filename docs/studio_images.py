@@ -51,7 +51,10 @@ def simulate(project: Project, counts: tuple[int, ...], seed: int = 3) -> None:
 def main() -> None:
     """Write docs/images/studio-annotate.png and studio-supervisor.png."""
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        project, tokens, boss = make_project(Path(folder, "p"), pairs=90, names=NAMES, overlap=2)
+        project, tokens, boss = make_project(
+            Path(folder, "p"), pairs=90, names=NAMES, overlap=2, answers="graded",
+            question_difference="Which pump is more likely to fail?",
+        )  # fmt: skip
         simulate(project, counts=(34, 52, 41))
         size = {"width": 1180, "height": 808}
         with (
@@ -60,10 +63,7 @@ def main() -> None:
         ):
             page = context.new_page()
             open_link(page, studio, tokens["Ann Weber"])
-            for key in ("3", "5", "Enter", "6"):
-                page.keyboard.press(key)
             settled(page)
-            page.wait_for_timeout(400)
             page.screenshot(path=IMAGES / "studio-annotate.png")
             page.goto(f"{studio.url}/s/{boss}")
             page.wait_for_url("**/supervisor")

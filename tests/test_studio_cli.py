@@ -65,6 +65,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
         "--title", "Pumps", "--positive", "will fail", "--negative", "will hold",
         "--question-similarity", "Both?", "--question-difference", "Which?", "--columns", "age",
         "--help-text", "Look twice.", "--seed", 3, "--address", "https://x.example",
+        "--answers", "each", "--hide-ids",
     )  # fmt: skip
     project = Project.load(tmp_path / "p")
     assert (report["items"], report["pairs"], report["overlap"]) == (6, 7, 2)
@@ -72,12 +73,14 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert names == ("Pumps", "will fail", "will hold", "Look twice.")
     assert (project.columns, project.plan.pairs, project.plan.seed) == (("age",), 7, 3)
     assert (project.question_similarity, project.question_difference) == ("Both?", "Which?")
+    assert (project.answers, project.hide_ids) == ("each", True)
     with Store.open(project) as store:
         for name, link in report["links"].items():
             who = store.by_token(link.removeprefix("https://x.example/a/"))
             assert who is not None and who.name == name
         assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/s/"))
     result = run("init", tmp_path / "q", items, "--mode", "information")
+    assert Project.load(tmp_path / "q").answers == "graded"
     assert "6 items, 15 pairs, overlap 1" in result.stdout
     assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
     assert "pairs are chosen by a model, not at random" in result.stderr
@@ -137,6 +140,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     answer(project)
     report = told("export", project, out)
     assert (report["rows"], report["cant_say"], report["weights"]) == (28, 2, False)
+    assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
     table = read_pairs(out)
     assert len(table) == 28
     assert table.annotator is not None

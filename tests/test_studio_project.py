@@ -42,7 +42,7 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
     write(tmp_path, described())  # the least that a person has to write
     least = Project.load(tmp_path)
     assert (least.overlap, least.plan.seed, least.plan.mode) == (1, 0, "uniform")
-    assert "“positive”" in least.question_difference
+    assert "“positive”" in least.question_difference and least.answers == "exact"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,11 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
         (described(title="a\x00b"), "title has a control character"),
         (described(help="x" * 5000), "help has 5000 characters; at most 4000"),
         (described(columns="a"), "columns must be a list of names"),
+        (described(answers="soft"), "answers must be 'graded' or 'each' or 'exact'; got 'soft'"),
+        (described(hide_ids=1), "hide_ids must be true or false; got 1"),
+        (described(levels=[1]), "levels must give a similarity and a difference each"),
+        (described(levels={"alike": [0.2, 0]}), "levels has 'alike': s = 0.2 and c = 0 cannot"),
+        (described(levels={"alke": [0.8, 0]}), "levels has 'alke'; there are left surely"),
         ({"format": "pairlearn-project", "version": 1}, "kind is missing"),
     ],
 )  # fmt: skip

@@ -389,6 +389,20 @@ def test_a_step_that_fails_leaves_the_file_at_the_step_before(old: Path) -> None
         assert len(connection.execute("PRAGMA table_info(answer)").fetchall()) == 2
 
 
+def test_a_file_of_the_first_version_gets_levels(tmp_path: Path) -> None:
+    project = make(tmp_path)
+    with Store.create(project) as store:
+        ann, _ = store.add_annotator("ann")
+        store.submit(ann.id, 1, said("a")).result()
+    with closing(sqlite3.connect(project.store_path)) as connection:
+        connection.execute("ALTER TABLE answer DROP COLUMN level")
+        connection.execute("PRAGMA user_version = 1")
+    with Store.open(project) as store:
+        store.submit(ann.id, 2, said("b", level="alike")).result()
+        assert [one.level for one in store.answers()] == ["", "alike"]
+    assert rows(tmp_path / "answers.v1.sqlite", "PRAGMA user_version") == [(1,)]
+
+
 def test_the_answers_of_a_real_project_survive_the_next_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

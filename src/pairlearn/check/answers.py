@@ -18,6 +18,7 @@ __all__ = [
     "LEAST_ANSWERS",
     "check_comparisons",
     "check_feasibility",
+    "check_levels",
     "check_meaning",
     "check_ranges",
     "check_repeats",
@@ -34,6 +35,8 @@ ALONE = 0.05
 """If no more than this share of judgements is out of range, the others are on the right scale."""
 LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
+MOST_LEVELS = 11
+"""More different answers than this are no scale of levels."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
@@ -125,6 +128,17 @@ def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Find
     against = columns.has_c & (columns.preference * columns.c < -DISAGREEMENT)
     if against.any():
         yield finding("preference-against-difference", np.flatnonzero(against))
+
+
+def check_levels(columns: Columns) -> Iterator[Finding]:
+    """Answers on a coarse scale: a few values of (s, c), a difference and its opposite for one."""
+    both = columns.has_s & columns.has_c
+    said = np.stack([columns.s[both], np.abs(columns.c[both])], 1)
+    levels = np.unique(said, axis=0)
+    few = 1 < len(levels) <= MOST_LEVELS and len(said) >= 5 * len(levels)
+    if few and not np.isin(levels, (0, 1)).all():
+        shown = "; ".join(f"s = {s:g}, |c| = {c:g}" for s, c in levels)
+        yield finding("levels", levels=len(levels), shown=shown)
 
 
 def _lean(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:

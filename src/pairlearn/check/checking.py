@@ -14,6 +14,7 @@ from pairlearn.check.answers import (
     LEAST_ANSWERS,
     check_comparisons,
     check_feasibility,
+    check_levels,
     check_ranges,
     check_repeats,
 )
@@ -100,6 +101,7 @@ def check(
         findings.append(finding("self-pair", rows, columns.ids[columns.ends[rows, 0]]))
     if readable:
         findings += check_feasibility(columns, infeasible)
+        findings += check_levels(columns)
         findings += check_repeats(columns)
         findings += check_annotators(columns, infeasible)
     findings += _learnable(columns, prior, majority)

@@ -45,6 +45,8 @@ def init(
     question_difference: str = "",
     help_text: str = "",
     columns: str = "",
+    answers: Literal["graded", "each", "exact"] = "graded",
+    hide_ids: bool = False,
     kind: Literal["table", "image", "text"] | None = None,
     mode: Literal["uniform", "information"] = "uniform",
     seed: Seed = 0,
@@ -76,6 +78,11 @@ def init(
         What annotators should know.
     columns
         Of a table, to show; separated by commas. [default: all]
+    answers
+        graded: ten answers in words; each: how likely is each of the two; exact: similarity
+        and difference, as two numbers.
+    hide_ids
+        Do not show the ids of items to annotators.
     kind
         Where a folder has both.
     mode
@@ -102,7 +109,7 @@ def init(
         project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
         title=title, positive_name=positive, negative_name=negative,
         question_similarity=question_similarity, question_difference=question_difference,
-        help=help_text, columns=tuple(_names(columns)),
+        help=help_text, columns=tuple(_names(columns)), answers=answers, hide_ids=hide_ids,
     )  # fmt: skip
     with Store.open(made) as store:
         added = store.add_annotators(people) if people else []

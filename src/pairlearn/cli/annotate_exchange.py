@@ -37,7 +37,8 @@ def export(
     """Write the judgements as a table of pairs, which check and fit read.
 
     Answers "can't say" are left out and counted. Infeasible answers are written as given:
-    `pairlearn check` reports them.
+    `pairlearn check` reports them. Answers in words stand in the column level, beside their
+    numbers.
 
     Parameters
     ----------
@@ -60,11 +61,11 @@ def export(
     """  # noqa: D301
     from pairlearn.studio.agreement import reliabilities
     from pairlearn.studio.export import aggregated, judgements, weighed
-    from pairlearn.tables import write_pairs
 
     check_new_file(out, "pairs", (".csv", ".parquet"), inputs=[], force=force)
     with opened(project) as store:
         answers = weighed(store.answers(), store.pairs(), len(store.items.ids))
+        mode, levels = store.project.answers, store.project.levels
     left_out = {name.strip() for name in without.split(",") if name.strip()}
     if unknown := sorted(left_out - {one.annotator for one in answers}):
         raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
@@ -75,7 +76,7 @@ def export(
         exported = judgements(answers, weights=weighted)
     else:
         exported = aggregated(answers, aggregate, weights=weighted)
-    write_pairs(exported.table, out)
+    exported.write(out)
     trust = reliabilities(answers) if aggregate == "reliability" else {}
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
@@ -87,10 +88,12 @@ def export(
         "infeasible": exported.infeasible,
         "weights": weighted,
         "reliability": trust,
+        "answers": mode,
+        "levels": levels if mode == "graded" else {},
     }
     line = (
         "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
-        "{infeasible:,} rows are infeasible"
+        "{infeasible:,} rows are infeasible; {answers} answers"
     )
     reliable = [f"  reliability of {name}: {weight:.2f}" for name, weight in trust.items()]
     return Told(data, [line.format(**data), *reliable])

@@ -37,14 +37,15 @@ def stored_answers(
         others, more = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
     query = (
         "SELECT x.id, n.name, x.pair, p.left, p.right, x.similarity, x.difference, x.preference, "
-        f"x.cant_say, x.note, x.seconds, x.at, x.revision, p.weight, {others} FROM {source} "
-        f"JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {more} ORDER BY x.id"
+        f"x.cant_say, x.note, x.seconds, x.at, x.revision, p.weight, x.level, {others} "
+        f"FROM {source} JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {more} "
+        "ORDER BY x.id"
     )
     found = []
-    for *row, said in connection.execute(query, values):
+    for *row, level, said in connection.execute(query, values):
         besides = msgspec.json.decode(said, type=dict[str, float]) if said else {}
         row[8] = bool(row[8]) and not besides
-        found.append(StoredAnswer(*row, besides))  # type: ignore[call-arg]
+        found.append(StoredAnswer(*row, besides, level))  # type: ignore[call-arg]
     return found
 
 

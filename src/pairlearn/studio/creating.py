@@ -52,7 +52,8 @@ def create_project(
     seed : int
         The pairs and who judges them follow from it.
     **words
-        What else a `Project` has: title, questions, overlap, columns, mode.
+        What else a `Project` has: title, questions, overlap, columns, mode. Answers are
+        graded unless it says otherwise.
 
     Returns
     -------
@@ -80,6 +81,7 @@ def create_project(
     if not source.exists():
         raise ProjectError(f"{source} does not exist")
     mode = words.pop("mode", "uniform")
+    words = {"answers": "graded"} | words
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
     part.mkdir(parents=True)
     try:

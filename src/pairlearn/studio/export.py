@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from pairlearn.studio.choosing import inclusion_weights
 from pairlearn.studio.records import AnswerColumns, Floats, Pair, StoredAnswer
 from pairlearn.tables import PairTable
 from pairlearn.tables.sources import convert
+from pairlearn.tables.write import in_words, open_rows
 
 Rule: TypeAlias = Literal["mean", "median", "reliability"]
 
@@ -99,6 +101,8 @@ class Exported:
         Pairs that are left out because preferences were evenly split.
     infeasible : int
         Rows, with both s and c, that no posteriors produce; they are given as they are.
+    levels : tuple of str
+        The answer in words of each row, "" where numbers were given; empty if none was.
 
     Examples
     --------
@@ -111,6 +115,15 @@ class Exported:
     cant_say: int
     undecided: int
     infeasible: int
+    levels: tuple[str, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Write the table, with a column ``level`` where answers were given in words."""
+        columns = in_words(self.table)
+        if any(self.levels):
+            columns["level"] = np.array(self.levels)
+        with open_rows(path, list(columns)) as rows:
+            rows.write(columns)
 
 
 def weighed(
@@ -170,7 +183,8 @@ def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exp
     """
     said = _said(answers)
     table = pair_table(said, weights=weights, names=[one.annotator for one in said])
-    return Exported(table, len(answers) - len(said), 0, _infeasible(table))
+    levels = tuple(one.level for one in said)
+    return Exported(table, len(answers) - len(said), 0, _infeasible(table), levels)
 
 
 def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = False) -> Exported:

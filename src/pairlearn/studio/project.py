@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from pairlearn.atomic import replacing
+from pairlearn.studio.graded import AnswerMode, Levels, read_levels
 
 Kind: TypeAlias = Literal["table", "image", "text"]
 Mode: TypeAlias = Literal["uniform", "information"]
@@ -93,13 +94,21 @@ class Project:
     positive_name, negative_name : str
         The two classes, in the annotator's words.
     question_similarity, question_difference : str
-        The two questions; not given, they are made from the names of the classes.
+        The two questions; not given, they are made from the names of the classes. Other
+        projects than exact ones ask the second only.
     help : str
         What an annotator should know, as plain text.
     columns : tuple of str
         Of a table, those to show; all if empty.
     overlap : int
         How many annotators judge each pair.
+    answers : {"exact", "graded", "each"}
+        Two numbers, similarity and difference; one of ten answers in words; or how likely
+        each of the two is positive. `create_project` makes graded ones.
+    levels : mapping of str to (float, float)
+        Similarity and difference of each answer in words (`pairlearn.studio.graded.LEVELS`).
+    hide_ids : bool
+        Whether annotators do not see the ids of the items.
 
     Raises
     ------
@@ -125,6 +134,9 @@ class Project:
     help: str = ""
     columns: tuple[str, ...] = field(default=())
     overlap: int = 1
+    answers: AnswerMode = "exact"
+    levels: Levels = field(default_factory=dict)
+    hide_ids: bool = False
 
     def __post_init__(self) -> None:
         _one_of("kind", self.kind, get_args(Kind))
@@ -140,12 +152,26 @@ class Project:
         _text("items", self.items, empty=False)
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
+        _one_of("answers", self.answers, get_args(AnswerMode))
+        if not isinstance(self.hide_ids, bool):
+            raise ProjectError(f"hide_ids must be true or false; got {self.hide_ids!r:.80}")
+        try:
+            settled: dict[str, Any] = {"levels": read_levels(self.levels)}
+        except ValueError as error:
+            raise ProjectError(str(error)) from None
         if not self.question_similarity:
-            text = f"How likely are both “{self.positive_name}”, or both “{self.negative_name}”?"
-            object.__setattr__(self, "question_similarity", text)
-        if not self.question_difference:
-            text = f"Which one is more likely “{self.positive_name}”, and by how much?"
-            object.__setattr__(self, "question_difference", text)
+            settled["question_similarity"] = (
+                f"How likely are both “{self.positive_name}”, or both “{self.negative_name}”?"
+            )
+        usual = {
+            "exact": f"Which one is more likely “{self.positive_name}”, and by how much?",
+            "graded": f"Which one is more likely “{self.positive_name}”?",
+            "each": f"How likely is this one “{self.positive_name}”?",
+        }
+        if self.question_difference in ("", *usual.values()):
+            settled["question_difference"] = usual[self.answers]
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
     @property
     def path(self) -> Path:

@@ -113,6 +113,8 @@ class Answer:
         Chosen by the sender, once for each form: a repeated key is a repeated delivery.
     others : mapping of str to float
         Values of further columns of statements (`pairlearn.kinds.columns`), such as a label.
+    level : str
+        The answer in words that was chosen (`pairlearn.studio.graded`), if one was.
 
     Raises
     ------
@@ -136,6 +138,7 @@ class Answer:
     seconds: float = 0.0
     key: str = ""
     others: Mapping[str, float] = field(default_factory=dict)
+    level: str = ""
 
     def __post_init__(self) -> None:
         for name, value, low in (
@@ -199,7 +202,9 @@ class Answer:
         >>> Answer(similarity=1.0, key="a").same_judgement(Answer(similarity=1.0, key="b"))
         True
         """
-        return self == replace(other, note=self.note, seconds=self.seconds, key=self.key)
+        return self == replace(
+            other, note=self.note, seconds=self.seconds, key=self.key, level=self.level
+        )
 
 
 @dataclass(frozen=True)
@@ -258,6 +263,7 @@ class StoredAnswer:
     revision: int
     weight: float = 1.0
     others: Mapping[str, float] = field(default_factory=dict)
+    level: str = ""
 
     def answer(self, key: str) -> Answer:
         """The answer in it, to be submitted under a key.

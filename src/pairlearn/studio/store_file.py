@@ -217,7 +217,10 @@ def _statements(name: str) -> Migration:
     return tuple(statement for statement in found if statement.strip())
 
 
-MIGRATIONS: tuple[Migration, ...] = (_statements("schema_1.sql"),)
+MIGRATIONS: tuple[Migration, ...] = (
+    _statements("schema_1.sql"),
+    ("ALTER TABLE answer ADD COLUMN level TEXT NOT NULL DEFAULT ''",),
+)
 
 
 class _Connection(sqlite3.Connection):

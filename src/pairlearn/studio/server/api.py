@@ -25,6 +25,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from pairlearn.studio.graded import Levels
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
@@ -42,7 +43,10 @@ Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
 class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer as the page sends it: null or absent where a slider was left open."""
+    """An answer as the page sends it: a level by its name, or numbers.
+
+    Those are null or absent where a slider was left open.
+    """
 
     pair: Row
     key: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{8,64}\Z")]
@@ -51,17 +55,21 @@ class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
     cant_say: bool = False
     note: str = ""
     seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
+    level: str = ""
 
-    def answer(self) -> Answer:
+    def answer(self, levels: Levels) -> Answer:
         """The answer in it.
 
         Control characters have no place in a note, and forge lines in a log.
         """
+        said = (self.similarity, self.difference)
+        if self.level:
+            if self.level not in levels or said != (None, None):
+                raise FormError("level must be one of the answers of the page, without numbers")
+            said = levels[self.level]
         note = "".join(letter for letter in self.note if letter >= " " or letter in "\n\t")
         seconds = min(self.seconds or 0.0, LONGEST_SECONDS)
-        return Answer(
-            self.similarity, self.difference, 0, self.cant_say, note.strip(), seconds, self.key
-        )
+        return Answer(*said, 0, self.cant_say, note.strip(), seconds, self.key, level=self.level)
 
 
 class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -173,7 +181,7 @@ async def post_answer(request: Request) -> Response:
     studio = studio_of(request)
     who = studio.annotator(request, changes=True)
     form = read_form(await request.body(), AnswerForm)
-    answer = form.answer()
+    answer = form.answer(studio.project.levels)
     try:
         receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
     except StoreFileError:
@@ -204,7 +212,7 @@ async def get_ahead(request: Request) -> Response:
         raise FormError("pair must be a whole number")
     task = studio.store.next_open(who.id, int(pair))
     ends = [] if task is None else [task.left, task.right]
-    return JSONResponse({"ahead": [_view(studio.items, item) for item in ends]})
+    return JSONResponse({"ahead": [_view(studio, item) for item in ends]})
 
 
 async def get_image(request: Request) -> Response:
@@ -237,18 +245,19 @@ def _shown(studio: Studio, task: Task) -> dict[str, Any]:
         "pair": task.pair,
         "number": task.number,
         "total": task.total,
-        "left": _view(studio.items, task.left),
-        "right": _view(studio.items, task.right),
+        "left": _view(studio, task.left),
+        "right": _view(studio, task.right),
     }
 
 
-def _view(items: Items, item: str) -> dict[str, Any]:
+def _view(studio: Studio, item: str) -> dict[str, Any]:
     try:
-        view = items.view(item)
+        view = studio.items.view(item)
     except (KeyError, ProjectError, OSError):
         # The others go on; whoever meets this one says that they can't say.
         view = ItemView("text", item, text="This item is not there any more.")
-    shown: dict[str, Any] = {"kind": view.kind, "title": view.title}
+    title = "" if studio.project.hide_ids else view.title
+    shown: dict[str, Any] = {"kind": view.kind, "title": title}
     if view.kind == "image":
         shown["image"] = f"image?item={quote(item, safe='')}"  # beside the api of the page
     elif view.kind == "text":

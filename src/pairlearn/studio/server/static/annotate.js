@@ -1,24 +1,20 @@
-// The annotator's page: shows a pair, takes two answers, moves on once they are on disk.
+// The annotator's page: shows a pair, takes an answer, moves on once it is on disk.
 
+import { Choices } from "./choices.js";
 import { Refused, Studio } from "./client.js";
 import { conflict, nearest } from "./feasible.js";
 import { prefetch, show } from "./items.js";
 import { lettersOn, listen, setLetters } from "./keys.js";
-import { Answers, describeDifference } from "./sliders.js";
+import { describeDifference, Each, Exact } from "./sliders.js";
 import { lessons, remember, seen } from "./tutorial.js";
 
-const SURE = {
-  same: { similarity: 100, difference: 0 },
-  left: { similarity: 0, difference: -100 },
-  right: { similarity: 0, difference: 100 },
-  none: { similarity: null, difference: null },
-};
+const SURE = { same: [100, 0], left: [0, -100], right: [0, 100], none: null };
 // A key pressed twice by accident must not answer the pair that has just appeared.
 const SETTLE_MS = 150;
 const SPEAK_MS = 200;
 
 const at = (id) => document.getElementById(id);
-const { slot, positive, negative } = document.body.dataset;
+const { slot, mode, positive, negative } = document.body.dataset;
 
 const given = new Map(); // what was answered on this visit, to start from after an undo
 const receipts = []; // their numbers, the last one last
@@ -29,7 +25,8 @@ let busy = true;
 let confirmed = ""; // what the last Enter asked, and the next one confirms
 let speaking = 0;
 const clock = { since: 0, spent: 0 };
-const answers = new Answers(changed);
+const answers = mode === "graded" ? new Choices(choose)
+  : mode === "each" ? new Each(changed) : new Exact(changed);
 const studio = new Studio(slot, away);
 
 // ---- time on a pair, without the time the page was hidden
@@ -70,22 +67,31 @@ function say(text, { tone = "calm", aside = "", fit = null } = {}) {
     const hint = document.createElement("kbd");
     hint.textContent = "F";
     button.append(hint);
-    at("say").scrollIntoView({ block: "nearest" }); // a phone may have it below the edge
   }
+}
+
+// Why the two answers of an exact page cannot both hold; null when they can, or one is open.
+function doubt() {
+  if (mode !== "exact" || answers.open) return null;
+  const { similarity, difference } = answers.values;
+  return conflict(similarity, difference, positive);
+}
+
+function fitting() {
+  const { similarity, difference } = answers.values;
+  return nearest(similarity, difference);
 }
 
 function changed() {
   confirmed = "";
-  const { similarity, difference } = answers.values;
-  const why = similarity === null || difference === null
-    ? null : conflict(similarity, difference, positive);
+  const why = doubt();
   clearTimeout(speaking);
   // Not at every step of a drag: a screen reader reads each change out.
   speaking = setTimeout(() => {
     if (why === null) {
       if (["doubt", "ask"].includes(at("say").dataset.tone)) say("");
     } else {
-      say(why, { tone: "doubt", fit: nearest(similarity, difference) });
+      say(why, { tone: "doubt", fit: fitting() });
     }
   }, SPEAK_MS);
 }
@@ -100,7 +106,7 @@ function away(wait, reason) {
 }
 
 function showProgress() {
-  const { done, total, per_hour: pace, seconds_left: left } = progress;
+  const { done, total, seconds_left: left } = progress;
   const meter = at("meter");
   meter.setAttribute("aria-valuemax", String(Math.max(total, 1)));
   meter.setAttribute("aria-valuenow", String(done));
@@ -108,7 +114,6 @@ function showProgress() {
   at("meter-fill").style.setProperty("--share", String(total ? done / total : 0));
   document.body.dataset.done = String(done);
   at("count").textContent = `${done} of ${total}`;
-  at("pace").textContent = pace ? `${Math.round(pace)} an hour` : "";
   at("left-time").textContent = left && done < total ? `${duration(left)} left` : "";
 }
 
@@ -173,21 +178,27 @@ function move(reply, word) {
 
 // ---- answering
 
-async function send(values, cantSay) {
+// What is sent of an answer: a level by its name, or numbers; nothing of one that can't be given.
+function fields() {
+  if (mode === "graded") return answers.state === null ? {} : { level: answers.state };
+  const share = (value) => (value === null ? null : value / 100);
+  const { similarity, difference } = answers.values;
+  return { similarity: share(similarity), difference: share(difference) };
+}
+
+async function send(cantSay = false) {
   if (busy) return;
-  if (lesson) return practise(values, cantSay);
+  if (lesson) return practise(cantSay);
   busy = true;
   at("pair").setAttribute("aria-busy", "true");
   document.body.classList.add("sending");
   say("");
   const pair = task.pair;
-  const share = (value) => (value === null ? null : value / 100);
-  given.set(pair, { ...values, note: at("note").value });
+  given.set(pair, { state: answers.state, note: at("note").value });
   try {
     const reply = await studio.answer({
       pair,
-      similarity: share(values.similarity),
-      difference: share(values.difference),
+      ...fields(),
       cant_say: cantSay,
       note: at("note").value.trim(),
       seconds: seconds(),
@@ -208,42 +219,47 @@ function refusedBy(error) {
 }
 
 function enter() {
-  if (busy || at("work").hidden) return;
-  const { similarity, difference } = answers.values;
-  if (similarity === null && difference === null) {
-    answers.focus();
-    say("Answer at least one of the two questions: digits or arrows set the slider.",
-      { tone: "ask" });
+  if (busy || at("work").hidden || mode === "graded") return;
+  const { open } = answers;
+  if (open && (mode === "each" || answers.state.every((value) => value === null))) {
+    answers.focus(open);
+    say(`Answer ${mode === "each" ? "both" : "at least one of the two questions"}: ` +
+      "digits or arrows set the slider.", { tone: "ask" });
     return;
   }
-  if ((similarity === null || difference === null) && confirmed !== "open") {
-    answers.focus(similarity === null ? answers.similarity : answers.difference);
+  if (open && confirmed !== "open") {
+    answers.focus(open);
     confirmed = "open";
-    say(`And the ${similarity === null ? "first" : "second"} question? ` +
+    say(`And the ${open === answers.sliders[0] ? "first" : "second"} question? ` +
       "Enter again leaves it open.", { tone: "ask" });
     return;
   }
-  const why = similarity === null || difference === null
-    ? null : conflict(similarity, difference, positive);
+  const why = doubt();
   if (why !== null && confirmed !== "doubt") {
     confirmed = "doubt";
-    say(`${why} Enter again keeps yours.`,
-      { tone: "doubt", fit: nearest(similarity, difference) });
+    say(`${why} Enter again keeps yours.`, { tone: "doubt", fit: fitting() });
     return;
   }
-  send({ similarity, difference }, false);
+  send();
+}
+
+function choose(level) {
+  if (busy || at("work").hidden) return;
+  answers.fill(level);
+  send();
 }
 
 function sure(kind) {
   if (busy || at("work").hidden) return;
-  answers.fill(SURE[kind]);
-  send(SURE[kind], kind === "none");
+  if (SURE[kind] === null) answers.clear();
+  else answers.fill(SURE[kind]);
+  send(SURE[kind] === null);
 }
 
 function fit() {
-  const { similarity, difference } = answers.values;
-  if (busy || similarity === null || difference === null) return;
-  answers.fill(nearest(similarity, difference));
+  if (busy || doubt() === null) return;
+  const { similarity, difference } = fitting();
+  answers.fill([similarity, difference]);
   say("Now they fit.");
 }
 
@@ -266,7 +282,7 @@ async function undo() {
     move(reply, "Taken back: answer it again.");
     const before = task && given.get(task.pair);
     if (!before) return;
-    answers.fill(before);
+    if (before.state !== null) answers.fill(before.state);
     at("note").value = before.note;
     openNote(before.note !== "", false);
     clearTimeout(speaking);
@@ -298,10 +314,10 @@ function teach(index, word) {
   say(word, { aside: `${now.title}. ${now.text}` });
 }
 
-function practise(values, cantSay) {
+function practise(cantSay) {
   const now = lesson.all[lesson.index];
   lesson.tries += 1;
-  const good = !cantSay && now.good(values);
+  const good = !cantSay && now.good(answers.values);
   if (!good && lesson.tries === 1) {
     answers.clear();
     answers.focus();
@@ -322,15 +338,27 @@ function endTutorial(word) {
 
 // ---- wiring
 
-listen({
-  enter, sure, fit, undo,
+const slide = mode === "graded" ? {} : {
   nudge: (direction, fine) => { answers.active.nudge(direction, fine); focusActive(); },
-  digit: (digit) => { answers.active.type(digit); focusActive(); },
-  turn: (direction) => { answers.difference.turn(direction); answers.focus(answers.difference); },
   accept: () => answers.active.set(Number(answers.active.input.value)),
-  note: () => openNote(true),
-  leaveNote: () => { openNote(at("note").value.trim() !== "", false); answers.focus(answers.active); },
-  help: openHelp,
+};
+const turn = (direction) => { answers.sliders[1].turn(direction); answers.focus(answers.sliders[1]); };
+
+listen({
+  enter, undo, ...slide,
+  digit: (digit) => {
+    if (mode === "graded") return choose(answers.level(digit));
+    answers.active.type(digit);
+    focusActive();
+  },
+  leaveNote: () => { openNote(at("note").value.trim() !== "", false); focusActive(); },
+  letters: {
+    c: () => sure("none"), z: undo, n: () => openNote(true), "?": openHelp,
+    ...(mode === "exact" ? {
+      s: () => sure("same"), l: () => sure("left"), r: () => sure("right"), f: fit,
+      "-": () => turn(-1), "−": () => turn(-1), "+": () => turn(1),
+    } : {}),
+  },
 });
 
 function focusActive() {
@@ -374,7 +402,7 @@ async function begin() {
     }
   }
   const reply = await studio.task();
-  if (reply.task && reply.progress.done === 0 && !seen()) {
+  if (mode === "exact" && reply.task && reply.progress.done === 0 && !seen()) {
     ({ task, progress } = reply);
     showProgress();
     for (const view of [task.left, task.right]) prefetch(view);

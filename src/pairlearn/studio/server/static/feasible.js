@@ -3,6 +3,8 @@
 // Two posteriors r and r' give s = rr' + (1-r)(1-r') and c = r' - r, so that
 // (1 - c²)/2 <= s <= 1 - |c|. Whole numbers keep the edges exact.
 
+import { sideOne } from "./items.js";
+
 export function similarityRange(difference) {
   const size = Math.abs(difference);
   return [Math.ceil((10000 - size * size) / 200), 100 - size];
@@ -38,8 +40,7 @@ export function conflict(similarity, difference, positive) {
   if (feasible(similarity, difference)) return null;
   const size = Math.abs(difference);
   if (similarity + size > 100) {
-    const side = difference < 0 ? "left" : "right";
-    return `These two don’t fit: if the ${side} one is more likely “${positive}” by ${size}, ` +
+    return `These two don’t fit: if ${sideOne(difference < 0)} is more likely “${positive}” by ${size}, ` +
       `they are the same at most ${100 - size}% of the time.`;
   }
   const [, [least]] = differenceRanges(similarity);

@@ -3,6 +3,18 @@
 const TINY = 100;
 const pictures = new Map();
 
+// Items stand side by side, or on a narrow page one above the other.
+const narrow = matchMedia("(max-width: 720px)");
+
+export function sideName(first) {
+  if (narrow.matches) return first ? "above" : "below";
+  return first ? "left" : "right";
+}
+
+export function sideOne(first) {
+  return narrow.matches ? `the one ${sideName(first)}` : `the ${sideName(first)} one`;
+}
+
 function element(tag, className, text) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -35,11 +47,19 @@ export function prefetch(view) {
   pictures.set(view.image, picture);
 }
 
-function picture(view) {
+// Both pictures as large as they can be; any click, tap or key closes them.
+function zoom() {
+  const copies = [...document.querySelectorAll(".content.image img")].map((image) => image.cloneNode());
+  document.getElementById("zoomed").replaceChildren(...copies);
+  document.getElementById("zoom").showModal();
+}
+
+function picture(view, side) {
   prefetch(view);
   const made = pictures.get(view.image);
   pictures.delete(view.image);
-  made.alt = view.title;
+  made.alt = view.title || sideOne(side === "left");
+  made.addEventListener("click", zoom);
   // Smoothing a picture of 28 by 28 pixels would hide what is in it.
   const sized = () => made.classList.toggle("tiny", made.naturalWidth <= TINY);
   if (made.complete) sized();
@@ -55,7 +75,7 @@ export function show(side, view, other) {
   const content = document.getElementById(`${side}-content`);
   content.className = `content ${view.kind}`;
   content.scrollTop = 0;
-  if (view.kind === "image") content.replaceChildren(picture(view));
+  if (view.kind === "image") content.replaceChildren(picture(view, side));
   else if (view.kind === "table") content.replaceChildren(table(view.rows, other?.rows));
   else {
     const text = element("p", "prose", view.text);

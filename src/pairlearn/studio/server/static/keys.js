@@ -20,30 +20,25 @@ export function setLetters(on) {
   }
 }
 
-export function listen(actions) {
+// Letters are a table of their own, which differs from mode to mode.
+export function listen({ letters, enter, undo, leaveNote, nudge, accept, digit }) {
   const arrows = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
-  const letters = {
-    s: () => actions.sure("same"), l: () => actions.sure("left"),
-    r: () => actions.sure("right"), c: () => actions.sure("none"),
-    f: actions.fit, z: actions.undo, n: actions.note, "?": actions.help,
-    "-": () => actions.turn(-1), "−": () => actions.turn(-1), "+": () => actions.turn(1),
-  };
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const target = event.target;
     const writing = target.matches?.("textarea");
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return act(event, actions.enter);
-    if (writing) return event.key === "Escape" ? act(event, actions.leaveNote) : undefined;
-    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") return act(event, actions.undo);
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return act(event, enter);
+    if (writing) return event.key === "Escape" ? act(event, leaveNote) : undefined;
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") return act(event, undo);
     if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
     // Enter on a focused button or link presses that one.
-    if (event.key === "Enter") return target.matches?.("button, a, summary") ? undefined : act(event, actions.enter);
-    if (event.key in arrows && !target.matches?.(".content")) {
-      return act(event, () => actions.nudge(arrows[event.key], event.shiftKey));
+    if (event.key === "Enter") return target.matches?.("button, a, summary") ? undefined : act(event, enter);
+    if (nudge && event.key in arrows && !target.matches?.(".content")) {
+      return act(event, () => nudge(arrows[event.key], event.shiftKey));
     }
-    if (event.key === " " && target.matches?.("input[type=range]")) return act(event, actions.accept);
+    if (event.key === " " && target.matches?.("input[type=range]")) return act(event, accept);
     if (!lettersOn()) return undefined;
-    if (/^[0-9]$/.test(event.key)) return act(event, () => actions.digit(event.key));
+    if (/^[0-9]$/.test(event.key)) return event.repeat ? undefined : act(event, () => digit(event.key));
     const letter = letters[event.key.toLowerCase()];
     return letter && !event.repeat ? act(event, letter) : undefined;
   });

@@ -1,5 +1,6 @@
-// The two sliders: each knows whether it was answered, and shows what fits the other.
+// Two sliders: each knows whether it was answered.
 
+import { sideName } from "./items.js";
 import { differenceRanges, similarityRange } from "./feasible.js";
 
 const STEP = 5;
@@ -89,15 +90,14 @@ const signed = (value) => (value > 0 ? `+${value}` : value < 0 ? `−${-value}` 
 
 export function describeDifference(value) {
   if (value === 0) return "no difference";
-  return value < 0 ? `left, by ${-value}` : `right, by ${value}`;
+  return `${sideName(value < 0)}, by ${Math.abs(value)}`;
 }
 
-export class Answers {
-  constructor(changed) {
-    this.similarity = new Slider("similarity", 50, (value) => `${value}%`);
-    this.difference = new Slider("difference", 0, describeDifference);
-    this.active = this.similarity;
-    for (const slider of [this.similarity, this.difference]) {
+class Sliders {
+  constructor(sliders, changed) {
+    this.sliders = sliders;
+    this.active = sliders[0];
+    for (const slider of sliders) {
       slider.changed = () => {
         this.shade();
         changed(slider);
@@ -107,33 +107,66 @@ export class Answers {
     }
   }
 
-  get values() {
-    return { similarity: this.similarity.value, difference: this.difference.value };
+  get state() {
+    return this.sliders.map((slider) => slider.value);
   }
 
-  fill({ similarity, difference }) {
-    this.similarity.set(similarity);
-    this.difference.set(difference);
+  // The first slider that is still open, if any.
+  get open() {
+    return this.sliders.find((slider) => slider.value === null);
+  }
+
+  fill(values) {
+    this.sliders.forEach((slider, index) => slider.set(values[index]));
   }
 
   clear() {
-    this.similarity.clear();
-    this.difference.clear();
+    for (const slider of this.sliders) slider.clear();
   }
 
-  focus(slider = this.similarity) {
+  focus(slider = this.sliders[0]) {
     this.active = slider;
     slider.input.focus({ preventScroll: true });
+  }
+
+  shade() {}
+}
+
+// How likely each of the two is positive: every two answers fit together.
+export class Each extends Sliders {
+  constructor(changed) {
+    super(["left-one", "right-one"].map((name) => new Slider(name, 50, (value) => `${value}%`)), changed);
+  }
+
+  get values() {
+    const [left, right] = this.state;
+    if (left === null || right === null) return { similarity: null, difference: null };
+    return { similarity: (left * right + (100 - left) * (100 - right)) / 100, difference: right - left };
+  }
+}
+
+// Similarity and difference as they are, each with the range that fits the other.
+export class Exact extends Sliders {
+  constructor(changed) {
+    super([
+      new Slider("similarity", 50, (value) => `${value}%`),
+      new Slider("difference", 0, describeDifference),
+    ], changed);
+  }
+
+  get values() {
+    const [similarity, difference] = this.state;
+    return { similarity, difference };
   }
 
   shade() {
     const { similarity, difference } = this.values;
     const onDifference = similarity === null ? null : differenceRanges(similarity);
     const onSimilarity = difference === null ? null : [similarityRange(difference)];
-    this.difference.shade(onDifference, onDifference === null ? "" :
+    this.sliders[1].shade(onDifference, onDifference === null ? "" :
       `With ${similarity}% the same, ${onDifference.map(([a, b]) => `${signed(a)} to ${signed(b)}`)
         .join(" or ")} fits.`);
-    this.similarity.shade(onSimilarity, onSimilarity === null ? "" :
+    this.sliders[0].shade(onSimilarity, onSimilarity === null ? "" :
       `With ${describeDifference(difference)}, ${onSimilarity[0][0]} to ${onSimilarity[0][1]}% fits.`);
   }
 }
