@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators.classifier import PairClassifier
-from pairlearn.estimators.instances import feature_scale, standardised
+from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.parameters import (
     check_parameters,
     is_scikit_learn,
@@ -314,7 +314,7 @@ def _priors(
     if classifier.majority is None:
         check_majority_shows(table.judged, needing)
         weight = table.judged.item_weight(len(table.features))
-        prepared = standardised(table.features, *feature_scale(table.features, weight))
+        prepared = standardised(table.features, *table.scale(weight))
         classifier.majority = find_majority(prepared, table.judged, seed, classifier.device)
     return [prior_from_similarities(part, classifier.majority).value for part in parts]
 
@@ -357,9 +357,7 @@ def _held_out(
     for number, (part, test, prior) in enumerate(parts):
         training = _train_together if _can_stack(part, classifier) else _train_apart
         fold_seed = _seed(seed, "fold", number)
-        models = training(
-            table.features, part, names, prior, classifier, fold_seed, partial(tick, number)
-        )
+        models = training(table, part, names, prior, classifier, fold_seed, partial(tick, number))
         if after_fold is not None:
             after_fold(dict(zip(names, models, strict=True)))
         items, ends = np.unique(table.judged.ends[test], return_inverse=True)
@@ -375,7 +373,7 @@ def _can_stack(said: Judgements, classifier: PairClassifier) -> bool:
 
 
 def _train_together(
-    features: NDArray[Any],
+    table: Table,
     said: Judgements,
     names: Sequence[str],
     prior: float | None,
@@ -385,7 +383,8 @@ def _train_together(
 ) -> list[Decide]:
     """Train what `PairClassifier` trains, on the same rows, batches and initial weights."""
     seed = int(check_random_state(seed).randint(2**31 - 1))
-    mean, scale = feature_scale(features, said.item_weight(len(features)))
+    features = table.features
+    mean, scale = table.scale(said.item_weight(len(features)))
     prepared = standardised(features, mean, scale).reshape(len(features), -1)
     recipe = recipe_of(classifier, len(said), seed)
     trained = train(
@@ -406,7 +405,7 @@ def _train_together(
 
 
 def _train_apart(
-    features: NDArray[Any],
+    table: Table,
     said: Judgements,
     names: Sequence[str],
     prior: float | None,
@@ -417,7 +416,9 @@ def _train_apart(
     """Train one `PairClassifier` a method: any module, tables that need to be told something."""
     trained: list[Decide] = []
     for number, name in enumerate(names, 1):
-        one = clone(classifier).set_params(risk=name, random_state=seed, preprocessor=features)
+        one = clone(classifier).set_params(
+            risk=name, random_state=seed, preprocessor=table.features
+        )
         if prior is not None:
             one.set_params(prior=prior)
         with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.command import Told, command, counted
 from pairlearn.cli.options import FIGURES, Majority, check_suffix
-from pairlearn.cli.reading import Reading
+from pairlearn.cli.reading import Columns, Reading
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-@command("check", Reading, quiet="Print nothing: see exit code.")
+@command("check", Reading, Columns, quiet="Print nothing: see exit code.")
 def check(
     reading: Reading,
+    columns: Columns,
     pairs: Path,
     *,
     items: Path | None = None,
@@ -52,7 +53,7 @@ def check(
 
     check_suffix("--figure", figure, *FIGURES)
     table = reading.table(pairs)  # all values out of range, not the first alone
-    known = None if items is None else read_items(items)
+    known = None if items is None else read_items(items, columns=columns.choice())
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = reading.settled(report)
     text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]

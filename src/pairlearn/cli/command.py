@@ -28,6 +28,7 @@ REFUSED, INTERRUPTED = 2, 130
 AS_OPTIONS = (
     *("annotator_prior", "target_prior", "majority", "positive", "prior"),
     *("learning_rate", "epochs", "device"),
+    *("columns", "ignore", "kinds"),
 )
 """Parameters of the library that messages name, and that are options of the same name."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import Told, baseline, command
 from pairlearn.cli.options import Training, check_suffix
-from pairlearn.cli.reading import Reading
+from pairlearn.cli.reading import Columns, Reading
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -37,10 +37,11 @@ class Comparing(Training):
     confidence: float = 0.95
 
 
-@command("compare", Comparing, Reading, quiet="Print the best method alone.")
+@command("compare", Comparing, Reading, Columns, quiet="Print the best method alone.")
 def compare(
     how: Comparing,
     reading: Reading,
+    columns: Columns,
     items: Path,
     pairs: Path,
     *,
@@ -73,10 +74,11 @@ def compare(
     check_suffix("--out", out, ".csv")
     from pairlearn.comparison import compare as run
 
-    known, table = read_items(items), reading.checked(pairs, noisy=noisy, prior=how.prior)
+    known = read_items(items, columns=columns.choice())
+    table = reading.checked(pairs, noisy=noisy, prior=how.prior)
     with bar("training") as progress:
         found = run(
-            known.features,
+            known,
             None,
             table.judgements(known),
             methods=None if methods is None else [m.strip() for m in methods.split(",")],
@@ -85,7 +87,7 @@ def compare(
         )
     if out is not None:
         _write(found, out)
-    warnings = [*reading.notes, *found.warnings]
+    warnings = [*known.notes, *reading.notes, *found.warnings]
     return Told(found.to_dict(), list(_text(found, out)), found.best.name, warnings)
 
 

@@ -95,16 +95,19 @@ def evaluate(
     costs = _costs(cost)
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.held_pairs import HeldPairs, Sampled, doubts_of, sample_pairs_of
+    from pairlearn.estimators.pair_files import open_items
     from pairlearn.tables import read_items
     from pairlearn.tables.labelled import read_labelled
 
     classifier = PairClassifier.load(model)
     if stream:
         scales = reading.stream_scales()
-        sample = sample_pairs_of(items, ids, pairs, noisy=noisy, scales=scales)
+        known = open_items(items, ids, columns=classifier.columns())
+        sample = sample_pairs_of(known, pairs, noisy=noisy, scales=scales)
     else:
         table = reading.checked(pairs, noisy=noisy, prior=prior)
-        sample = Sampled(read_items(items, ids), table, len(table))
+        known_items = read_items(items, ids, columns=classifier.columns())
+        sample = Sampled(known_items, table, len(table))
     both, files = labelled is not None, (items, pairs)
     held = HeldPairs.of(classifier, sample.items, sample.table, files, both=both)
     told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
@@ -134,7 +137,7 @@ def evaluate(
         more["calibration"] = _curve(held, prior, options)
     text = [LINES[name].format(**found) for name, found in more.items() if found is not None]
     text += _bins(**more["calibration"]) if calibration else []
-    warnings = [*reading.notes, *doubts_of(classifier, pairs, told, prior)]
+    warnings = [*sample.items.notes, *reading.notes, *doubts_of(classifier, pairs, told, prior)]
     warnings += map(as_options, told.warnings)
     low = told.accuracy.low
     below = at_least is not None and not low >= at_least

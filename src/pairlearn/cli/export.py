@@ -13,8 +13,10 @@ def export(model: Path, out: Path, *, force: bool = False) -> Told:
     """Export a model to ONNX, to run where there is no pairlearn.
 
     The file takes features x, float32 of shape (n, d) in the order of the training, and
-    gives logit and probability. It is written only if onnxruntime gives the same answers
-    as torch.
+    gives logit and probability. A model of columns that are not all plain numbers has an
+    input of n values for each: float32 for numbers and 0 or 1, NaN for a gap; strings for
+    categories and texts; days since 1970-01-01 in float64 for dates. The file is written
+    only if onnxruntime gives the same answers as torch.
 
     Parameters
     ----------
@@ -40,11 +42,13 @@ def export(model: Path, out: Path, *, force: bool = False) -> Told:
         raise Failed(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
+    taken = f"x (n, {classifier.n_features_in_})"
+    if hasattr(classifier, "encoder_"):
+        taken = f"{classifier.n_features_in_} columns (n,)"
     return Told(
         data,
         [
-            f"{out}: x (n, {classifier.n_features_in_}) to logit and probability of class "
-            f"{classifier.classes_[1]}",
+            f"{out}: {taken} to logit and probability of class {classifier.classes_[1]}",
             f"  onnxruntime and torch differ by {difference:.1e} at most",
         ],
     )

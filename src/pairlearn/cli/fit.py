@@ -13,7 +13,7 @@ import typer
 from pairlearn.cli.check import by_kind, where
 from pairlearn.cli.command import INTERRUPTED, Failed, Told, as_options, baseline, command
 from pairlearn.cli.options import PerhapsSome, Training, check_new_model, check_share
-from pairlearn.cli.reading import Reading
+from pairlearn.cli.reading import Columns, Reading
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
@@ -79,10 +79,11 @@ class Learning(Training):
         return made
 
 
-@command("fit", Learning, Reading, quiet="Print nothing.")
+@command("fit", Learning, Reading, Columns, quiet="Print nothing.")
 def fit(
     how: Learning,
     reading: Reading,
+    columns: Columns,
     items: Path,
     pairs: Path,
     *,
@@ -99,7 +100,9 @@ def fit(
     """Learn a classifier from judged pairs.
 
     ITEMS has an id and the features of each item, PAIRS the judgements: left, right,
-    similarity, difference, and perhaps preference, weight and annotator.
+    similarity, difference, and perhaps preference, weight and annotator. Features may be
+    numbers, categories, yes and no, dates and free text, with gaps; ITEMS may be a folder of
+    texts.
 
     The accuracy that is printed needs no labels. A first model is fitted without the pairs
     of some items and measured on those (--holdout, about a fifth of the pairs). The model
@@ -131,6 +134,7 @@ def fit(
       pairlearn fit items.csv pairs.csv --out model --target-prior 0.1
       pairlearn fit items.csv pairs.csv --out model --labelled known.csv \\
         --positive spam
+      pairlearn fit items.csv pairs.csv --out model --ignore name --kinds zip:category
       pairlearn fit items.npy pairs.parquet --out model --stream
 
     Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
@@ -156,11 +160,13 @@ def fit(
                 check_new_model(out, force=force)
             if stream:
                 scales, known = reading.stream_scales(), None
-                file = PairFile(pairs, open_items(items, ids), noisy=noisy, scales=scales)
+                known_items: Any = open_items(items, ids, columns=columns.choice())
+                file = PairFile(pairs, known_items, noisy=noisy, scales=scales)
                 source: Any = measuring.PairsInFile.open(classifier, file, out.absolute().parent)
                 table, rows = source.sample(), source.rows
             else:
-                known, table = read_items(items, ids), reading.table(pairs)
+                known_items = known = read_items(items, ids, columns=columns.choice())
+                table = reading.table(pairs)
                 rows = len(table)
             report = reading.settled(
                 check(table, items=known, prior=how.prior, majority=how.majority, precision=False)
@@ -168,7 +174,8 @@ def fit(
             settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
             sample = f" (in a sample of {len(table):,} rows)" * (len(table) < rows)
             place = None if known is not None else sample  # whose rows are not the file's
-            warned = reading.notes + _usable(report, settled, (items, pairs), place)
+            warned = [*known_items.notes, *reading.notes]
+            warned += _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 source = measuring.PairsInMemory(known, table.judgements(known), rows, classes)
@@ -185,10 +192,12 @@ def fit(
     if not ranks.first:
         return None
     warned += [as_options(str(one.message)) for one in caught]
+    encoder = known_items.encoder
     accuracy = measured.to_dict() if isinstance(measured, measuring.Measured) else None
     data = {
         "model": str(out),
         **source.counts(),
+        "columns": None if encoder is None else {one.name: one.kind for one in encoder.columns},
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
         "shift": classifier.shift_,
@@ -220,7 +229,9 @@ def fit(
     }
     classifier.save(out)
     kept.remove()
-    return Told(data, _text(data, how.target_prior), warnings=warned)
+    text = _text(data, how.target_prior)
+    text[1:1] = [] if encoder is None else [f"  columns: {encoder}"]
+    return Told(data, text, warnings=warned)
 
 
 def _usable(

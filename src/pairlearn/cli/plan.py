@@ -73,8 +73,9 @@ def plan(
         from pairlearn.estimators import PairClassifier
         from pairlearn.estimators.held_pairs import HeldPairs
 
-        files, known = (items, pilot), read_items(items)
-        held = HeldPairs.of(PairClassifier.load(model), known, read_pairs(pilot), files)
+        classifier = PairClassifier.load(model)
+        known = read_items(items, columns=classifier.columns())
+        held = HeldPairs.of(classifier, known, read_pairs(pilot), (items, pilot))
         options = held.options(confidence) | {"seed": seed}
         return _told(planning.plan_from_pilot(within, *held.given, **options))
     if items is not None:

@@ -22,9 +22,9 @@ def predict(
 ) -> Told:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
-    Reads and writes some rows at a time, so that files may have any size. Features are
-    found by their names, in whatever order they stand; .npy items have no names and need
-    the order of the training.
+    Reads and writes some rows at a time, so that files may have any size. Columns are found
+    by their names, in whatever order they stand, and others are left out; .npy items have no
+    names and need the order of the training.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def predict(
         "threshold": threshold,
     }
     share = done.positive / done.rows
-    return Told(data, [f"{done.rows:,} items, {done.positive:,} positive ({share:.1%}): {out}"])
+    text = [f"{done.rows:,} items, {done.positive:,} positive ({share:.1%}): {out}"]
+    return Told(data | {"warnings": done.notes}, text, warnings=done.notes)
 
 
 def rows_in(path: Path) -> int | None:

@@ -1,15 +1,50 @@
-"""How the commands read judgements: on which scale, and what a difference means."""
+"""How the commands read items and judgements: which columns, on which scale, meaning what."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport
     from pairlearn.tables import PairTable
+    from pairlearn.tables.encoder import Choice
     from pairlearn.tables.scales import Scale
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of the items to learn from.
+
+    Parameters
+    ----------
+    columns
+        Names, with commas between. [default: all but id]
+    ignore
+        Columns to leave out, with commas between.
+    kinds
+        What columns hold, as in zip:category,notes:text; or number, boolean, date.
+    """
+
+    columns: str | None = None
+    ignore: str | None = None
+    kinds: str | None = None
+
+    def choice(self) -> Choice:
+        """As the library takes it."""
+        from pairlearn.tables.encoder import Choice
+
+        def names(text: str | None) -> list[str]:
+            return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+        kinds: dict[str, Any] = {}
+        for part in names(self.kinds):
+            name, mark, kind = part.rpartition(":")
+            if not mark:
+                raise ValueError(f"--kinds must be as in zip:category; got {part!r}")
+            kinds[name.strip()] = kind.strip()
+        return Choice(names(self.columns), names(self.ignore), kinds)
 
 
 @dataclass

@@ -52,11 +52,12 @@ def report(
     from pairlearn.tables import read_items
 
     classifier = PairClassifier.load(model)
-    known, table = read_items(items, ids), reading.checked(pairs, noisy=noisy, prior=prior)
+    known = read_items(items, ids, columns=classifier.columns())
+    table = reading.checked(pairs, noisy=noisy, prior=prior)
     held = HeldPairs.of(classifier, known, table, (items, pairs))
     told = held.evaluate(classifier, threshold, confidence, prior=prior)
     seen = [] if held.seen is None else [held.seen]
-    doubts = [*reading.notes, *doubts_of(classifier, pairs, told, prior)]
+    doubts = [*known.notes, *reading.notes, *doubts_of(classifier, pairs, told, prior)]
     measured = measure(
         classifier,
         held.items,

@@ -14,7 +14,6 @@ from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
-from pairlearn.estimators.instances import feature_scale
 from pairlearn.estimators.listening import listen
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
@@ -98,7 +97,12 @@ class PairClassifier(PairPredictor):
         instances of the training pairs.
     preprocessor : array, table or callable, optional
         What turns ids into features: an array whose rows they are, a data frame with the
-        ids as index, a table with `ids` and `features`, or a function.
+        ids as index or in a column "id", a table with `ids` and `features`, or a function.
+        Columns of a data frame may be of any type, with gaps: an `ItemEncoder` is fitted.
+    features : scikit-learn transformer or callable, optional
+        What makes numbers (m, d, ...) of instances instead, as they are in the preprocessor
+        (rows of a data frame) or in the pairs (such as texts). A transformer is cloned and
+        fitted to the instances of the pairs. It is not saved: `load` asks for it.
     labelled_weight : float or "auto"
         Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto"
         counts every judged pair and every labelled instance as one observation of the
@@ -121,7 +125,12 @@ class PairClassifier(PairPredictor):
     classes_ : array of shape (2,)
         [−1, 1], or the two classes of `labelled`; the last one is positive.
     n_features_in_, feature_names_in_
-        Features of one instance; names only if the preprocessor has them.
+        Features of one instance, and names if they have some: columns of the data frame or
+        table.
+    encoder_ : ItemEncoder
+        How columns become features, where they are not all plain numbers.
+    features_ : transformer or callable
+        The fitted `features`.
     module_ : nn.Module, or estimator_ : scikit-learn classifier
         The trained model. Its inputs are standardised, its logits z become
         `sign_` · z + `shift_`.
@@ -188,6 +197,7 @@ class PairClassifier(PairPredictor):
         patience: int = 20,
         standardize: bool = True,
         preprocessor: Any = None,
+        features: Any = None,
         labelled_weight: float | str = "auto",
         device: str = "auto",
         precision: str = "auto",
@@ -214,6 +224,7 @@ class PairClassifier(PairPredictor):
         self.patience = patience
         self.standardize = standardize
         self.preprocessor = preprocessor
+        self.features = features
         self.labelled_weight = labelled_weight
         self.device = device
         self.precision = precision
@@ -278,6 +289,7 @@ class PairClassifier(PairPredictor):
             self.preprocessor,
             annotator,
             positive,
+            self.features,
         )
         seed = table.seed
         if seed is None:
@@ -311,14 +323,24 @@ class PairClassifier(PairPredictor):
         self.training_items_ = table.fingerprints()
         self.classes_ = table.classes
         self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
+        step = table.step
+        names, encoder = step.names, step.encoder
         self.n_features_in_ = int(np.prod(self.instance_shape_))
-        if table.names is not None:
-            self.feature_names_in_ = table.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        if encoder is not None:
+            self.n_features_in_ = len(encoder.columns)
+        own = None if self.features is None else step.fitted
+        for name, value in (
+            ("feature_names_in_", names),
+            ("encoder_", encoder),
+            ("features_", own),
+        ):
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
-            self.mean_, self.scale_ = feature_scale(table.features, weight)
+            self.mean_, self.scale_ = table.scale(weight)
 
     def _prior(
         self,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.annotators.link import fair
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
-from pairlearn.estimators.pair_files import PairFile, open_items
+from pairlearn.estimators.pair_files import PairFile, StreamItems
 from pairlearn.estimators.prediction import log_odds
 from pairlearn.estimators.survey import by_kind, survey_pairs
 from pairlearn.evaluation import Evaluation, Recalibration, evaluate, recalibrate
@@ -193,21 +193,19 @@ class Sampled:
 
 
 def sample_pairs_of(
-    items: Path,
-    ids: Path | None,
+    known: StreamItems,
     pairs: Path,
     *,
     noisy: bool,
     scales: Sequence[Scale | None] = (None, None),
 ) -> Sampled:
     """Look through a file of pairs and keep a random sample, or all if they are not many."""
-    known = open_items(items, ids)
     file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
     said, of = Judgements.concatenate(survey.sampled), known.index.names()
     table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
     ignored = by_kind(survey.counts, file.rows)["preference_only"]
-    return Sampled(ItemTable.trusted(of, known.features, known.names), table, file.rows, ignored)
+    return Sampled(known.table(), table, file.rows, ignored)
 
 
 def digest(path: Path) -> str:

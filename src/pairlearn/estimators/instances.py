@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import find_rows
+from pairlearn.columns import as_ids, find_rows
+from pairlearn.estimators.features import FeatureStep, is_frame
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -32,8 +33,6 @@ class Instances:
     ----------
     recur : bool
         Whether some instance is in several pairs.
-    names : array of str, optional
-        Names of the features.
     ids : array of shape (N,), optional
         What the instances are called.
     """
@@ -41,7 +40,6 @@ class Instances:
     features: NDArray[Any]
     ends: NDArray[np.int64]
     recur: bool
-    names: NDArray[Any] | None = None
     ids: NDArray[Any] | None = None
 
     @property
@@ -50,10 +48,11 @@ class Instances:
         return self.ends if self.recur else None
 
 
-def read_pairs(pairs: Any, preprocessor: Any = None) -> Instances:
+def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = None) -> Instances:
     """Instances of pairs (n, 2, d, ...), or of (n, 2) ids that a preprocessor knows.
 
-    Equal features are the same instance, which makes pairs dependent as an id would.
+    Without one, ids are what a step of the user's makes features of, such as texts. Equal
+    features are the same instance, which makes pairs dependent as an id would.
 
     Examples
     --------
@@ -70,62 +69,72 @@ def read_pairs(pairs: Any, preprocessor: Any = None) -> Instances:
         )
     if not len(array):
         raise ValueError("pairs is empty: there is nothing to learn from")
+    step = step or FeatureStep()
     if array.ndim > 2:
-        array = checked_numbers("pairs", array)
-        _refuse_missing("pairs", array)
-        features = array.reshape(-1, *array.shape[2:])
+        features = step.numbers(array.reshape(-1, *array.shape[2:]))
+        features = _checked("pairs", features)
         first, which = same_rows(features)
         recur = len(first) < len(features)
         return Instances(features[first] if recur else features, which.reshape(-1, 2), recur)
-    if preprocessor is None:
+    if preprocessor is None and step.own is None:
         raise ValueError(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
             "features: an array whose rows they are, a table with an index, or a function"
         )
     ids, ends = np.unique(array, return_inverse=True)
-    features, names = look_up(preprocessor, ids)
+    features = look_up(preprocessor, ids, step)
     recur = len(ids) < array.size
-    return Instances(features, ends.reshape(-1, 2).astype(np.int64), recur, names, ids)
+    return Instances(features, ends.reshape(-1, 2).astype(np.int64), recur, ids)
 
 
 def read_instances(
-    name: str, x: Any, preprocessor: Any = None
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Instances (m, d, ...) as they are, or those of ids (m,), and the features' names."""
+    name: str, x: Any, preprocessor: Any = None, step: FeatureStep | None = None
+) -> NDArray[Any]:
+    """Features (m, d, ...) of instances as they are, or of ids (m,)."""
     _refuse_sparse(name, x)
+    step = step or FeatureStep()
     if is_item_table(x):
-        return look_up(x, np.asarray(x.ids))
+        return look_up(x, np.asarray(x.ids), step)
+    if is_frame(x):
+        return _checked(name, step.numbers(x))
     array = np.asarray(x)
-    if array.ndim == 1 and preprocessor is not None:
-        return look_up(preprocessor, array)
+    if array.ndim == 1 and (preprocessor is not None or step.own is not None):
+        return look_up(preprocessor, array, step)
     if array.ndim < 2:
         raise ValueError(f"{name} must have shape (m, d, ...); got {array.shape}")
-    array = checked_numbers(name, array)
-    _refuse_missing(name, array)
-    return array, None
+    return _checked(name, step.numbers(array))
 
 
-def look_up(preprocessor: Any, ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Features (m, d, ...) of ids (m,), and the features' names if there are any.
+def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Features that are finite numbers."""
+    features = checked_numbers(name, features)
+    _refuse_missing(name, features, ids)
+    return features
+
+
+def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[Any]:
+    """Features (m, d, ...) of ids (m,).
 
     Parameters
     ----------
     preprocessor : array, table or callable
-        An array, whose rows the ids are; a data frame with the ids as index; a table with
-        `ids` and `features`; or a function from ids (m,) to features (m, ...).
+        An array, whose rows the ids are; a data frame with the ids as index or in a column
+        ``id``; a table with `ids` and `features`; or a function from ids (m,) to features
+        (m, ...). None if the ids are the instances, such as texts.
     ids : array of shape (m,)
         Distinct or not.
+    step : FeatureStep
+        What makes features of instances that are not numbers.
     """
-    names: Any = None
-    if hasattr(preprocessor, "iloc"):
-        rows = preprocessor.index.get_indexer(ids)
-        _refuse_unknown(ids, rows < 0, "index of the preprocessor")
-        features, names = preprocessor.to_numpy()[rows], preprocessor.columns
+    if preprocessor is None:
+        features = step.numbers(ids)
+    elif is_frame(preprocessor):
+        features = step.numbers(_rows_of(preprocessor, ids))
     elif is_item_table(preprocessor):
         rows = find_rows(ids, np.asarray(preprocessor.ids))
         _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
         features = np.asarray(preprocessor.features)[rows]
-        names = getattr(preprocessor, "names", None)
+        step.take(getattr(preprocessor, "names", None), getattr(preprocessor, "encoder", None))
     elif callable(preprocessor):
         features = np.asarray(preprocessor(ids))
         if features.ndim < 2 or len(features) != len(ids):
@@ -144,11 +153,23 @@ def look_up(preprocessor: Any, ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray
             )
         unknown = (ids < 0) | (ids >= len(array))
         _refuse_unknown(ids, unknown, f"{len(array)} rows of the preprocessor")
-        features = array[ids]
-    features = checked_numbers("features of the preprocessor", features)
-    _refuse_missing("features of the preprocessor", features, ids)
-    named = names is not None and all(isinstance(name, str) for name in names)
-    return features, np.asarray(names, dtype=object) if named else None
+        features = step.numbers(array[ids])
+    return _checked("features of the preprocessor", features, ids)
+
+
+def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
+    """The rows of a data frame that ids name, by its column ``id`` or else its index."""
+    named = "id" in getattr(frame, "column_names", frame.columns)
+    if not named and not hasattr(frame, "iloc"):
+        raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
+    if named:
+        rows = find_rows(ids, as_ids("id", np.asarray(frame["id"])))
+    else:
+        rows = frame.index.get_indexer(ids)
+    _refuse_unknown(ids, rows < 0, f"{'ids' if named else 'index'} of the preprocessor")
+    if hasattr(frame, "iloc"):
+        return frame.iloc[rows]
+    return frame.take(rows) if hasattr(frame, "take") else frame[rows]
 
 
 def is_item_table(x: Any) -> bool:

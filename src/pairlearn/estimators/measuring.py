@@ -172,7 +172,7 @@ class PairsInMemory:
         labelled, places = None, np.arange(len(self.items))
         if self.known is not None and len(self.known.rows):
             labelled = self.known.rows, np.where(self.known.positive, 1, -1)
-        by_row = ItemTable.trusted(places, self.items.features, self.items.names)
+        by_row = self.items.like(places, self.items.features)
         classifier.set_params(preprocessor=by_row, callbacks=[_watching(progress), checkpoint])
         classifier.fit(None, self.said, labelled=labelled)
         classifier.set_params(preprocessor=None, callbacks=None)  # of no use to a model
@@ -274,7 +274,7 @@ class PairsInFile:
     def log_odds(self, classifier: PairClassifier, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Of some items."""
         items = self.survey.file.items
-        return log_odds(classifier, items.some(rows), items.path)
+        return log_odds(classifier, items.table()[rows], items.path)
 
     def remember(self, classifier: PairClassifier) -> None:
         """Nothing to do: it knows its training items."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,15 @@ from pairlearn.estimators.completion import CompletionRound
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
+from pairlearn.tables.encoder import Column, ItemEncoder
 
 RECORDS: dict[str, Any] = {
-    record.__name__: record for record in (CompletionRound, Manner, PriorEstimate)
+    record.__name__: record
+    for record in (Column, CompletionRound, ItemEncoder, Manner, PriorEstimate)
 }
 TYPES: dict[str, type] = {"text": str, "object": object}
+OBJECTS = ("preprocessor", "callbacks", "features")
+"""Parameters that are never in a folder."""
 DEEPEST = 1000  # layers: building more would take long before it fails
 
 
@@ -80,6 +85,14 @@ def save_classifier(estimator: Any, path: str | Path) -> None:
     for key, value in vars(estimator).items():
         if not key.endswith("_") or key.startswith("_"):
             continue
+        if key == "features_":
+            warnings.warn(
+                f"features is {_full_name(value)}, which a model folder cannot keep: keep it "
+                f"yourself, and pass it as {name}.load(path, features=...)",
+                UserWarning,
+                stacklevel=3,
+            )
+            continue
         if isinstance(value, nn.Module):
             networks[key] = _described(value)
             tensors |= {f"{key}.{k}": tensor for k, tensor in _state(value, key).items()}
@@ -99,7 +112,9 @@ def save_classifier(estimator: Any, path: str | Path) -> None:
     write_folder(path, tensors, msgspec.structs.asdict(saved))
 
 
-def load_classifier(cls: Any, path: str | Path, module: nn.Module | None = None) -> Any:
+def load_classifier(
+    cls: Any, path: str | Path, module: nn.Module | None = None, features: Any = None
+) -> Any:
     """Read an estimator that `save_classifier` wrote.
 
     Parameters
@@ -110,18 +125,20 @@ def load_classifier(cls: Any, path: str | Path, module: nn.Module | None = None)
         The folder.
     module : nn.Module, optional
         An instance of the class that was saved, for networks of one's own. It is copied.
+    features : transformer or callable, optional
+        What makes features of instances, fitted, where the classifier was given one.
 
     Examples
     --------
     See `save_classifier`.
     """
     try:
-        return _loaded(cls, path, module)
+        return _loaded(cls, path, module, features)
     except RecursionError:
         raise ModelFolderError(f"{path}: its config is nested too deeply") from None
 
 
-def _loaded(cls: Any, path: str | Path, module: nn.Module | None) -> Any:
+def _loaded(cls: Any, path: str | Path, module: nn.Module | None, features: Any) -> Any:
     tensors, config = read_folder(path)
     try:
         saved = msgspec.convert(config, Saved)
@@ -136,6 +153,16 @@ def _loaded(cls: Any, path: str | Path, module: nn.Module | None) -> Any:
     if not saved.networks:
         raise ModelFolderError(f"{path}: holds no network")
     estimator = _with_parameters(cls, saved.parameters, path, module)
+    match saved.parameters.get("features"):
+        case {"object": name}:
+            if features is None:
+                raise ModelFolderError(
+                    f"{path}: its features are made by {name!s:.200}, which is not in the folder: "
+                    f"pass it, {cls.__name__}.load(path, features=...), fitted if it is fitted"
+                )
+            estimator.features = estimator.features_ = features
+        case _ if features is not None:
+            raise ModelFolderError(f"{path}: it was fitted without features: leave them out")
     for key, description in saved.networks.items():
         state = _popped(tensors, f"{key}.")
         network = _built(description, state, f"{path}: network {key!r:.80}", cls.__name__, module)
@@ -170,7 +197,7 @@ def _encoded_parameter(key: str, value: Any) -> Any:
     """A parameter as JSON; for objects that are given anew on loading, their class's name."""
     generator = isinstance(value, np.random.RandomState | np.random.Generator)
     function = callable(value) and not hasattr(value, "get_params")
-    if generator or function or (key in ("preprocessor", "callbacks") and value is not None):
+    if generator or function or (key in OBJECTS and value is not None):
         return {"object": _full_name(value)}
     return _encoded(value, f"parameter {key}")
 

@@ -5,7 +5,8 @@ log-odds to the prior of use:
 
     logit = sign · g((x − mean)/scale) + shift,    probability = σ(logit)
 
-The file is checked by running it: onnxruntime and torch have to agree.
+Columns that are no plain numbers are inputs of their own, which `onnx_columns` encodes. The file
+is checked by running it: onnxruntime and torch have to agree.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.atomic import replacing
+from pairlearn.estimators.onnx_columns import random_values, with_columns
 from pairlearn.extras import missing_extra
+from pairlearn.tables.encoder import ItemEncoder
 
 TOLERANCE = 1e-4
 BATCHES = (1, 2, 33)
@@ -59,6 +62,7 @@ def export_onnx(
     shift: float = 0.0,
     *,
     sign: int = 1,
+    encoder: ItemEncoder | None = None,
 ) -> float:
     """Write a network as ONNX and check that it gives the same answers.
 
@@ -76,6 +80,9 @@ def export_onnx(
         Added to the logits.
     sign : {1, -1}
         −1 where the network's classes are exchanged.
+    encoder : ItemEncoder, optional
+        What makes the features of columns: the graph then has an input for each column, as
+        `pairlearn.estimators.onnx_columns` says, in place of ``x``.
 
     Returns
     -------
@@ -106,8 +113,11 @@ def export_onnx(
     scored = _scored(module, shape, standardisation, shift, sign)
     with replacing(Path(path)) as part:
         _trace(scored, shape, part)
-        onnx.checker.check_model(str(part), full_check=True)
-        difference = _largest_difference(scored, shape, part)
+        if encoder is not None:
+            onnx.save(with_columns(onnx.load(str(part)), encoder), str(part))
+        # Operators of onnxruntime have no shapes that the full check could infer.
+        onnx.checker.check_model(str(part), full_check=encoder is None)
+        difference = _largest_difference(scored, shape, part, encoder)
         if not difference <= TOLERANCE:
             raise RuntimeError(
                 f"the exported file differs from torch by {difference:.2g}, more than "
@@ -167,7 +177,9 @@ def _trace(scored: _Scored, shape: tuple[int, ...], file: Path) -> None:
         )
 
 
-def _largest_difference(scored: _Scored, shape: tuple[int, ...], file: Path) -> float:
+def _largest_difference(
+    scored: _Scored, shape: tuple[int, ...], file: Path, encoder: ItemEncoder | None
+) -> float:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
@@ -175,9 +187,13 @@ def _largest_difference(scored: _Scored, shape: tuple[int, ...], file: Path) -> 
     largest = 0.0
     for size in BATCHES:
         x = (scored.mean + 2 * scored.scale * torch.randn(size, *shape, generator=rng)).float()
+        given: dict[str, Any] = {"x": x.numpy()}
+        if encoder is not None:
+            given = random_values(encoder, size, seed=size)
+            x = torch.as_tensor(encoder.encode(given))
         with torch.no_grad():
             expected = [output.numpy() for output in scored(x)]
-        found: list[NDArray[np.float32]] = session.run(None, {"x": x.numpy()})
+        found: list[NDArray[np.float32]] = session.run(None, given)
         for one, other in zip(expected, found, strict=True):
             if one.shape != (size,) or other.shape != one.shape:
                 raise RuntimeError(

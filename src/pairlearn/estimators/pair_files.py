@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pairlearn.columns import Ids, RowError, check_unique, placed, same_kind, shown
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows, read_items
+from pairlearn.tables.encoder import Choice, ItemEncoder
 from pairlearn.tables.items import npy_items
 from pairlearn.tables.pairs import check_pairs, columns_about
 from pairlearn.tables.read import named_pairs, statements
@@ -93,27 +94,36 @@ class StreamItems:
         Of the features.
     index : ItemIndex
         Where each id stands.
+    encoder : ItemEncoder, optional
+        How the features were made of columns.
+    notes : tuple of str
+        What is said of columns that were left out.
     """
 
     path: Path
     features: NDArray[Any]
     names: tuple[str, ...]
     index: ItemIndex
+    encoder: ItemEncoder | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.features)
 
-    def some(self, rows: NDArray[np.int64]) -> ItemTable:
-        """Some of the items, in memory."""
-        return ItemTable.trusted(self.index.names()[rows], self.features[rows], self.names)
+    def table(self) -> ItemTable:
+        """All items, their features where they are."""
+        ids = self.index.names()
+        return ItemTable.trusted(ids, self.features, self.names, self.encoder, self.notes)
 
 
-def open_items(path: PathLike, ids: PathLike | None = None) -> StreamItems:
+def open_items(
+    path: PathLike, ids: PathLike | None = None, *, columns: Choice | ItemEncoder | None = None
+) -> StreamItems:
     """Check a file of items, and map its features where that can be done.
 
     Parameters
     ----------
-    path, ids : path-like
+    path, ids, columns
         As in `pairlearn.tables.read_items`. Features of an ``.npy`` file stay in the file;
         those of other files are read into memory.
 
@@ -128,8 +138,9 @@ def open_items(path: PathLike, ids: PathLike | None = None) -> StreamItems:
     """
     path = Path(path)
     if path.suffix.lower() != ".npy" or not path.is_file():
-        table = read_items(path, ids)
-        return StreamItems(path, table.features, table.names, ItemIndex(table.ids))
+        found = read_items(path, ids, columns=columns)
+        index = ItemIndex(found.ids)
+        return StreamItems(path, found.features, found.names, index, found.encoder, found.notes)
     known: list[Ids] = []
     names: tuple[str, ...] = ()
     for part in npy_items(path, None if ids is None else Path(ids)):  # which checks every row

@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, get_args
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import nn
 
 from pairlearn.losses import LOSSES
@@ -51,6 +51,7 @@ CONSTRAINTS: dict[str, Any] = {
     "patience": [Interval(Integral, 1, None, closed="left")],
     "standardize": ["boolean"],
     "preprocessor": "no_validation",
+    "features": [callable, HasMethods(["fit", "transform"]), None],
     "labelled_weight": [AUTO, SHARE],
     "device": [str],
     "precision": [StrOptions({"auto", *get_args(Precision)})],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -19,6 +20,7 @@ from torch import nn
 
 from pairlearn.annotators.link import fair
 from pairlearn.columns import shown
+from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.instances import (
     NO_ACCURACY,
     SeenItemsWarning,
@@ -34,6 +36,7 @@ from pairlearn.estimators.table import read_labels, read_weight
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
+from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.training.trainer import module_logits
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     model: Any
     majority: Literal["positive", "negative"] | None
     preprocessor: Any
+    features: Any
     classes_: NDArray[Any]
     n_features_in_: int
     instance_shape_: tuple[int, ...]
@@ -64,10 +68,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the positive class for instances (m, d, ...), or for ids (m,).
 
-        Ids need a `preprocessor`, which `save` does not write. After a fit with named features
-        (a table or a data frame as `preprocessor`) an array is taken in the order of
-        `feature_names_in_`, with a warning as by scikit-learn: names cannot be compared. A
-        table or a data frame has them and gives none.
+        Ids need a `preprocessor`, which `save` does not write. Columns of a data frame are
+        found by their names, in any order; others are left out with a warning. After a fit
+        with named features (a table or a data frame as `preprocessor`) an array is taken in
+        the order of `feature_names_in_`, with a warning as by scikit-learn: names cannot be
+        compared.
         """
         check_is_fitted(self)
         return self._log_odds(self._prepared(self._instances(X)))
@@ -150,11 +155,14 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save_classifier(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, module: nn.Module | None = None) -> Self:
-        """Read a classifier that `save` wrote; a module of your own is asked for."""
+    def load(cls, path: str | Path, module: nn.Module | None = None, features: Any = None) -> Self:
+        """Read a classifier that `save` wrote; a module or features of your own are asked for.
+
+        `features` is the fitted transformer, ``classifier.features_``, or the callable.
+        """
         from pairlearn.estimators.model_folder import load_classifier
 
-        loaded: Self = load_classifier(cls, path, module)
+        loaded: Self = load_classifier(cls, path, module, features)
         return loaded
 
     def export_onnx(self, path: str | Path) -> float:
@@ -174,9 +182,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shape = self.instance_shape_
         numbers = [np.broadcast_to(values, shape) for values in (self.mean_, self.scale_)]
         if flattens(self.model):
-            shape, numbers = (self.n_features_in_,), [values.ravel() for values in numbers]
+            shape, numbers = (math.prod(shape),), [values.ravel() for values in numbers]
         return export_onnx(
-            self.module_, path, shape, (numbers[0], numbers[1]), self.shift_, sign=self.sign_
+            self.module_,
+            path,
+            shape,
+            (numbers[0], numbers[1]),
+            self.shift_,
+            sign=self.sign_,
+            encoder=getattr(self, "encoder_", None),
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -190,26 +204,39 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tags.estimator_type = None
         return tags
 
+    def _step(self) -> FeatureStep:
+        """What makes features of instances, as it was fitted."""
+        fitted = getattr(self, "encoder_", None) or getattr(self, "features_", None)
+        return FeatureStep(self.features, fitted, getattr(self, "feature_names_in_", None))
+
+    def columns(self) -> ItemEncoder | None:
+        """The named columns that this classifier takes from a file; None if it knows no names."""
+        names = getattr(self, "feature_names_in_", None)
+        plain = None if names is None else ItemEncoder.of_numbers(names)
+        return getattr(self, "encoder_", plain)
+
     def _instances(self, x: Any) -> NDArray[Any]:
         """Instances to predict, checked against those of `fit`."""
-        if is_item_table(x) or (self.preprocessor is not None and np.ndim(x) == 1):
-            found, names = read_instances("X", x, self.preprocessor)
-            ours = getattr(self, "feature_names_in_", None)
-            if names is not None and ours is not None and list(names) != list(ours):
+        step, items = self._step(), is_item_table(x)
+        ids = not items and not is_frame(x) and np.ndim(x) == 1
+        if items:
+            columns = self.columns()
+            names = list(getattr(x, "names", ()))
+            if names and columns is not None and names != list(columns.outputs):
                 raise ValueError(
-                    f"the features must be named {list(ours)}, in this order; got {list(names)}"
+                    f"the features must be named {list(columns.outputs)}, in this order; got "
+                    f"{names}"
                 )
-        elif np.ndim(x) == 1:
+        elif ids and self.preprocessor is None and self.features is None:
             raise ValueError(
                 f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
                 "to find their features with (one that was saved and loaded has none): call "
                 "set_params(preprocessor=items) first, or pass the items. Reshape your data by "
                 "X.reshape(1, -1) if it is one instance"
             )
-        elif len(self.instance_shape_) == 1:
-            return self._validated(x)
-        else:
-            found, _ = read_instances("X", x)
+        elif not ids and self.features is None and len(self.instance_shape_) == 1:
+            return self._validated(x, step)
+        found = read_instances("X", x, self.preprocessor, step)
         if found.shape[1:] != self.instance_shape_:
             raise ValueError(
                 f"X has instances of shape {found.shape[1:]}, but PairClassifier is expecting "
@@ -217,12 +244,20 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _validated(self, x: Any) -> NDArray[Any]:
+    def _validated(self, x: Any, step: FeatureStep) -> NDArray[Any]:
         """Instances (m, d), with scikit-learn's checks."""
         numbers = [np.float64, np.float32]
-        if not hasattr(self, "feature_names_in_") or hasattr(x, "columns"):
+        if not hasattr(self, "feature_names_in_"):
             checked: NDArray[Any] = validate_data(self, x, reset=False, dtype=numbers)
             return checked
+        if is_frame(x):
+            x = step.numbers(x)
+            return np.asarray(check_array(x, dtype=numbers, input_name="X", estimator=self))
+        if hasattr(self, "encoder_"):
+            raise ValueError(
+                "X has no column names, and the classifier was fitted to columns of several "
+                "types: pass a data frame, or the item table"
+            )
         checked = check_array(x, dtype=numbers, input_name="X", estimator=self)
         if checked.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -260,7 +295,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Floats, PairLabels, dict[str, Any], str | None]:
         """Log-odds (2, n) of both ends, judgements, what else an evaluation takes, and a doubt."""
         check_is_fitted(self)
-        found = read_pairs(pairs, self.preprocessor)
+        found = read_pairs(pairs, self.preprocessor, self._step())
         if found.features.shape[1:] != self.instance_shape_:
             raise ValueError(
                 f"pairs have instances of shape {found.features.shape[1:]}, but PairClassifier is "
@@ -293,10 +328,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Predicted:
-    """What `predict_file` wrote: how many rows, and how many of them positive."""
+    """What `predict_file` wrote: how many rows, how many of them positive, and notes on it."""
 
     rows: int
     positive: int
+    notes: tuple[str, ...] = ()
 
 
 def predict_file(
@@ -318,8 +354,8 @@ def predict_file(
     classifier : PairClassifier
         Fitted.
     items, ids : path-like
-        As in `pairlearn.tables.iter_items`. Features that have other places in this file
-        than in training are found by their names.
+        As in `pairlearn.tables.iter_items`. Columns are found by their names; those that the
+        model was not fitted to are left out with a note.
     out : path-like
         The ``.csv`` or ``.parquet`` file.
     threshold : float
@@ -344,9 +380,9 @@ def predict_file(
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must lie in (0, 1); got {threshold:g}")
     cut = logit(threshold)
-    batch_rows = min(max(NUMBERS // classifier.n_features_in_, 64), 65536)
-    batches = iter_items(items, batch_rows, ids)
-    positive = 0
+    batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
+    batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
+    positive, notes = 0, tuple[str, ...]()
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
@@ -358,29 +394,30 @@ def predict_file(
                     "probability": expit(z),
                 }
             )
-            positive += int(above.sum())
+            positive, notes = positive + int(above.sum()), batch.notes
             if progress is not None:
                 progress(rows.count)
-    return Predicted(rows.count, positive)
+    return Predicted(rows.count, positive, notes)
 
 
 def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> NDArray[np.float64]:
-    """Log-odds of items from a file, whatever the order of its features.
+    """Log-odds of items from a file, which was read with the columns of the classifier.
 
     Raises
     ------
     TableError
-        If the features are not those of the training, or so far from them that the model
+        If the features are not as many as in training, or so far from those that the model
         overflows.
     """
-    names = None if Path(source).suffix.lower() == ".npy" else items.names
-    order = feature_order(classifier, names, len(items.names), source)
-    features = items.features if order is None else items.features[:, order]
-    ours = getattr(classifier, "feature_names_in_", None)
-    given: Any = features
-    if ours is not None:
+    columns, wanted = classifier.columns(), math.prod(classifier.instance_shape_)
+    if items.features.shape[1] != wanted:
+        raise TableError(
+            f"{source} has {items.features.shape[1]} features, and the model was fitted to {wanted}"
+        )
+    given: Any = items.features
+    if columns is not None:
         # Rows as ids: the true ones may recur, and need no looking up.
-        given = ItemTable.trusted(np.arange(len(items)), features, [str(name) for name in ours])
+        given = ItemTable.trusted(np.arange(len(items)), given, columns.outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         z = classifier.decision_function(given)
     bad = ~np.isfinite(z)
@@ -391,41 +428,3 @@ def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> N
             "features are far outside of those in training"
         )
     return z
-
-
-def feature_order(
-    classifier: PairPredictor, names: Sequence[str] | None, count: int, source: PathLike
-) -> NDArray[np.intp] | None:
-    """Where the model's features are in a file; None if they stand there as they should.
-
-    Where the model or the file knows no names, features are taken as they come. A `TableError`
-    names those that are missing or too many.
-    """
-    ours = getattr(classifier, "feature_names_in_", None)
-    if names is None or ours is None:
-        if count != classifier.n_features_in_:
-            raise TableError(
-                f"{source} has {count} features, and the model was fitted to "
-                f"{classifier.n_features_in_}"
-            )
-        return None
-    wanted = [str(name) for name in ours]
-    missing, extra = set(wanted) - set(names), set(names) - set(wanted)
-    if missing:
-        raise TableError(f"{source} lacks {_listed(wanted, missing)} that the model was fitted to")
-    if extra:
-        which = "it" if len(extra) == 1 else "them"
-        raise TableError(
-            f"{source} has {_listed(names, extra)} that the model was not fitted to: drop {which}"
-        )
-    if wanted == list(names):
-        return None
-    place = {name: column for column, name in enumerate(names)}
-    return np.array([place[name] for name in wanted], dtype=np.intp)
-
-
-def _listed(names: Sequence[str], chosen: set[str]) -> str:
-    found = [shown(name) for name in names if name in chosen]
-    if len(found) == 1:
-        return f"the feature {found[0]}"
-    return f"{len(found)} features {', '.join(found[:5])}" + (", …" if len(found) > 5 else "")

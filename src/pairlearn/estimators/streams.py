@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import CHUNK, fingerprints
 from pairlearn.estimators.pair_files import PairFile, PathLike, open_items
 from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
@@ -180,13 +181,14 @@ def streamed_table(
     survey: Survey, scratch: PathLike | None = None, block_pairs: int = BLOCK_PAIRS
 ) -> StreamedTable:
     """The table of a file that was looked through."""
-    items = survey.file.items
+    items, step = survey.file.items, FeatureStep()
+    step.take(items.names, items.encoder)
     return StreamedTable(
         items.features,
         survey.sample_rows(),
         None,
         CLASSES,
-        np.asarray(items.names, dtype=object),
+        step,
         # The seed of the survey: without a random_state another one would be drawn.
         seed=survey.split.seed,
         scratch=None if scratch is None else Path(scratch),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from pairlearn import kinds
 from pairlearn.columns import placed
+from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
     Floats,
     checked_numbers,
+    feature_scale,
     fingerprints,
     read_instances,
     read_pairs,
@@ -47,8 +49,8 @@ class Table:
         Labels of instances.
     classes : array of shape (2,)
         The negative and the positive class.
-    names : array of str, optional
-        Names of the features.
+    step : FeatureStep
+        What made these features.
     ids : array of shape (N,), optional
         What the instances are called; "" where that is not known.
     seed : int, optional
@@ -61,7 +63,7 @@ class Table:
     judged: Judgements
     known: Judgements | None
     classes: NDArray[Any]
-    names: NDArray[Any] | None
+    step: FeatureStep = field(default_factory=FeatureStep)
     ids: NDArray[np.str_] | None = None
     seed: int | None = None
     scratch: Path | None = None
@@ -69,6 +71,14 @@ class Table:
     def item_weight(self) -> Floats:
         """How much each instance counts."""
         return self.judged.item_weight(len(self.features))
+
+    def scale(self, weight: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of features; 0 and 1 where yes, no and words are encoded."""
+        mean, scale = feature_scale(self.features, weight)
+        if self.step.encoder is not None:
+            measured = self.step.encoder.scaled
+            mean, scale = np.where(measured, mean, 0.0), np.where(measured, scale, 1.0)
+        return mean, scale
 
     def fingerprints(self) -> NDArray[np.int64]:
         """By which the instances that something was said of are recognised later."""
@@ -122,13 +132,15 @@ def read_table(
     preprocessor: Any,
     annotator: Any = None,
     positive: Any = None,
+    own: Any = None,
 ) -> Table:
     """Check what `fit` is given and put it together."""
     if isinstance(pairs, Table):
         return pairs
+    step = FeatureStep(own)
     if isinstance(labels, Judgements):
-        return _of_judgements(pairs, labels, preprocessor, labelled, positive)
-    found = read_pairs(pairs, preprocessor)
+        return _of_judgements(pairs, labels, preprocessor, labelled, positive, step)
+    found = read_pairs(pairs, preprocessor, step)
     n = len(found.ends)
     similarity, difference = read_labels(labels, n)
     preferred, weight = read_preference(preference, n), read_weight(sample_weight, n)
@@ -140,7 +152,7 @@ def read_table(
         )
     columns = {"similarity": similarity, "difference": difference, "preference": preferred}
     judged = Judgements.from_columns(found.ends, columns, weight, annotator)
-    table = Table(found.features, judged, None, CLASSES, found.names, _text(found.ids))
+    table = Table(found.features, judged, None, CLASSES, step, _text(found.ids))
     return _with_labels(table, labelled, preprocessor, positive)
 
 
@@ -150,6 +162,7 @@ def _of_judgements(
     preprocessor: Any,
     labelled: tuple[Any, Any] | None,
     positive: Any,
+    step: FeatureStep,
 ) -> Table:
     """Of statements, and the items that they are about.
 
@@ -157,29 +170,29 @@ def _of_judgements(
     row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
     them the statements refer to ids.
     """
-    names = known = None
+    known = None
     if preprocessor is not None:
         ids = said.ends if pairs is None else np.asarray(pairs)
         if len(ids) != len(said):
             raise ValueError(f"pairs has {len(ids)} rows and labels has {len(said)}")
         used = ids[~(said.ends < 0)]
         known, place = np.unique(used, return_inverse=True)
-        features, names = read_instances("pairs", known, preprocessor)
+        features = read_instances("pairs", known, preprocessor, step)
         ends = np.full(said.ends.shape, -1, np.int64)
         ends[~(said.ends < 0)] = place
     elif np.ndim(pairs) > 2 and np.shape(pairs)[:2] == (len(said), 2):
-        found = read_pairs(pairs)
+        found = read_pairs(pairs, step=step)
         features = found.features
         ends = np.where(said.ends < 0, -1, found.ends)
     else:
-        features, names = read_instances("pairs", pairs)
+        features = read_instances("pairs", pairs, step=step)
         ends = said.ends
         if ends.size and ends.max() >= len(features):
             raise ValueError(
                 f"labels are about item {ends.max()}, and pairs has {len(features)} items"
             )
     said = Judgements(ends, said.kind, said.values, said.weight, said.annotator)
-    table = Table(features, said, None, CLASSES, names, _text(known))
+    table = Table(features, said, None, CLASSES, step, _text(known))
     return _with_labels(table, labelled, preprocessor, positive)
 
 
@@ -201,7 +214,7 @@ def _with_labels(
         if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
             raise ValueError("labelled must be (X, y): instances and their classes")
         x, y = labelled
-        instances, _ = read_instances("labelled instances", x, preprocessor)
+        instances = read_instances("labelled instances", x, preprocessor, table.step)
         if instances.shape[1:] != features.shape[1:]:
             raise ValueError(
                 f"labelled instances have shape {instances.shape[1:]} each, and those of the "
@@ -217,7 +230,7 @@ def _with_labels(
             ids = np.concatenate([ids, named])
     elif positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
-    return Table(features, judged, known, classes, table.names, ids)
+    return Table(features, judged, known, classes, table.step, ids)
 
 
 def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from pairlearn.columns import (
     same_kind,
     shown,
 )
+
+if TYPE_CHECKING:
+    from pairlearn.tables.encoder import ItemEncoder
 
 
 class ItemTable:
@@ -41,6 +44,10 @@ class ItemTable:
     ids : array of int64 or str
     features : array of float32
     names : tuple of str
+    encoder : ItemEncoder or None
+        How the features were made of columns, where these are not all plain numbers.
+    notes : tuple of str
+        What is said of columns that were left out.
 
     Raises
     ------
@@ -57,6 +64,8 @@ class ItemTable:
     ids: Ids
     features: NDArray[np.float32]
     names: tuple[str, ...]
+    encoder: ItemEncoder | None = None
+    notes: tuple[str, ...] = ()
 
     def __init__(self, ids: Any, features: Any, names: Sequence[str] | None = None) -> None:
         try:
@@ -79,11 +88,23 @@ class ItemTable:
             check_unique("id", self.ids)
 
     @classmethod
-    def trusted(cls, ids: Ids, features: NDArray[np.float32], names: Sequence[str]) -> ItemTable:
+    def trusted(
+        cls,
+        ids: Ids,
+        features: NDArray[np.float32],
+        names: Sequence[str],
+        encoder: ItemEncoder | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> ItemTable:
         """A table of parts that were checked before, of the types of the attributes."""
         table = cls.__new__(cls)
         table.ids, table.features, table.names = ids, features, tuple(names)
+        table.encoder, table.notes = encoder, notes
         return table
+
+    def like(self, ids: Any, features: Any) -> ItemTable:
+        """A table of other items with the same features."""
+        return self.trusted(ids, features, self.names, self.encoder, self.notes)
 
     @classmethod
     def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
@@ -112,7 +133,7 @@ class ItemTable:
         with placed():
             if unique:
                 check_unique("id", ids)
-        return cls.trusted(ids, np.concatenate([part.features for part in parts]), parts[0].names)
+        return parts[0].like(ids, np.concatenate([part.features for part in parts]))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -123,7 +144,7 @@ class ItemTable:
         if isinstance(rows, np.ndarray) and rows.dtype != bool:
             with placed(lambda row: f"row {row + 1} of the selection"):
                 check_unique("id", ids)
-        return self.trusted(ids, self.features[rows], self.names)
+        return self.like(ids, self.features[rows])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ItemTable):
@@ -195,8 +216,10 @@ def check_names(names: Sequence[Any]) -> None:
         seen[name] = number
 
 
-def as_features(names: Sequence[str], array: NDArray[Any]) -> NDArray[np.float32]:
-    """Features in float32, in place where they already are.
+def as_features(
+    names: Sequence[str], array: NDArray[Any], *, gaps: bool = False
+) -> NDArray[np.float32]:
+    """Features in float32, in place where they already are; `gaps` admits NaN.
 
     Raises
     ------
@@ -210,7 +233,7 @@ def as_features(names: Sequence[str], array: NDArray[Any]) -> NDArray[np.float32
     """
     with np.errstate(over="ignore"):
         features = array.astype(np.float32, copy=False)
-    bad = ~np.isfinite(features)
+    bad = np.isinf(features) if gaps else ~np.isfinite(features)
     for row in first_rows(bad.any(1)):
         column = int(bad[row].argmax())
         value, what = float(array[row, column]), f"feature {shown(names[column])} is"

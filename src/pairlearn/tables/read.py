@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from pairlearn import kinds
 from pairlearn.columns import (
     DuplicateError,
+    Ids,
     RowError,
     TableError,
     check_unique,
@@ -23,13 +25,14 @@ from pairlearn.columns import (
     shown,
 )
 from pairlearn.judgements import Judgements
-from pairlearn.tables.items import ItemTable, as_features, check_names, npy_items
+from pairlearn.tables.encoder import Choice, ItemEncoder, read_cells
+from pairlearn.tables.items import ItemTable, check_names, npy_items
 from pairlearn.tables.pairs import PairTable, check_pairs, columns_about, pair_columns
 from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Columns: TypeAlias = dict[str, Any]
-Table = TypeVar("Table", PairTable, ItemTable)
+Table = TypeVar("Table", PairTable, ItemTable, "_Raw")
 Chunk = TypeVar("Chunk", PairTable, ItemTable, Judgements)
 
 
@@ -120,17 +123,27 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     return rechunked(tables, rows, PairTable.concatenate)
 
 
-def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
+def read_items(
+    path: PathLike, ids: PathLike | None = None, *, columns: Choice | ItemEncoder | None = None
+) -> ItemTable:
     r"""Read a table of items.
+
+    Columns of numbers without gaps are features as they are. If there are others, dates,
+    categories, free text or gaps, an `ItemEncoder` is fitted to the items and makes features
+    of all columns; it is the table's ``encoder``.
 
     Parameters
     ----------
     path : path-like
-        A ``.csv`` or ``.parquet`` file with a column ``id``, every other column a numeric
-        feature; or a ``.npy`` file of features, of shape (m, d).
+        A ``.csv`` or ``.parquet`` file with a column ``id``, every other column a feature; a
+        folder of texts (``.txt``, ``.md``), whose names are the ids; or a ``.npy`` file of
+        features, of shape (m, d).
     ids : path-like, optional
         With ``.npy``: a ``.npy`` file of m ids, integers or text; 0, 1, …, m − 1 if not
         given.
+    columns : Choice or ItemEncoder, optional
+        Which columns to use and what they hold; or the encoder of a model, which makes the
+        same features of these items. Other columns are then left out with a note.
 
     Returns
     -------
@@ -151,8 +164,11 @@ def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
     ItemTable(m=2, features=1)
     """
     path, ids = Path(path), None if ids is None else Path(ids)
-    source = _item_source(path, ids)
-    items = _join_items(list(_item_batches(path, ids, source)))
+    source = item_source(path, ids)
+    if source is None or isinstance(columns, ItemEncoder):
+        items = _join_items(list(_item_batches(path, ids, source, columns)))
+    else:
+        items = _encoded_items(source, columns or Choice())
     try:
         check_unique("id", items.ids)
     except DuplicateError as error:
@@ -163,7 +179,11 @@ def read_items(path: PathLike, ids: PathLike | None = None) -> ItemTable:
 
 
 def iter_items(
-    path: PathLike, rows: int = 65536, ids: PathLike | None = None
+    path: PathLike,
+    rows: int = 65536,
+    ids: PathLike | None = None,
+    *,
+    columns: ItemEncoder | None = None,
 ) -> Iterator[ItemTable]:
     """Read a table of items in batches, in constant memory.
 
@@ -171,6 +191,9 @@ def iter_items(
     ----------
     path, ids
         As in `read_items`.
+    columns : ItemEncoder, optional
+        That of a model, or of a table that was read as a whole. Without it all columns have to
+        be numbers, and none may be missing.
     rows : int, default 65536
         Rows of each batch; the last may have fewer.
 
@@ -196,9 +219,10 @@ def iter_items(
     """
     _check_rows(rows)
     path, ids = Path(path), None if ids is None else Path(ids)
-    source = _item_source(path, ids)
+    source = item_source(path, ids)
     text = source is not None and _scan(source, ["id"], set())[0]
-    return rechunked(_item_batches(path, ids, source, text_ids=text), rows, _join_items)
+    batches = _item_batches(path, ids, source, columns, text_ids=text)
+    return rechunked(batches, rows, _join_items)
 
 
 def named_pairs(source: Source) -> list[str]:
@@ -226,7 +250,7 @@ def named_pairs(source: Source) -> list[str]:
     return [name for name in pair_columns() if name in source.names]
 
 
-def _item_source(path: Path, ids: Path | None) -> Source | None:
+def item_source(path: Path, ids: Path | None) -> Source | None:
     """The file of items, or None if it is NPY, with everything in place to read it."""
     if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
         existing_file(path)
@@ -347,19 +371,76 @@ def statements(source: Source, columns: Columns, alone: NDArray[np.bool_] | None
 
 
 def _item_batches(
-    path: Path, ids: Path | None, source: Source | None, *, text_ids: bool = False
+    path: Path,
+    ids: Path | None,
+    source: Source | None,
+    columns: Any,
+    *,
+    text_ids: bool = False,
 ) -> Iterator[ItemTable]:
+    """Items in parts, by an encoder; without one all columns are plain numbers."""
     if source is None:
         return npy_items(path, ids)
-    names = [name for name in source.names if name != "id"]
+    there = [name for name in source.names if name != "id"]
+    encoder = columns or ItemEncoder.of_numbers(there)
+    names, extra = encoder.names, [name for name in there if name not in encoder.names]
+    if missing := [name for name in names if name not in there]:
+        raise TableError(f"{path} lacks {_listed(missing)} that the model was fitted to")
+    note = f"{path} has {_listed(extra)} that the model was not fitted to: not used"
+    kept, outputs = None if encoder.plain else encoder, encoder.outputs
 
-    def build(columns: Columns) -> ItemTable:
-        ids = source.column("id", "id", columns["id"])
-        numbers = [source.column(name, "number", columns[name]) for name in names]
-        features = as_features(names, np.stack(numbers, 1))
-        return ItemTable.trusted(ids.astype(np.str_) if text_ids else ids, features, names)
+    def build(cells: Columns) -> ItemTable:
+        ids = source.column("id", "id", cells["id"])
+        features = encoder.encode(encoder.values(cells, typed=source.typed))
+        ids = ids.astype(np.str_) if text_ids else ids
+        return ItemTable.trusted(ids, features, outputs, kept, (note,) * bool(extra))
 
-    return _tables(source, source.names, build)
+    return _tables(source, ["id", *names], build)
+
+
+def _encoded_items(source: Source, choice: Choice) -> ItemTable:
+    """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
+    names = choice.named([name for name in source.names if name != "id"])
+    first = next(source.batches(names), None)
+    if first is None:
+        raise TableError(f"{source.path} has a header but no rows")
+    try:
+        kinds, notes = choice.kinds_of(first, typed=source.typed)
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+
+    def build(cells: Columns) -> _Raw:
+        ids = source.column("id", "id", cells["id"])
+        read = partial(read_cells, typed=source.typed)
+        return _Raw(ids, {name: read(name, kind, cells[name]) for name, kind in kinds.items()})
+
+    parts = list(_tables(source, ["id", *kinds], build))
+    ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
+    values = {name: np.concatenate([part.values[name] for part in parts]) for name in kinds}
+    del parts
+    try:
+        encoder = ItemEncoder.fit(kinds, values)
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+    features = encoder.encode(values)
+    kept = None if encoder.plain else encoder
+    return ItemTable.trusted(ids, features, encoder.outputs, kept, notes)
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """Items before they are encoded."""
+
+    ids: Ids
+    values: Columns
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def _listed(names: Sequence[str]) -> str:
+    found = ", ".join(map(shown, names[:5])) + ", …" * (len(names) > 5)
+    return f"the feature {found}" if len(names) == 1 else f"{len(names)} features {found}"
 
 
 _join_items = partial(ItemTable.concatenate, unique=False)

@@ -51,8 +51,10 @@ ROWS = 65536
 
 _BOM = b"\xef\xbb\xbf"
 _WANTED = {"id": "integers or text", "number": "numbers", "text": "text"}
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
-_MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
+NUMBER = re.compile(
+    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
+)
+MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
 _CSV_ERRORS = {
     "unexpected end": "a quoted cell is never closed",
     "field larger": f"a cell has more than {MAX_CELL} characters; is a quoted cell never closed?",
@@ -356,12 +358,12 @@ def _number(name: str, row: int, cell: str | None) -> float:
     text = (cell or "").strip(" \t")
     if not text:
         return math.nan
-    bare, numeral = text.lstrip("+-").lower(), _NUMBER.fullmatch(text)
+    bare, numeral = text.lstrip("+-").lower(), NUMBER.fullmatch(text)
     if numeral and math.isfinite(value := float(text)):
         return value
-    if numeral or bare in ("inf", "infinity"):
+    if numeral:
         raise RowError(row, f"{name} is {shown(text)}, not a finite number")
-    if bare in _MISSING_WORDS:
+    if bare in MISSING_WORDS:
         raise RowError(row, f"{name} is {shown(text)}; leave the cell empty where it is not given")
     raise RowError(row, f"{name} is {shown(text)}, not a number")
 

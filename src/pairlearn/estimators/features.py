@@ -1,0 +1,147 @@
+"""From instances as they are given to numbers: data frames by name, and steps of one's own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pairlearn.columns import TableError, placed, shown
+from pairlearn.tables.encoder import Choice, ItemEncoder, read_cells
+
+
+class ColumnsWarning(UserWarning):
+    """A data frame has columns that are not used."""
+
+
+def is_frame(x: Any) -> bool:
+    """Whether something is a data frame: pandas, polars, an Arrow table."""
+    return hasattr(x, "columns") and (hasattr(x, "iloc") or hasattr(x, "__arrow_c_stream__"))
+
+
+class FeatureStep:
+    """What makes features of instances, fitted to the first ones that it is given.
+
+    Data frames are read by column name. Columns of numbers without gaps are taken as they are;
+    for others there is an `ItemEncoder`.
+
+    Parameters
+    ----------
+    own : transformer or callable, optional
+        What the user wants instead.
+    fitted : ItemEncoder, transformer or callable, optional
+        What was learnt before.
+    names : sequence of str, optional
+        The columns that were there then.
+    """
+
+    def __init__(self, own: Any = None, fitted: Any = None, names: Any = None) -> None:
+        self.own, self.fitted, self.names = own, fitted, names
+
+    @property
+    def encoder(self) -> ItemEncoder | None:
+        """How columns become features, where they are not plain numbers."""
+        return self.fitted if isinstance(self.fitted, ItemEncoder) else None
+
+    def numbers(self, raw: Any) -> NDArray[Any]:
+        """Features (m, d, ...) of instances."""
+        names = _names_of(raw) if is_frame(raw) else None
+        if names is not None:
+            names = [name for name in names if name != "id"]  # which is no feature in files
+            if self.names is None:
+                self.names, raw = np.array(names, dtype=object), columns_of_frame(raw, names)
+                if self.own is None:
+                    self._learn(_cells(raw))
+            raw = _selected(raw, names, list(self.names))
+        if self.own is not None:
+            return self._by_own(raw)
+        if names is None or self.encoder is None:
+            return np.asarray(raw)
+        with placed():
+            return self.encoder.encode(self.encoder.values(_cells(raw), typed=True))
+
+    def take(self, names: Any, encoder: ItemEncoder | None) -> None:
+        """Keep the step of items that are numbers already."""
+        if self.names is None and names is not None:
+            self.names = np.array(names if encoder is None else encoder.names, dtype=object)
+            self.fitted = self.fitted or encoder
+
+    def _learn(self, cells: dict[str, Any]) -> None:
+        """Fit an encoder where columns hold more than numbers."""
+        if all(_is_plain(column) for column in cells.values()):
+            return
+        kinds, notes = Choice().kinds_of(cells, typed=True)
+        for note in notes:
+            warnings.warn(note, ColumnsWarning, stacklevel=2)
+        with placed():
+            values = {
+                name: read_cells(name, kind, cells[name], typed=True)
+                for name, kind in kinds.items()
+            }
+        self.fitted = ItemEncoder.fit(kinds, values)
+        self.names = np.array(self.fitted.names, dtype=object)
+
+    def _by_own(self, raw: Any) -> NDArray[Any]:
+        if self.fitted is None:
+            fits = hasattr(self.own, "transform")
+            self.fitted = clone(self.own).fit(raw) if fits else self.own
+        step = getattr(self.fitted, "transform", self.fitted)
+        found = step(raw)
+        found = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+        if found.ndim < 2 or len(found) != len(raw):
+            raise ValueError(
+                f"features must give numbers (m, d, ...) for m instances; for {len(raw)} it gave "
+                f"an array of shape {found.shape}"
+            )
+        return found
+
+
+def _names_of(frame: Any) -> list[str] | None:
+    names = list(getattr(frame, "column_names", frame.columns))
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def columns_of_frame(frame: Any, names: Sequence[str]) -> Any:
+    """Some columns of a data frame, in this order."""
+    return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
+
+
+def _selected(frame: Any, names: Sequence[str], wanted: list[str]) -> Any:
+    """The columns of training, in the order that they had then."""
+    if missing := [name for name in wanted if name not in names]:
+        raise ValueError(
+            f"X lacks {', '.join(map(shown, missing[:5]))}, which the classifier was fitted to"
+        )
+    if extra := [name for name in names if name not in wanted]:
+        listed = ", ".join(map(shown, extra[:5])) + ", …" * (len(extra) > 5)
+        what = f"X has {listed}, which the classifier was not fitted to: not used"
+        warnings.warn(what, ColumnsWarning, stacklevel=2)
+    return columns_of_frame(frame, wanted)
+
+
+def _cells(frame: Any) -> dict[str, Any]:
+    """Columns of a data frame as Arrow arrays."""
+    import pyarrow
+
+    cells, bad = {}, {}
+    for name in _names_of(frame) or ():
+        try:
+            column = pyarrow.chunked_array(pyarrow.array(frame[name], from_pandas=True))
+            cells[name] = column.combine_chunks()
+        except (pyarrow.ArrowException, TypeError) as error:
+            bad[name] = str(error)
+    if bad:
+        said = "; ".join(f"{shown(name)}: {why:.80}" for name, why in bad.items())
+        raise TableError(f"columns hold values of several types: {said}. Make each one type")
+    return cells
+
+
+def _is_plain(column: Any) -> bool:
+    from pyarrow import types
+
+    number = types.is_integer(column.type) or types.is_floating(column.type)
+    return bool((number or types.is_boolean(column.type)) and not column.null_count)
