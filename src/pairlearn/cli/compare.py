@@ -69,6 +69,8 @@ def compare(
 
     Exit codes: 0 done, 2 wrong request or unreadable file.
     """  # noqa: D301
+    import numpy as np
+
     from pairlearn.tables import read_items
 
     check_suffix("--out", out, ".csv")
@@ -78,7 +80,7 @@ def compare(
     table = reading.checked(pairs, noisy=noisy, prior=how.prior)
     with bar("training") as progress:
         found = run(
-            known,
+            known.like(np.arange(len(known)), known.features),  # judgements refer to rows
             None,
             table.judgements(known),
             methods=None if methods is None else [m.strip() for m in methods.split(",")],

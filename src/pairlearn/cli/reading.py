@@ -24,7 +24,7 @@ class Columns:
     ignore
         Columns to leave out, with commas between.
     kinds
-        What columns hold, as in zip:category,notes:text; or number, boolean, date.
+        What columns hold, if not what it seems, as in zip:category,notes:text.
     """
 
     columns: str | None = None

@@ -71,8 +71,9 @@ def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = 
         raise ValueError("pairs is empty: there is nothing to learn from")
     step = step or FeatureStep()
     if array.ndim > 2:
-        features = step.numbers(array.reshape(-1, *array.shape[2:]))
-        features = _checked("pairs", features)
+        if step.own is None:
+            array = _checked("pairs", array)
+        features = _checked("pairs", step.numbers(array.reshape(-1, *array.shape[2:])))
         first, which = same_rows(features)
         recur = len(first) < len(features)
         return Instances(features[first] if recur else features, which.reshape(-1, 2), recur)

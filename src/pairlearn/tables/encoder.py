@@ -212,14 +212,11 @@ class ItemEncoder:
         found = []
         for kind in KINDS:
             of = [one for one in self.columns if one.kind == kind]
-            listed = ", ".join(
-                one.name + f" ({len(one.words):,} words)" * (kind == "text") for one in of[:4]
-            )
-            plural = kind[:-1] + "ies" if kind == "category" else f"{kind}s"
-            if of:
-                more = ", …" if len(of) > 4 else ""
-                found.append(f"{len(of):,} {kind if len(of) == 1 else plural} ({listed}{more})")
-        return ", ".join(found)
+            words = [f" ({len(one.words):,} words)" * (kind == "text") for one in of]
+            named = [one.name + more for one, more in zip(of, words, strict=True)]
+            more = f", … {len(of):,} in all" if len(of) > 4 else ""
+            found += [f"{kind} {', '.join(named[:4])}{more}"] if of else []
+        return "; ".join(found)
 
 
 def _fitted(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:

@@ -1,0 +1,348 @@
+"""Columns of any type: from CSV, Parquet and data frames to a model, its folder and ONNX."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+from pyarrow import parquet
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder
+from typer.testing import CliRunner
+
+from pairlearn import Judgements, PairClassifier, PairLabels
+from pairlearn.cli import app
+from pairlearn.estimators.features import ColumnsWarning
+from pairlearn.estimators.folder_format import ModelFolderError
+from pairlearn.tables import TableError, iter_items, read_items
+from pairlearn.tables.encoder import Choice
+
+GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
+FILLER = ["the pump", "was", "here"]
+COLUMNS = ["size", "colour", "member", "bought", "notes"]
+
+
+def frame_of(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Items whose class is in every column, and their log-odds."""
+    rng = np.random.default_rng(seed)
+    size, colour = rng.normal(size=n), rng.choice(["red", "green", "blue"], n)
+    member, day, good = rng.random(n) < 0.5, rng.integers(0, 730, n), rng.random(n) < 0.5
+    z = 2 * size + 2 * (colour == "red") + 2 * member - day / 365 + 4 * good - 3
+    notes = [
+        " ".join([*rng.choice(FILLER, 3), *rng.choice(GOOD if one else BAD, 2)]) for one in good
+    ]
+    frame = pd.DataFrame({"id": [f"i{k}" for k in range(n)], "size": size, "colour": colour,
+                          "member": member, "notes": notes})  # fmt: skip
+    frame.insert(4, "bought", pd.to_datetime("2023-01-01") + pd.to_timedelta(day, unit="D"))
+    frame.loc[rng.random(n) < 0.1, "size"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame, z
+
+
+def labels_of(z: np.ndarray, ends: np.ndarray) -> PairLabels:
+    r = 1 / (1 + np.exp(-z[ends]))
+    return PairLabels.from_posteriors(r[:, 0], r[:, 1])
+
+
+def run(*words: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def probabilities(path: Path) -> np.ndarray:
+    with path.open() as file:
+        return np.array([float(row["probability"]) for row in csv.DictReader(file)])
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table as CSV, judgements, and the model that one command makes of them."""
+    folder = tmp_path_factory.mktemp("columns")
+    frame, z = frame_of(200, 0)
+    frame.to_csv(folder / "items.csv", index=False, date_format="%Y-%m-%d")
+    new, truth = frame_of(200, 1)
+    new.to_csv(folder / "new.csv", index=False, date_format="%Y-%m-%d")
+    np.save(folder / "truth.npy", truth)
+    ends = np.random.default_rng(2).permuted(np.tile(np.arange(200), (300, 1)), axis=1)[:, :2]
+    labels, names = labels_of(z, ends), frame["id"].to_numpy()
+    pairs = pd.DataFrame(names[ends], columns=["left", "right"])
+    pairs["similarity"], pairs["difference"] = labels.similarity, labels.difference
+    pairs.to_csv(folder / "pairs.csv", index=False)
+    told = run("fit", folder / "items.csv", folder / "pairs.csv", "--out", folder / "model",
+               "--model", "linear", "--epochs", 40)  # fmt: skip
+    (folder / "told.txt").write_text(told.stdout)
+    run("predict", folder / "model", folder / "new.csv", "--out", folder / "p.csv")
+    return folder
+
+
+def test_one_command_each_from_csv_to_predictions(made: Path) -> None:
+    assert (made / "told.txt").read_text().splitlines()[1].strip() == (
+        "columns: number size; boolean member; date bought; category colour; text notes (10 words)"
+    )
+    p, truth = probabilities(made / "p.csv"), np.load(made / "truth.npy")
+    chance = 1 / (1 + np.exp(-truth))
+    best = np.maximum(chance, 1 - chance).mean()
+    assert np.where(p > 0.5, chance, 1 - chance).mean() > best - 0.03
+
+
+def test_the_onnx_file_has_the_columns_as_inputs(made: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    out = made / "model.onnx"
+    assert "5 columns (n,)" in run("export", made / "model", out).stdout
+    new = pd.read_csv(made / "new.csv")
+    days = (pd.to_datetime(new["bought"]) - pd.Timestamp(0)).dt.days.to_numpy(np.float64)
+    given = {
+        "size": new["size"].to_numpy(np.float32),
+        "colour": new["colour"].fillna("").to_numpy(object),
+        "member": new["member"].to_numpy(np.float32),
+        "bought": days,
+        "notes": (new["notes"] + ", «Unknown»!").to_numpy(object),
+    }
+    found = onnxruntime.InferenceSession(out).run(["probability"], given)[0]
+    assert found == pytest.approx(probabilities(made / "p.csv"), abs=1e-5)
+    given |= {"notes": np.array([""] * 200, dtype=object)}
+    given |= {"colour": np.array(["violet"] * 200, dtype=object)}
+    new["notes"], new["colour"] = None, "violet"
+    expected = PairClassifier.load(made / "model").predict_proba(new)[:, 1]
+    found = onnxruntime.InferenceSession(out).run(["probability"], given)[0]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_other_formats_orders_and_extra_columns_predict_the_same(
+    made: Path, tmp_path: Path
+) -> None:
+    new = pd.read_csv(made / "new.csv", parse_dates=["bought"])
+    expected = probabilities(made / "p.csv")
+    turned = new[[*reversed(new.columns)]].assign(surplus=["?"] * 200)
+    turned["colour"] = turned["colour"].astype("category")
+    turned.to_parquet(tmp_path / "new.parquet")
+    told = run("predict", made / "model", tmp_path / "new.parquet", "--out", tmp_path / "q.csv")
+    assert "has the feature 'surplus' that the model was not fitted to: not used" in told.stderr
+    assert probabilities(tmp_path / "q.csv") == pytest.approx(expected, abs=1e-6)
+    classifier = PairClassifier.load(made / "model")
+    assert list(classifier.feature_names_in_) == COLUMNS and classifier.n_features_in_ == 5
+    with pytest.warns(ColumnsWarning, match="X has 'surplus', which the classifier was not fitted"):
+        found = classifier.predict_proba(turned)
+    assert found[:, 1] == pytest.approx(expected, abs=1e-6)
+    arrow = classifier.predict(pyarrow.Table.from_pandas(new, preserve_index=False))
+    assert np.array_equal(arrow, np.where(expected > 0.5, 1, -1))
+    with pytest.raises(ValueError, match="X lacks 'colour', 'notes', which the classifier was fi"):
+        classifier.predict(new.drop(columns=["colour", "notes"]))
+    with pytest.raises(ValueError, match="X has no column names"):
+        classifier.predict(np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda new: new.drop(columns="bought"), " lacks the feature 'bought' that the model was"),
+        (lambda new: new.assign(member="maybe"), ", row 1: member is 'maybe', not yes or no"),
+        (lambda new: new.assign(bought="soon"), ", row 1: bought is 'soon', not a date such as"),
+        (lambda new: new.assign(bought=""), ", row 1: feature 'bought' is missing; fill it in"),
+        (lambda new: new.assign(size="inf"), ", row 1: size is 'inf', not a finite number"),
+    ],
+)
+def test_cells_that_a_model_cannot_read(
+    made: Path, tmp_path: Path, change: Callable[[Any], Any], message: str
+) -> None:
+    path = tmp_path / "new.csv"
+    change(pd.read_csv(made / "new.csv")).to_csv(path, index=False)
+    told = run("predict", made / "model", path, "--out", tmp_path / "p.csv", code=2)
+    assert f"pairlearn predict: {path}{message}" in told.stderr
+
+
+def test_evaluate_report_and_check_read_the_same_columns(made: Path, tmp_path: Path) -> None:
+    ends = np.random.default_rng(3).permuted(np.tile(np.arange(200), (150, 1)), axis=1)[:, :2]
+    truth = np.load(made / "truth.npy")
+    labels = labels_of(truth, ends)
+    held = pd.DataFrame(ends, columns=["left", "right"]).map("i{}".format)
+    held["similarity"], held["difference"] = labels.similarity, labels.difference
+    held.to_csv(tmp_path / "held.csv", index=False)
+    model, items = made / "model", made / "new.csv"
+    told = json.loads(run("evaluate", model, items, tmp_path / "held.csv", "--json").stdout)
+    p, chance = probabilities(made / "p.csv"), 1 / (1 + np.exp(-truth))
+    accuracy = np.where(p > 0.5, chance, 1 - chance).mean()
+    assert told["accuracy"]["low"] < accuracy < told["accuracy"]["high"]
+    run("check", tmp_path / "held.csv", "--items", items)
+    run("compare", items, tmp_path / "held.csv", "--model", "linear", "--epochs", 2,
+        "--folds", 2, "--methods", "likelihood-abs")  # fmt: skip
+    pairs = pd.read_csv(tmp_path / "held.csv")
+    pairs.to_parquet(tmp_path / "held.parquet")
+    for more in ((), ("--stream",)):
+        run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other", "--force",
+            "--epochs", 2, "--holdout", 0, "--ignore", "notes,size", *more)  # fmt: skip
+        told = PairClassifier.load(tmp_path / "other")
+        assert list(told.feature_names_in_) == ["colour", "member", "bought"]
+
+
+# ---- what a column holds ----------------------------------------------------------------------
+
+
+def kinds(text: str, tmp_path: Path, **choice: Any) -> dict[str, str]:
+    path = tmp_path / "items.csv"
+    path.write_text(text)
+    found = read_items(path, columns=Choice(**choice))
+    return {} if found.encoder is None else {one.name: one.kind for one in found.encoder.columns}
+
+
+def table(**columns: Any) -> str:
+    n = len(next(iter(columns.values())))
+    rows = [",".join(["id", *columns])]
+    rows += [",".join([str(k), *(str(one[k]) for one in columns.values())]) for k in range(n)]
+    return "\n".join(rows)
+
+
+TEN = range(10)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["1", "", "3"] * 4, "number"),
+        (["1", "NA", "3"] * 4, "number"),
+        (["f", "m", "f"] * 4, "category"),
+        (["yes", "No", "n/a"] * 4, "boolean"),
+        (["2024-02-29", "2024-03-01T12:30:00Z", ""] * 4, "date"),
+        (["007", "008", "a7"] * 4, "number error"),
+        ([f"word{k} of many words" for k in TEN], "text"),
+        ([f"New York {k % 3}" for k in TEN], "category"),
+    ],
+)
+def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
+    text = table(column=column)
+    if kind == "number error":
+        with pytest.raises(TableError, match="row 3: column is 'a7', not a number"):
+            kinds(text, tmp_path)
+        assert kinds(text, tmp_path, kinds={"column": "category"}) == {"column": "category"}
+        return
+    assert kinds(text, tmp_path) == {"column": kind}
+
+
+def test_numbers_without_gaps_need_no_encoder(tmp_path: Path) -> None:
+    assert kinds(table(a=TEN, b=TEN), tmp_path) == {}
+    assert read_items(tmp_path / "items.csv", columns=Choice(columns=["b"])).names == ("b",)
+
+
+def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
+    text = table(x=TEN, key=[f"k{k}" for k in TEN], customer_id=TEN, mail=[f"{k}@a.b" for k in TEN])
+    with pytest.raises(TableError) as caught:
+        kinds(text, tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'items.csv'}: cannot learn from 3 columns: 'key' has another value in every "
+        "row, as ids have; 'customer_id' has another value in every row, as ids have; 'mail' has "
+        "another value in every row, as ids have. Leave out with ignore=key,customer_id,mail, or "
+        "say what they hold with kinds=key:category"
+    )
+    assert kinds(text, tmp_path, ignore=["key", "customer_id", "mail"]) == {}
+    path = tmp_path / "items.parquet"
+    parquet.write_table(pyarrow.table({"id": [1, 2], "x": [1.0, 2.0], "list": [[1], [2]]}), path)
+    with pytest.raises(TableError, match=r"column 'list' has the type list.*ignore=list"):
+        read_items(path)
+    told = run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)
+    assert told.exit_code == 2
+
+
+def test_columns_that_say_nothing_are_left_out_with_a_note(tmp_path: Path) -> None:
+    text = table(x=TEN, empty=[""] * 10, same=["a"] * 10)
+    assert kinds(text, tmp_path) == {}
+    found = read_items(tmp_path / "items.csv")
+    assert found.names == ("x",) and len(found.notes) == 2
+    assert "'empty' is empty, and left out" in found.notes[0]
+    (tmp_path / "items.csv").write_text(table(empty=[""] * 3))
+    with pytest.raises(TableError, match="no features: column 'empty' is empty"):
+        read_items(tmp_path / "items.csv")
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"columns": ["z"]}, "columns=z: no such column; the columns are 'x'"),
+        ({"ignore": ["x"]}, "no column is left to learn from"),
+        ({"kinds": {"x": "colour"}}, "kinds=x:colour: a column is one of number, boolean"),
+    ],
+)
+def test_choices_that_cannot_be(tmp_path: Path, choice: Any, message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        kinds(table(x=TEN), tmp_path, **choice)
+
+
+def test_a_stream_of_items_takes_plain_numbers_or_an_encoder(tmp_path: Path) -> None:
+    kinds(table(x=["1", "", "3"] * 2, colour=["a", "b", "b"] * 2), tmp_path)
+    path = tmp_path / "items.csv"
+    whole = read_items(path)
+    parts = [*iter_items(path, 4, columns=whole.encoder)]
+    assert np.array_equal(np.concatenate([part.features for part in parts]), whole.features)
+    with pytest.raises(TableError, match="row 1: colour is 'a', not a number"):
+        [*iter_items(path)]
+
+
+# ---- data frames and steps of one's own -------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frames() -> tuple[pd.DataFrame, np.ndarray, PairLabels]:
+    frame, z = frame_of(150, 4)
+    ends = np.random.default_rng(5).permuted(np.tile(np.arange(150), (200, 1)), axis=1)[:, :2]
+    return frame, ends, labels_of(z, ends)
+
+
+def classifier(**options: Any) -> PairClassifier:
+    return PairClassifier(model="linear", epochs=20, random_state=0, annotators="ideal", **options)
+
+
+def test_data_frames_by_index_by_id_and_as_items(frames: Any, tmp_path: Path) -> None:
+    frame, ends, labels = frames
+    names, indexed = frame["id"].to_numpy()[ends], frame.set_index("id")
+    one = classifier(preprocessor=indexed).fit(names, labels)
+    two = classifier(preprocessor=frame).fit(names, labels)
+    assert list(one.feature_names_in_) == list(two.feature_names_in_) == COLUMNS
+    z = one.decision_function(frame)
+    assert np.array_equal(z, two.decision_function(indexed[COLUMNS[::-1]]))
+    assert z[:5] == pytest.approx(one.decision_function(frame["id"].to_numpy()[:5]), abs=1e-5)
+    three = classifier().fit(frame, Judgements.from_pairs(ends, labels))
+    assert list(three.feature_names_in_) == COLUMNS and three.predict(frame[:2]).shape == (2,)
+    one.save(tmp_path / "model")
+    assert np.array_equal(PairClassifier.load(tmp_path / "model").decision_function(frame), z)
+    numeric = classifier(preprocessor=indexed[["size"]].fillna(0)).fit(names, labels)
+    assert not hasattr(numeric, "encoder_")
+    turned = numeric.decision_function(frame[["id", "size"]].fillna(0))
+    assert turned == pytest.approx(numeric.decision_function(indexed[["size"]].fillna(0)))
+
+
+def test_steps_of_ones_own(frames: Any, tmp_path: Path) -> None:
+    frame, ends, labels = frames
+    texts = frame["notes"].to_numpy()
+    one = classifier(features=TfidfVectorizer()).fit(texts[ends], labels)
+    z = one.decision_function(texts)
+    assert np.corrcoef(z, [any(word in text for word in GOOD) for text in texts])[0, 1] > 0.9
+    with pytest.warns(UserWarning, match=r"TfidfVectorizer, which a model folder cannot keep"):
+        one.save(tmp_path / "model")
+    with pytest.raises(
+        ModelFolderError, match=r"TfidfVectorizer.* pass it, .*load\(path, features"
+    ):
+        PairClassifier.load(tmp_path / "model")
+    again = PairClassifier.load(tmp_path / "model", features=one.features_)
+    assert np.array_equal(again.decision_function(texts), z)
+
+    def embedded(rows: Any) -> Any:
+        return np.array([[sum(word in text for word in GOOD), 1.0] for text in rows])
+
+    two = classifier(features=embedded).fit(texts[ends], labels)
+    good, bad = two.decision_function(["quiet solid", "Noisy"])
+    assert good > 0 > bad
+    columns = make_column_transformer((OneHotEncoder(), ["colour"]), (TfidfVectorizer(), "notes"))
+    three = classifier(features=columns, preprocessor=frame).fit(
+        frame["id"].to_numpy()[ends], labels
+    )
+    assert three.predict(frame[:3]).shape == (3,)
+    with pytest.raises(ValueError, match="for 2 it gave an array of shape"):
+        classifier(features=lambda rows: np.zeros(2)).fit([["a", "b"]], [[0.5, 0]])
