@@ -23,7 +23,7 @@ from pairlearn.cli import app
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
 from pairlearn.tables import TableError, iter_items, read_items
-from pairlearn.tables.encoder import Choice
+from pairlearn.tables.cells import Choice
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
 FILLER = ["the pump", "was", "here"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport
     from pairlearn.tables import PairTable
-    from pairlearn.tables.encoder import Choice
+    from pairlearn.tables.cells import Choice
     from pairlearn.tables.scales import Scale
 
 
@@ -33,7 +33,7 @@ class Columns:
 
     def choice(self) -> Choice:
         """As the library takes it."""
-        from pairlearn.tables.encoder import Choice
+        from pairlearn.tables.cells import Choice
 
         def names(text: str | None) -> list[str]:
             return [name.strip() for name in (text or "").split(",") if name.strip()]

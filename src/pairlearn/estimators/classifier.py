@@ -100,9 +100,9 @@ class PairClassifier(PairPredictor):
         ids as index or in a column "id", a table with `ids` and `features`, or a function.
         Columns of a data frame may be of any type, with gaps: an `ItemEncoder` is fitted.
     features : scikit-learn transformer or callable, optional
-        What makes numbers (m, d, ...) of instances instead, as they are in the preprocessor
-        (rows of a data frame) or in the pairs (such as texts). A transformer is cloned and
-        fitted to the instances of the pairs. It is not saved: `load` asks for it.
+        What makes numbers (m, d, ...) of instances instead: of rows of the preprocessor, or
+        of what is in the pairs, such as texts. A transformer is cloned and fitted to the
+        instances of the pairs. It is not saved: `load` asks for it.
     labelled_weight : float or "auto"
         Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto"
         counts every judged pair and every labelled instance as one observation of the
@@ -125,8 +125,7 @@ class PairClassifier(PairPredictor):
     classes_ : array of shape (2,)
         [−1, 1], or the two classes of `labelled`; the last one is positive.
     n_features_in_, feature_names_in_
-        Features of one instance, and names if they have some: columns of the data frame or
-        table.
+        Features of one instance, and their names if they have some.
     encoder_ : ItemEncoder
         How columns become features, where they are not all plain numbers.
     features_ : transformer or callable

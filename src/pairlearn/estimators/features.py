@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pairlearn.columns import TableError, placed, shown
-from pairlearn.tables.encoder import Choice, ItemEncoder, read_cells
+from pairlearn.tables.cells import Choice, read_cells
+from pairlearn.tables.encoder import ItemEncoder
 
 
 class ColumnsWarning(UserWarning):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pairlearn.columns import Ids, RowError, check_unique, placed, same_kind, shown
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows, read_items
-from pairlearn.tables.encoder import Choice, ItemEncoder
+from pairlearn.tables.cells import Choice
+from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.tables.items import npy_items
 from pairlearn.tables.pairs import check_pairs, columns_about
 from pairlearn.tables.read import named_pairs, statements

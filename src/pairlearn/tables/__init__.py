@@ -9,9 +9,10 @@ that says where.
 """
 
 from pairlearn.columns import TableError
+from pairlearn.tables.item_files import iter_items, read_items
 from pairlearn.tables.items import ItemTable
 from pairlearn.tables.pairs import PairTable
-from pairlearn.tables.read import iter_items, iter_pairs, read_items, read_pairs
+from pairlearn.tables.read import iter_pairs, read_pairs
 from pairlearn.tables.write import RowWriter, open_rows, write_items, write_pairs
 
 __all__ = [

@@ -1,0 +1,234 @@
+"""What columns of items hold, found from their cells or said, and the cells as values."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.columns import RowError, TableError, first_rows, shown
+from pairlearn.tables.items import as_features
+from pairlearn.tables.sources import MISSING_WORDS, NUMBER, convert
+
+ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
+KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
+BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
+    ("false", "no", "f", "n", "0"), False
+)
+_ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
+
+
+def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) -> NDArray[Any]:
+    """A column of cells, an Arrow array, as values of its kind.
+
+    Words such as NA are gaps where numbers, dates or yes and no are wanted.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> read_cells("bought", "date", pyarrow.array(["1970-01-02", "n/a", "1970-01-03T12:00"]))
+    array([1. , nan, 2.5])
+    >>> read_cells("member", "boolean", pyarrow.array(["yes", "No"]))
+    array([1., 0.], dtype=float32)
+    """
+    import pyarrow
+    from pyarrow import compute, types
+
+    column = cells.dictionary_decode() if types.is_dictionary(cells.type) else cells
+    if kind in ("category", "text"):
+        if (
+            types.is_floating(column.type)
+            and compute.all(compute.equal(compute.round(column), column)).as_py()
+        ):
+            column = column.cast(pyarrow.int64())  # numbers with gaps, as pandas has them
+        text = compute.utf8_trim_whitespace(column.cast(pyarrow.string()).fill_null(""))
+        return np.asarray(text.to_numpy(zero_copy_only=False), dtype=object)
+    if types.is_decimal(column.type):
+        column = column.cast(pyarrow.float64())
+    words = None
+    if _is_text(column.type):
+        words = compute.utf8_trim_whitespace(column)
+        missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(sorted(MISSING_WORDS)))
+        column = words = compute.if_else(missing, pyarrow.scalar(None, words.type), words)
+    if kind == "date":
+        if words is not None:
+            return _each(name, words, _days, "a date such as 2024-05-31")
+        if not types.is_temporal(column.type) or types.is_time(column.type):
+            raise RowError(None, f"column {name!r} has the type {column.type}; it must hold dates")
+        stamps = column.cast(pyarrow.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+        return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 86_400e6)
+    if kind == "boolean" and words is not None:
+        return _each(name, words, _truth, "yes or no").astype(np.float32)
+    numbers = convert(name, "number", column, typed=typed)
+    return as_features([name], numbers[:, None], gaps=True)[:, 0]
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _each(name: str, words: Any, parse: Any, wanted: str) -> NDArray[np.float64]:
+    """Every word once, since many are in several rows."""
+    encoded = words.dictionary_encode()
+    numbers = [parse(word) for word in encoded.dictionary.to_pylist()]
+    rows = np.asarray(encoded.indices.fill_null(len(numbers)))
+    for place, number in enumerate(numbers):
+        if number is None:
+            cell = shown(encoded.dictionary[place].as_py())
+            raise RowError(first_rows(rows == place)[0], f"{name} is {cell}, not {wanted}")
+    values: NDArray[np.float64] = np.array([*numbers, np.nan], np.float64)[rows]
+    return values
+
+
+def _days(word: str) -> float | None:
+    try:
+        found = datetime.fromisoformat(word)
+    except ValueError:
+        return None
+    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400
+
+
+def _truth(word: str) -> bool | None:
+    return BOOLEANS.get(word.lower())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which columns of a table of items are features, and what they hold.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The features; all columns but the id if empty.
+    ignore : sequence of str
+        Columns that are none.
+    kinds : mapping of str to str
+        What some columns hold: "number", "boolean", "date", "category" or "text".
+    """
+
+    columns: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
+
+    def named(self, names: Sequence[str]) -> list[str]:
+        """The columns to look at, of those that a table has."""
+        for option in ("columns", "ignore", "kinds"):
+            for name in getattr(self, option):
+                if name not in names:
+                    have = ", ".join(map(shown, names[:8])) + ", …" * (len(names) > 8)
+                    raise TableError(f"{option}={name}: no such column; the columns are {have}")
+        for name, kind in self.kinds.items():
+            if kind not in KINDS:
+                wanted = ", ".join(KINDS)
+                raise TableError(f"kinds={name}:{kind}: a column is one of {wanted}")
+        chosen = [name for name in self.columns or names if name not in self.ignore]
+        if not chosen:
+            raise TableError("no column is left to learn from")
+        return chosen
+
+    def kinds_of(
+        self, cells: Mapping[str, Any], *, typed: bool = False
+    ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+        """What columns hold, by some of their cells, and what is said of columns left out.
+
+        Raises
+        ------
+        TableError
+            That names every column that cannot be used.
+        """
+        found: dict[str, ColumnKind] = {}
+        unusable, empty = {}, []
+        for name, column in cells.items():
+            if column.null_count == len(column):
+                empty.append(f"column {shown(name)} is empty, and left out")
+                continue
+            try:
+                kind = self.kinds.get(name) or find_kind(name, column, typed=typed)
+            except ValueError as error:
+                unusable[name] = str(error)
+                continue
+            if kind not in ("number", "text") and not column.null_count and _count(column) == 1:
+                empty.append(f"column {shown(name)} has one value, and is left out")
+            else:
+                found[name] = kind
+        refuse_columns(unusable)
+        if not found:
+            raise TableError(f"no features: {'; '.join(empty)}")
+        return found, tuple(empty)
+
+
+def refuse_columns(unusable: Mapping[str, str]) -> None:
+    """Say of every column that cannot be used why, and what to do about all."""
+    if unusable:
+        said = "; ".join(f"{shown(name)} {why}" for name, why in unusable.items())
+        these = f"column {said}" if len(unusable) == 1 else f"{len(unusable)} columns: {said}"
+        raise TableError(
+            f"cannot learn from {these}. Leave out with ignore={','.join(unusable)}, or say what "
+            f"they hold with kinds={next(iter(unusable))}:category"
+        )
+
+
+def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
+    """What a column holds, by its type and its cells.
+
+    Text is numbers or dates if half of it is: the rest are errors then. Words that recur are
+    categories, and phrases are text.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> find_kind("when", pyarrow.array(["2024-02-01", "2024-02-02"]))
+    'date'
+    >>> find_kind("code", pyarrow.array([f"k{n}" for n in range(9)]))
+    Traceback (most recent call last):
+    ValueError: has another value in every row, as ids have
+    """
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "date"
+    if types.is_dictionary(kind):
+        return (
+            "category"
+            if _is_text(kind.value_type)
+            else find_kind(name, column.dictionary_decode(), typed=typed)
+        )
+    numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if not numeric and not _is_text(kind):
+        raise ValueError(f"has the type {kind}")
+    distinct = len(column) > 4 and _count(column) == len(column)
+    if not numeric:
+        cells = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
+        known = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
+        numbers = sum(NUMBER.fullmatch(cell) is not None for cell in known)
+        numeric = not typed and 2 * numbers >= len(known) > 0
+        if not numeric:
+            if known and all(_truth(cell) is not None for cell in known):
+                return "boolean"
+            if 2 * sum(_days(cell) is not None for cell in known) >= len(known) > 0:
+                return "date"
+            counts = Counter(cells)
+            phrases = sum(len(cell.split()) for cell in counts) >= 2 * len(counts)
+            if phrases and 2 * len(counts) > len(cells):
+                return "text"
+    if distinct and (not numeric or _ID_NAME.search(name)):
+        raise ValueError("has another value in every row, as ids have")
+    return "number" if numeric else "category"
+
+
+def _count(column: Any) -> int:
+    from pyarrow import compute
+
+    return int(compute.count_distinct(column).as_py())

@@ -1,0 +1,225 @@
+"""Read tables of items: whole, or in batches that fit any memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairlearn.columns import DuplicateError, Ids, TableError, check_unique, same_kind, shown
+from pairlearn.tables.cells import Choice, read_cells
+from pairlearn.tables.encoder import ItemEncoder
+from pairlearn.tables.items import ItemTable, check_names, npy_items
+from pairlearn.tables.read import (
+    Columns,
+    PathLike,
+    check_rows,
+    missing_column,
+    rechunked,
+    scan,
+    tables_of,
+)
+from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of
+
+
+def read_items(
+    path: PathLike, ids: PathLike | None = None, *, columns: Choice | ItemEncoder | None = None
+) -> ItemTable:
+    r"""Read a table of items.
+
+    Columns of numbers without gaps are features as they are. If there are others, dates,
+    categories, free text or gaps, an `ItemEncoder` is fitted to the items and makes features
+    of all columns; it is the table's ``encoder``.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.csv`` or ``.parquet`` file with a column ``id``, every other column a feature; a
+        folder of texts (``.txt``, ``.md``), whose names are the ids; or a ``.npy`` file of
+        features, of shape (m, d).
+    ids : path-like, optional
+        With ``.npy``: a ``.npy`` file of m ids, integers or text; 0, 1, …, m − 1 if not
+        given.
+    columns : Choice or ItemEncoder, optional
+        Which columns to use and what they hold; or the encoder of a model, which makes the
+        same features of these items. Other columns are then left out with a note.
+
+    Returns
+    -------
+    ItemTable
+
+    Raises
+    ------
+    TableError
+        If the file is not such a table, naming the line or row, the column and the value.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "items.csv")
+    ...     _ = path.write_text("id,height\nann,1.62\nbob,1.8\n")
+    ...     read_items(path)
+    ItemTable(m=2, features=1)
+    """
+    path, ids = Path(path), None if ids is None else Path(ids)
+    source = _item_source(path, ids)
+    if source is None or isinstance(columns, ItemEncoder):
+        items = _join_items(list(_item_batches(path, ids, source, columns)))
+    else:
+        items = _encoded_items(source, columns or Choice())
+    try:
+        check_unique("id", items.ids)
+    except DuplicateError as error:
+        place = source.place if source else lambda row: f"{ids}, row {row + 1}"
+        first = place(error.first).removeprefix(f"{ids or path}, ")
+        raise TableError(f"{place(error.second)}: {error.at(first)}") from None
+    return items
+
+
+def iter_items(
+    path: PathLike,
+    rows: int = 65536,
+    ids: PathLike | None = None,
+    *,
+    columns: ItemEncoder | None = None,
+) -> Iterator[ItemTable]:
+    """Read a table of items in batches, in constant memory.
+
+    Parameters
+    ----------
+    path, ids
+        As in `read_items`.
+    columns : ItemEncoder, optional
+        That of a model, or of a table that was read as a whole. Without it all columns have to
+        be numbers, and none may be missing.
+    rows : int, default 65536
+        Rows of each batch; the last may have fewer.
+
+    Returns
+    -------
+    iterator of ItemTable
+        Joined, they are what `read_items` returns. Nothing is kept of earlier batches, so
+        an id that comes a second time is not noticed. A CSV file is read twice: only its
+        last line tells whether the ids are integers.
+
+    Raises
+    ------
+    TableError
+        As `read_items`, when the iteration comes to the bad row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.eye(3))
+    ...     [items.ids for items in iter_items(f"{folder}/x.npy", rows=2)]
+    [array([0, 1]), array([2])]
+    """
+    check_rows(rows)
+    path, ids = Path(path), None if ids is None else Path(ids)
+    source = _item_source(path, ids)
+    text = source is not None and scan(source, ["id"], set())[0]
+    batches = _item_batches(path, ids, source, columns, text_ids=text)
+    return rechunked(batches, rows, _join_items)
+
+
+def _item_source(path: Path, ids: Path | None) -> Source | None:
+    """The file of items, or None if it is NPY, with everything in place to read it."""
+    if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
+        existing_file(path)
+        if ids is not None:
+            suffix_of(ids, "ids of .npy features", (".npy",))
+            existing_file(ids)
+        return None
+    if ids is not None:
+        raise TableError(f"ids is for .npy features; {path} has its ids in the column 'id'")
+    source = open_source(path, "items")
+    if "id" not in source.names:
+        near = [name for name in source.names if name.lower().rstrip("s") == "id"]
+        raise missing_column(source, "no column 'id'" + (f"; rename {near[0]!r}" if near else ""))
+    try:
+        check_names([name for name in source.names if name != "id"])
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+    return source
+
+
+def _item_batches(
+    path: Path,
+    ids: Path | None,
+    source: Source | None,
+    columns: Any,
+    *,
+    text_ids: bool = False,
+) -> Iterator[ItemTable]:
+    """Items in parts, by an encoder; without one all columns are plain numbers."""
+    if source is None:
+        return npy_items(path, ids)
+    there = [name for name in source.names if name != "id"]
+    encoder = columns or ItemEncoder.of_numbers(there)
+    names, extra = encoder.names, [name for name in there if name not in encoder.names]
+    if missing := [name for name in names if name not in there]:
+        raise TableError(f"{path} lacks {_listed(missing)} that the model was fitted to")
+    note = f"{path} has {_listed(extra)} that the model was not fitted to: not used"
+    kept, outputs = None if encoder.plain else encoder, encoder.outputs
+
+    def build(cells: Columns) -> ItemTable:
+        ids = source.column("id", "id", cells["id"])
+        features = encoder.encode(encoder.values(cells, typed=source.typed))
+        ids = ids.astype(np.str_) if text_ids else ids
+        return ItemTable.trusted(ids, features, outputs, kept, (note,) * bool(extra))
+
+    return tables_of(source, ["id", *names], build)
+
+
+def _encoded_items(source: Source, choice: Choice) -> ItemTable:
+    """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
+    names = choice.named([name for name in source.names if name != "id"])
+    first = next(source.batches(names), None)
+    if first is None:
+        raise TableError(f"{source.path} has a header but no rows")
+    try:
+        kinds, notes = choice.kinds_of(first, typed=source.typed)
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+
+    def build(cells: Columns) -> _Raw:
+        ids = source.column("id", "id", cells["id"])
+        read = partial(read_cells, typed=source.typed)
+        return _Raw(ids, {name: read(name, kind, cells[name]) for name, kind in kinds.items()})
+
+    parts = list(tables_of(source, ["id", *kinds], build))
+    ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
+    values = {name: np.concatenate([part.values[name] for part in parts]) for name in kinds}
+    del parts
+    try:
+        encoder = ItemEncoder.fit(kinds, values)
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+    features = encoder.encode(values)
+    kept = None if encoder.plain else encoder
+    return ItemTable.trusted(ids, features, encoder.outputs, kept, notes)
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """Items before they are encoded."""
+
+    ids: Ids
+    values: Columns
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def _listed(names: Sequence[str]) -> str:
+    found = ", ".join(map(shown, names[:5])) + ", …" * (len(names) > 5)
+    return f"the feature {found}" if len(names) == 1 else f"{len(names)} features {found}"
+
+
+_join_items = partial(ItemTable.concatenate, unique=False)
