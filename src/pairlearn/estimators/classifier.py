@@ -322,21 +322,8 @@ class PairClassifier(PairPredictor):
         self.training_items_ = table.fingerprints()
         self.classes_ = table.classes
         self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
-        step = table.step
-        names, encoder = step.names, step.encoder
         self.n_features_in_ = int(np.prod(self.instance_shape_))
-        if encoder is not None:
-            self.n_features_in_ = len(encoder.columns)
-        own = None if self.features is None else step.fitted
-        for name, value in (
-            ("feature_names_in_", names),
-            ("encoder_", encoder),
-            ("features_", own),
-        ):
-            if value is not None:
-                setattr(self, name, value)
-            elif hasattr(self, name):
-                delattr(self, name)
+        table.step.remember(self)
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
             self.mean_, self.scale_ = table.scale(weight)

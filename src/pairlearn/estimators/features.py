@@ -71,6 +71,18 @@ class FeatureStep:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)
             self.fitted = self.fitted or encoder
 
+    def remember(self, estimator: Any) -> None:
+        """Let an estimator have what was learnt."""
+        own = None if self.own is None else self.fitted
+        kept = {"feature_names_in_": self.names, "encoder_": self.encoder, "features_": own}
+        for name, value in kept.items():
+            if value is not None:
+                setattr(estimator, name, value)
+            elif hasattr(estimator, name):
+                delattr(estimator, name)
+        if self.encoder is not None:
+            estimator.n_features_in_ = len(self.encoder.columns)
+
     def _learn(self, cells: dict[str, Any]) -> None:
         """Fit an encoder where columns hold more than numbers."""
         if all(_is_plain(column) for column in cells.values()):
