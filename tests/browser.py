@@ -189,7 +189,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def open_link(page: Page, studio: Any, token: str, *, tutorial: bool = False) -> None:
-    """Open an annotator's link; past the tutorial unless it is wanted."""
+    """Open an annotator's link; past the start and the tutorial unless it is wanted."""
     if not tutorial:
         page.add_init_script("localStorage.setItem('pairlearn tutorial seen', '1')")
     page.goto(f"{studio.url}/a/{token}")
@@ -197,14 +197,15 @@ def open_link(page: Page, studio: Any, token: str, *, tutorial: bool = False) ->
     settled(page)
 
 
-def settled(page: Page, done: int | None = None) -> None:
-    """Wait until the page takes answers, with so many given."""
+def settled(page: Page, done: int | None = None, *, begin: bool = True) -> None:
+    """Wait until the page takes answers, with so many given; past the start, if need be."""
     body = "body" if done is None else f"body[data-done='{done}']"
-    page.wait_for_selector(
-        f"{body} main:not([hidden]) #pair[aria-busy=false], {body} #finished:not([hidden])",
-        state="attached",
-        timeout=10_000,
-    )
+    ready = f"{body} #work:not([hidden]) #pair[aria-busy=false], {body} #finished:not([hidden])"
+    start = "#start:not([hidden])"
+    page.wait_for_selector(f"{ready}, {start}", state="attached", timeout=10_000)
+    if begin and page.locator(start).count():
+        page.locator("#begin").click()
+        page.wait_for_selector(ready, state="attached", timeout=10_000)
 
 
 def complaints(page: Page) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -47,6 +48,9 @@ def init(
     columns: str = "",
     answers: Literal["graded", "each", "exact"] = "graded",
     hide_ids: bool = False,
+    positive_means: str = "",
+    negative_means: str = "",
+    qualify: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
     kind: Literal["table", "image", "text"] | None = None,
     mode: Literal["uniform", "information"] = "uniform",
     seed: Seed = 0,
@@ -83,6 +87,10 @@ def init(
         and difference, as two numbers.
     hide_ids
         Do not show the ids of items to annotators.
+    positive_means, negative_means
+        Definitions of the classes, which annotators read first.
+    qualify
+        Share of the practice that must be right before somebody may begin.
     kind
         Where a folder has both.
     mode
@@ -110,6 +118,7 @@ def init(
         title=title, positive_name=positive, negative_name=negative,
         question_similarity=question_similarity, question_difference=question_difference,
         help=help_text, columns=tuple(_names(columns)), answers=answers, hide_ids=hide_ids,
+        positive_means=positive_means, negative_means=negative_means, qualify=qualify,
     )  # fmt: skip
     with Store.open(made) as store:
         added = store.add_annotators(people) if people else []
@@ -239,6 +248,48 @@ def link(
     return Told(links, [f"{name}  {one}" for name, one in links.items()])
 
 
+@command("annotate known")
+def known(
+    project: Path,
+    file: Path,
+    *,
+    share: Annotated[float, typer.Option(min=0.001, max=1)] = 0.05,
+) -> Told:
+    """State pairs whose answer is known, in place of those that were stated before.
+
+    Parameters
+    ----------
+    file
+        Table (.csv) with the columns left, right and answer (such as “left surely” or
+        “alike”), and perhaps use (example, practice, or check, which is usual) and why.
+    share
+        How much of what annotators judge are checks.
+
+    \b
+    Examples:
+      pairlearn annotate known pumps known.csv
+      pairlearn annotate known pumps known.csv --share 0.1
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    import csv
+
+    from pairlearn.studio import Project, Store
+    from pairlearn.studio.known import read_known
+
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        rows = [{name: cell for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
+    before = Project.load(project)
+    made = replace(before, known=read_known(rows, before.levels), known_share=share)
+    Store.open(made).close()  # which refuses items that are not there
+    made.save()
+    counts = {use: len(made.known_for(use)) for use in ("example", "practice", "check")}
+    text = ", ".join(f"{number} {use}" for use, number in counts.items())
+    return Told(
+        counts, [f"{made.path}: {text}; a server that runs takes them up when it starts again"]
+    )
+
+
 @command("annotate retire", has_json=False)
 def retire(project: Path, names: list[str]) -> None:
     """End the part of annotators: their answers stay, their open pairs go to the others.
@@ -272,6 +323,7 @@ def status(project: Path) -> Told:
     """  # noqa: D301
     from pairlearn.studio.agreement import manners
     from pairlearn.studio.export import judgements
+    from pairlearn.studio.quality import quality_of
 
     with opened(project) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()
@@ -289,13 +341,18 @@ def status(project: Path) -> Told:
             "pairs_answered": len({one.pair for one in answers if one.right}),
             "annotators": rows,
             "manners": {name: one.words() for name, one in manners(answers).items()},
+            "quality": quality_of(answers, store.known, store.project.levels),
         }
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
     text = [line.format(**data), *([_overview(rows)] if rows else [])]
-    return Told(data, text + [f"{name}: {words}" for name, words in data["manners"].items()])
+    text += [f"{name}: {words}" for name, words in data["manners"].items()]
+    for name, found in data["quality"].items():
+        checks = [f"{found.right} of {found.known} known pairs right"] * bool(found.known)
+        text += [f"{name}: {'; '.join(checks + found.flags)}"] * bool(checks or found.flags)
+    return Told(data, text)
 
 
 def _overview(rows: list[AnnotatorOverview]) -> Any:
@@ -342,6 +399,6 @@ app = register(
         help="Collect judgements of pairs from people and models.",
         no_args_is_help=True,
     ),
-    *(init, serve, link, retire, status),
+    *(init, known, serve, link, retire, status),
     *(backup, restore, export, import_, label_studio, ask),
 )

@@ -38,7 +38,7 @@ def export(
 
     Answers "can't say" are left out and counted. Infeasible answers are written as given:
     `pairlearn check` reports them. Answers in words stand in the column level, beside their
-    numbers.
+    numbers. Answers to known pairs that were mixed in are no random sample, and left out.
 
     Parameters
     ----------
@@ -64,7 +64,9 @@ def export(
 
     check_new_file(out, "pairs", (".csv", ".parquet"), inputs=[], force=force)
     with opened(project) as store:
-        answers = weighed(store.answers(), store.pairs(), len(store.items.ids))
+        drawn = [one for one in store.answers() if one.pair not in store.mixed_in]
+        checks = len(store.answers()) - len(drawn)
+        answers = weighed(drawn, store.pairs(), len(store.items.ids))
         mode, levels = store.project.answers, store.project.levels
     left_out = {name.strip() for name in without.split(",") if name.strip()}
     if unknown := sorted(left_out - {one.annotator for one in answers}):
@@ -88,6 +90,7 @@ def export(
         "infeasible": exported.infeasible,
         "weights": weighted,
         "reliability": trust,
+        "known": checks,
         "answers": mode,
         "levels": levels if mode == "graded" else {},
     }
@@ -95,6 +98,7 @@ def export(
         "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
+    line += "; {known:,} answers to known pairs are left out" * bool(checks)
     reliable = [f"  reliability of {name}: {weight:.2f}" for name, weight in trust.items()]
     return Told(data, [line.format(**data), *reliable])
 

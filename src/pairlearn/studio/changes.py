@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from pairlearn.studio.choosing import assign
+from pairlearn.studio.known import share_out
 from pairlearn.studio.records import Annotator, Answer, Receipt, StoredAnswer
 from pairlearn.studio.store_file import StoreError
 
@@ -271,7 +273,7 @@ class Changes:
         """A pair in either direction, and whether it is the other one."""
         found = self.first(
             "SELECT id, left <> ?1 FROM pair "
-            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1)",
+            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1) ORDER BY id",
             *(left, right),
         )
         return None if found is None else (int(found[0]), bool(found[1]))
@@ -325,6 +327,8 @@ class Changes:
             ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - there),
         ):
             self.connection.executemany(statement, sorted(rows))
+        load = Counter(who for who, _ in wanted)
+        share_out(self, {who: load[who] for who in active})
         self.set_setting("overlap", str(overlap))
         detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
         self.log("pairs assigned", detail)

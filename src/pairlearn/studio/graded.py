@@ -33,9 +33,6 @@ LEVELS: Levels = {
 says otherwise. The posteriors of "can't tell which" are ½ both; those of "both positive" and
 "both negative" 0.95 and 0.05, which similarity and difference do not tell apart."""
 
-CLOSE = 0.351
-"""An answer agrees with a known one if neither number is further away: the next degree is not."""
-
 
 def read_levels(given: Any) -> dict[str, tuple[float, float]]:
     """Levels as a project file states them; those that it leaves out are as usual.
@@ -67,3 +64,15 @@ def read_levels(given: Any) -> dict[str, tuple[float, float]]:
                 f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
             )
     return dict(LEVELS) | levels
+
+
+def level_words(level: str, positive: str, negative: str) -> str:
+    """An answer in the words of a project.
+
+    Examples
+    --------
+    >>> level_words("both positive", "will fail", "will last")
+    'Both “will fail”'
+    """
+    named = {"both positive": f"Both “{positive}”", "both negative": f"Both “{negative}”"}
+    return named.get(level, level.capitalize().replace("'", "’"))

@@ -19,8 +19,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+import msgspec
+
 from pairlearn.atomic import replacing
 from pairlearn.studio.graded import AnswerMode, Levels, read_levels
+from pairlearn.studio.known import Known, read_known
 
 Kind: TypeAlias = Literal["table", "image", "text"]
 Mode: TypeAlias = Literal["uniform", "information"]
@@ -30,6 +33,7 @@ VERSION = 1
 FILE = "project.json"
 STORE = "answers.sqlite"
 
+_QUESTIONS = ("question_similarity", "question_difference")
 MAX_BYTES = 1 << 20
 MAX_TEXT = 4000
 """Characters of a question or of the help: what is longer belongs elsewhere."""
@@ -109,6 +113,14 @@ class Project:
         Similarity and difference of each answer in words (`pairlearn.studio.graded.LEVELS`).
     hide_ids : bool
         Whether annotators do not see the ids of the items.
+    positive_means, negative_means : str
+        The definitions of the two classes, which annotators read first.
+    known : tuple of Known
+        Pairs whose answer is known: examples, practice, and checks that are mixed in.
+    known_share : float
+        How much of what annotators judge are checks, if there are any.
+    qualify : float
+        Share of the practice that must be right before somebody may begin.
 
     Raises
     ------
@@ -137,13 +149,22 @@ class Project:
     answers: AnswerMode = "exact"
     levels: Levels = field(default_factory=dict)
     hide_ids: bool = False
+    positive_means: str = ""
+    negative_means: str = ""
+    known: tuple[Known, ...] = ()
+    known_share: float = 0.05
+    qualify: float = 0.0
 
     def __post_init__(self) -> None:
         _one_of("kind", self.kind, get_args(Kind))
         for name in ("title", "positive_name", "negative_name"):
             _text(name, getattr(self, name), empty=False)
-        for name in ("question_similarity", "question_difference", "help"):
+        for name in (*_QUESTIONS, "help", "positive_means", "negative_means"):
             _text(name, getattr(self, name), empty=True)
+        for name, least in (("known_share", 0.001), ("qualify", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not least <= value <= 1:
+                raise ProjectError(f"{name} must be a share of at most 1; got {value!r:.80}")
         if not isinstance(self.columns, tuple) or not all(isinstance(c, str) for c in self.columns):
             raise ProjectError(f"columns must be a list of names; got {self.columns!r:.80}")
         for name in self.columns:
@@ -157,6 +178,7 @@ class Project:
             raise ProjectError(f"hide_ids must be true or false; got {self.hide_ids!r:.80}")
         try:
             settled: dict[str, Any] = {"levels": read_levels(self.levels)}
+            settled["known"] = read_known(self.known, settled["levels"])
         except ValueError as error:
             raise ProjectError(str(error)) from None
         if not self.question_similarity:
@@ -250,9 +272,21 @@ class Project:
         values: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         values |= {name: getattr(self, name) for name in _FIELDS}
         values["columns"], values["plan"] = list(self.columns), asdict(self.plan)
+        values["known"] = [msgspec.to_builtins(one) for one in self.known]
         with replacing(self.path) as part:
             part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return self.path
+
+    def known_for(self, use: str) -> list[Known]:
+        """The known pairs of one use: "example", "practice" or "check".
+
+        Examples
+        --------
+        >>> one = Known("a", "b", "alike", "practice")
+        >>> Project(Path("p"), "text", "items", Plan(1), known=(one,)).known_for("check")
+        []
+        """
+        return [one for one in self.known if one.use == use]
 
     def with_plan(self, **changes: Any) -> Project:
         """The same project with another plan.

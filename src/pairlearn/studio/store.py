@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, TypeVar
 
+from pairlearn.studio import known
 from pairlearn.studio.agreement import AnnotatorOverview, overview_of
 from pairlearn.studio.changes import (
     STANDING,
@@ -23,6 +24,7 @@ from pairlearn.studio.changes import (
 )
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
+from pairlearn.studio.known import Known
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
     Annotator,
@@ -67,6 +69,10 @@ class Store:
     project : Project
     supervisor_token : str or None
         Of a store that was just created; told this once, and kept only as a hash.
+    known : dict of int to Known
+        The checks, by the numbers of their pairs.
+    mixed_in : frozenset of int
+        Those among them that are not of the plan: their answers are no random sample.
 
     Examples
     --------
@@ -88,6 +94,8 @@ class Store:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.supervisor_token: str | None = None
+        self.known: dict[int, Known] = {}
+        self.mixed_in: frozenset[int] = frozenset()
         self._writer = Writer(project.store_path)
         self._local = threading.local()
         self._readers: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()
@@ -126,7 +134,7 @@ class Store:
     def open(cls, project: Project) -> Store:
         """Open the file that is there; one of an older version is migrated.
 
-        An overlap that was changed in the project file takes effect now.
+        An overlap or known pairs that were changed in the project file take effect now.
 
         Raises
         ------
@@ -144,9 +152,10 @@ class Store:
             with reading(path):
                 if found := find_damage(store._reader()):
                     raise sqlite3.DatabaseError(found)
-            kept = store._one("SELECT value FROM setting WHERE name = 'overlap'")
+            kept = store._setting("overlap")
             if kept is not None and str(kept[0]) != str(project.overlap):
                 store.carry_out(lambda c: None, who="project file", share_out=True)
+            store._settle_known()
         except BaseException:
             store.close()
             raise
@@ -161,6 +170,24 @@ class Store:
 
         self.carry_out(work, who="project file", share_out=True)
         self.supervisor_token = self.renew_supervisor_token()
+        self._settle_known()
+
+    def _settle_known(self) -> None:
+        """Have the checks of the project file among the pairs."""
+        for place, one in enumerate(self.project.known):
+            for end in (one.left, one.right):
+                if end not in self.items:
+                    raise StoreError(f"known[{place}]: {end!r} is not among the items")
+        checks, share = self.project.known_for("check"), self.project.known_share
+        if not known.is_settled(self._setting(known.SETTING), checks, share):
+            self.carry_out(
+                lambda changes: known.settle(changes, checks, share),
+                who="project file",
+                share_out=True,
+            )
+        self.known = known.placed(self._setting(known.SETTING))
+        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
+        self.mixed_in = frozenset(number for number in self.known if number not in drawn)
 
     def close(self) -> None:
         """Finish what was submitted, and let the file go."""
@@ -223,7 +250,7 @@ class Store:
 
     def is_supervisor(self, token: str) -> bool:
         """Whether this is the supervisor's token."""
-        found = self._one("SELECT value FROM setting WHERE name = 'supervisor'")
+        found = self._setting("supervisor")
         digest = token_hash(token).hex()
         return found is not None and hmac.compare_digest(digest, str(found[0]))
 
@@ -240,27 +267,34 @@ class Store:
 
     # -- tasks and answers ---------------------------------------------------------------
 
-    def next_task(self, annotator_id: int) -> Task | None:
-        """What they judge next; the same until it is answered. None when all is done."""
-        found = self._one(
-            "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NULL "
-            "ORDER BY touched DESC, pair LIMIT 1",
-            annotator_id,
+    def next_task(self, annotator_id: int, *, after: int | None = None) -> Task | None:
+        """What they judge next; the same until it is answered. None when all is done.
+
+        With ``after``, what comes when they have answered that one.
+        """
+        mixed = ", ".join(map(str, self.mixed_in))
+        usual, check = (
+            self._one(
+                "SELECT pair, touched FROM assignment WHERE annotator = ? AND answer IS NULL "
+                f"AND pair IS NOT ? AND pair {which} ({mixed}) ORDER BY touched DESC, pair LIMIT 1",
+                *(annotator_id, after),
+            )
+            for which in ("NOT IN", "IN")
         )
+        found = usual or check
+        if usual and check:
+            if usual[1] or check[1]:  # taken back: it is answered again first
+                found = max(usual, check, key=lambda one: one[1] or 0)
+            else:
+                done = self._counts(annotator_id)[0] + (after is not None)
+                due = known.is_due(annotator_id, done, self.project.known_share)
+                found = check if due else usual
         return None if found is None else self.task(annotator_id, found[0])
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair that is theirs, answered or not; None if it is not theirs."""
         found = self._one(_TASK, annotator_id, pair)
         return None if found is None else Task(*found)
-
-    def next_open(self, annotator_id: int, after: int) -> Task | None:
-        """The next open pair of theirs after the one of that number; pairs go in their order."""
-        (found,) = self._all(
-            "SELECT min(pair) FROM assignment WHERE annotator = ? AND pair > ? AND answer IS NULL",
-            *(annotator_id, after),
-        )
-        return self.task(annotator_id, found[0])
 
     def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
         """Keep an answer. The future is resolved when it is on disk.
@@ -282,6 +316,23 @@ class Store:
             return None if pair is None else Task(*changes.rows(_TASK, annotator_id, pair)[0])
 
         return self._submit(work)
+
+    def practised(self, annotator_id: int) -> list[str]:
+        """Their practice in order: "right", "wrong", and "done" where they could begin."""
+        rows = self._all(
+            "SELECT detail FROM change WHERE annotator = ? AND action = 'practised' ORDER BY id",
+            annotator_id,
+        )
+        return [row[0] for row in rows]
+
+    def practise(self, annotator_id: int, *results: str) -> Future[None]:
+        """Keep how their practice went."""
+
+        def work(changes: Changes) -> None:
+            for one in results:
+                changes.log("practised", one, annotator=annotator_id)
+
+        return self._submit(work, who="practice")
 
     def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
         """Their answer to a pair as it stands, or None."""
@@ -395,6 +446,9 @@ class Store:
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         rows = self._all(query, *values)
         return rows[0] if rows else None
+
+    def _setting(self, name: str) -> tuple[Any, ...] | None:
+        return self._one("SELECT value FROM setting WHERE name = ?", name)
 
     def _counts(self, annotator_id: int) -> tuple[int, int]:
         """Answered and all pairs of an annotator."""

@@ -5,6 +5,8 @@ Under ``/annotate/NUMBER``, each for the annotator of that number:
 - ``GET api/task``: the pair to judge, and how far they are;
 - ``POST api/answer``: one answer; replied to when it is on disk, with the next pair;
 - ``POST api/undo``: take the last answer back;
+- ``POST api/practice``: one answer to the practice pair at hand, or that they have read what
+  there is to know; replied to with the known answer and why;
 - ``GET api/ahead``: the pair after this one, so that its pictures are there in time;
 - ``GET image``: the picture of an item, served by what it is, never by what it is called.
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote
@@ -25,7 +28,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pairlearn.studio.graded import Levels
+from pairlearn.studio.graded import Levels, level_words
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
@@ -70,6 +73,15 @@ class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
         note = "".join(letter for letter in self.note if letter >= " " or letter in "\n\t")
         seconds = min(self.seconds or 0.0, LONGEST_SECONDS)
         return Answer(*said, 0, self.cant_say, note.strip(), seconds, self.key, level=self.level)
+
+
+class PracticeForm(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer to a practice pair, or nothing."""
+
+    similarity: float | None = None
+    difference: float | None = None
+    level: str = ""
+    cant_say: bool = False
 
 
 class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -154,6 +166,10 @@ class Studio:
     requests: Buckets
     failures: Buckets
     outage: Outage
+    ready: set[int]
+    """Annotators who are known to be past the start."""
+    manners: list[Any]
+    """From how many answers the manners of annotators were learnt, and what they are in words."""
 
     def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
         """The annotator who asks, if they do not ask too often."""
@@ -162,6 +178,10 @@ class Studio:
         if not self.requests.take(f"annotator {who.id}"):
             raise Denied(429, "that was very fast: one moment, please")
         return who
+
+    def words(self, level: str) -> str:
+        """An answer in the words of the page."""
+        return level_words(level, self.project.positive_name, self.project.negative_name)
 
 
 def studio_of(request: Request) -> Studio:
@@ -181,6 +201,8 @@ async def post_answer(request: Request) -> Response:
     studio = studio_of(request)
     who = studio.annotator(request, changes=True)
     form = read_form(await request.body(), AnswerForm)
+    if studio.project.qualify and get_start(studio, who) is not None:
+        raise Denied(403, "the practice comes first: load the page again")
     answer = form.answer(studio.project.levels)
     try:
         receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
@@ -210,9 +232,9 @@ async def get_ahead(request: Request) -> Response:
     pair = request.query_params.get("pair", "")
     if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
         raise FormError("pair must be a whole number")
-    task = studio.store.next_open(who.id, int(pair))
+    task = studio.store.next_task(who.id, after=int(pair))
     ends = [] if task is None else [task.left, task.right]
-    return JSONResponse({"ahead": [_view(studio, item) for item in ends]})
+    return JSONResponse({"ahead": [view_of(studio, item) for item in ends]})
 
 
 async def get_image(request: Request) -> Response:
@@ -232,11 +254,62 @@ async def get_image(request: Request) -> Response:
     return Response(content, media_type=found)
 
 
+async def post_practice(request: Request) -> Response:
+    """Compare an answer with the known one; keep that they practised."""
+    studio = studio_of(request)
+    who = studio.annotator(request, changes=True)
+    form = read_form(await request.body(), PracticeForm)
+    start, reply = get_start(studio, who), dict[str, Any]()
+    if start is not None:
+        results = []
+        if start["pair"] is not None:
+            known = studio.project.known_for("practice")[start["position"]]
+            said = msgspec.to_builtins(form) | {"pair": 0, "key": "practice"}
+            answer = msgspec.convert(said, AnswerForm).answer(studio.project.levels)
+            right = known.agrees(answer, studio.project.levels)
+            results.append("right" if right else "wrong")
+            reply = {"right": right, "answer": studio.words(known.answer), "why": known.why}
+            start["position"] += 1
+            start["right"] += right
+        if start["position"] == start["total"] and start["right"] >= start["needed"]:
+            results.append("done")
+        await asyncio.wrap_future(studio.store.practise(who.id, *results))
+    return JSONResponse(reply | _state(studio, who))
+
+
+def get_start(studio: Studio, who: Annotator) -> dict[str, Any] | None:
+    """What comes before the first pair; None for those who are past it.
+
+    The practice goes in rounds of all its pairs, until enough of one round are right.
+    """
+    practice = studio.project.known_for("practice")
+    if who.id in studio.ready:
+        return None
+    results = studio.store.practised(who.id)
+    begun = not studio.project.qualify and studio.store.progress(who.id).done
+    if begun or "done" in results:
+        studio.ready.add(who.id)
+        return None
+    position = len(results) % len(practice) if practice else 0
+    now = practice[position] if practice else None
+    return {
+        "position": position,
+        "total": len(practice),
+        "right": results[len(results) - position :].count("right"),
+        "needed": math.ceil(studio.project.qualify * len(practice) - 1e-9),
+        "before": results[-len(practice) :].count("right") if results and not position else None,
+        "pair": now and {"left": view_of(studio, now.left), "right": view_of(studio, now.right)},
+    }
+
+
 def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
-    task = studio.store.next_task(who.id)
+    start = get_start(studio, who)
+    barred = start is not None and studio.project.qualify
+    task = None if barred else studio.store.next_task(who.id)
     return {
         "task": None if task is None else _shown(studio, task),
         "progress": vars(studio.store.progress(who.id)),
+        "start": start,
     }
 
 
@@ -245,12 +318,13 @@ def _shown(studio: Studio, task: Task) -> dict[str, Any]:
         "pair": task.pair,
         "number": task.number,
         "total": task.total,
-        "left": _view(studio, task.left),
-        "right": _view(studio, task.right),
+        "left": view_of(studio, task.left),
+        "right": view_of(studio, task.right),
     }
 
 
-def _view(studio: Studio, item: str) -> dict[str, Any]:
+def view_of(studio: Studio, item: str) -> dict[str, Any]:
+    """What the page shows of an item."""
     try:
         view = studio.items.view(item)
     except (KeyError, ProjectError, OSError):

@@ -268,6 +268,8 @@ def make_app(
         requests=Buckets(requests_per_second, 3 * requests_per_second),
         failures=Buckets(per_second=1, burst=20),
         outage=api.Outage(),
+        ready=set(),
+        manners=[1, {}],
     )
     return app
 
@@ -367,6 +369,7 @@ def _routes() -> list[Route | Mount]:
         Route(f"{ANNOTATOR}/api/ahead", api.get_ahead),
         Route(f"{ANNOTATOR}/api/answer", api.post_answer, methods=["POST"]),
         Route(f"{ANNOTATOR}/api/undo", api.post_undo, methods=["POST"]),
+        Route(f"{ANNOTATOR}/api/practice", api.post_practice, methods=["POST"]),
         Route("/supervisor", pages.get_supervisor),
         Route("/api/annotators", pages.post_link, methods=["POST"]),
         Route("/api/annotators/renew", pages.post_renew, methods=["POST"]),

@@ -13,9 +13,10 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.agreement import figure
+from pairlearn.studio.agreement import figure, manners
+from pairlearn.studio.quality import quality_of
 from pairlearn.studio.records import Annotator, StoredAnswer
-from pairlearn.studio.server.api import Form, Row, Studio, read_form, studio_of
+from pairlearn.studio.server.api import Form, Row, Studio, read_form, studio_of, view_of
 from pairlearn.studio.server.security import Denied, csrf_token
 
 STATIC = Path(__file__).parent / "static"
@@ -69,6 +70,15 @@ async def get_annotate(request: Request) -> Response:
         "csrf": csrf_token(token),
         "annotator": who,
         "slot": f"{studio.sessions.project}-{who.id}",
+        "examples": [
+            (
+                view_of(studio, one.left),
+                view_of(studio, one.right),
+                studio.words(one.answer),
+                one.why,
+            )
+            for one in studio.project.known_for("example")
+        ],
     }
     return TEMPLATES.TemplateResponse(request, "annotate.html", context)
 
@@ -181,13 +191,25 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     ]
 
 
+def _manners(studio: Studio, answers: list[StoredAnswer]) -> dict[str, str]:
+    """How everybody answers, in words; learnt anew when there is a tenth more to learn from."""
+    if len(answers) >= 1.1 * studio.manners[0]:
+        words = {name: one.words() for name, one in manners(answers).items()}
+        studio.manners[:] = [len(answers), words]
+    found: dict[str, str] = studio.manners[1]
+    return found
+
+
 def _context(studio: Studio) -> dict[str, Any]:
     rows = studio.store.overview()
     answers = studio.store.answers()
+    quality = quality_of(answers, studio.store.known, studio.project.levels)
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     project = studio.project
     return vars(project) | {
         "rows": rows,
+        "quality": quality,
+        "manners": _manners(studio, answers),
         "dots": dots(answers, numbers),
         "answers": len(answers),
         "judged": len({one.pair for one in answers if one.right}),

@@ -3,7 +3,7 @@
 import { Choices } from "./choices.js";
 import { Refused, Studio } from "./client.js";
 import { conflict, nearest } from "./feasible.js";
-import { prefetch, show } from "./items.js";
+import { prefetch, show, sideName } from "./items.js";
 import { lettersOn, listen, setLetters } from "./keys.js";
 import { describeDifference, Each, Exact } from "./sliders.js";
 import { lessons, remember, seen } from "./tutorial.js";
@@ -20,7 +20,7 @@ const given = new Map(); // what was answered on this visit, to start from after
 const receipts = []; // their numbers, the last one last
 let task = null;
 let progress = null;
-let lesson = null; // the practice pair on show: { index, all, tries }
+let lesson = null; // the practice pair on show: { index, all, tries }, or { known }
 let busy = true;
 let confirmed = ""; // what the last Enter asked, and the next one confirms
 let speaking = 0;
@@ -153,6 +153,7 @@ function settle() {
 function move(reply, word) {
   ({ task, progress } = reply);
   showProgress();
+  at("start").hidden = true;
   at("finished").hidden = task !== null;
   at("work").hidden = task === null;
   if (task === null) {
@@ -188,7 +189,7 @@ function fields() {
 
 async function send(cantSay = false) {
   if (busy) return;
-  if (lesson) return practise(cantSay);
+  if (lesson) return lesson.known ? judgeKnown(cantSay) : practise(cantSay);
   busy = true;
   at("pair").setAttribute("aria-busy", "true");
   document.body.classList.add("sending");
@@ -219,6 +220,8 @@ function refusedBy(error) {
 }
 
 function enter() {
+  if (!busy && !at("start").hidden) return begin();
+  if (!busy && lesson?.judged) return nextKnown();
   if (busy || at("work").hidden || mode === "graded") return;
   const { open } = answers;
   if (open && (mode === "each" || answers.state.every((value) => value === null))) {
@@ -244,13 +247,13 @@ function enter() {
 }
 
 function choose(level) {
-  if (busy || at("work").hidden) return;
+  if (busy || at("work").hidden || lesson?.judged) return;
   answers.fill(level);
   send();
 }
 
 function sure(kind) {
-  if (busy || at("work").hidden) return;
+  if (busy || at("work").hidden || lesson?.judged) return;
   if (SURE[kind] === null) answers.clear();
   else answers.fill(SURE[kind]);
   send(SURE[kind] === null);
@@ -269,6 +272,7 @@ async function undo() {
     if (lesson.index > 0) teach(lesson.index - 1, "");
     return;
   }
+  if (at("work").hidden && at("finished").hidden) return;
   busy = true;
   try {
     const shown = task?.pair;
@@ -297,15 +301,95 @@ function openNote(open, focus = true) {
   if (open && focus) at("note").focus();
 }
 
-// ---- the tutorial
+// ---- the start: what is asked, then pairs whose answer is known
+
+function showStart({ start }) {
+  const { position, total, needed, before } = start;
+  lesson = { known: start };
+  at("coach").hidden = true;
+  at("work").hidden = true;
+  at("start").hidden = false;
+  const asked = total ? `${total} pairs to practise on come first; nothing of it is saved.` : "";
+  const again = before === null ? "" : `You had ${before} of ${total} right, ${needed} are needed. ` +
+    "Read this once more, and try again.";
+  at("start-text").textContent = again || asked;
+  at("begin").textContent = position ? "Go on" : total ? "Practise" : "Start";
+  document.body.dataset.done = String(progress.done);
+  busy = false;
+  scrollTo(0, 0);
+}
+
+function begin() {
+  if (busy) return;
+  if (lesson.known.pair) showKnown();
+  else studio.practise({}).then(go, refusedBy);
+}
+
+function showKnown() {
+  const { position, total, pair } = lesson.known;
+  lesson.judged = null;
+  at("start").hidden = true;
+  at("work").hidden = false;
+  at("coach").hidden = false;
+  at("skip-tutorial").hidden = true;
+  at("next-lesson").hidden = true;
+  at("coach-step").textContent = `Practice ${position + 1} of ${total}`;
+  at("coach-title").textContent = "What would you say?";
+  at("coach-text").textContent = "You are told what is right. Nothing is saved.";
+  showPair(pair.left, pair.right);
+  answers.focus();
+  say("");
+}
+
+async function judgeKnown(cantSay) {
+  if (lesson.judged) return nextKnown();
+  busy = true;
+  try {
+    const reply = await studio.practise({ ...fields(), cant_say: cantSay });
+    lesson.judged = reply;
+    const answer = reply.answer.replace(/^(left|right)/i, (side) => sideName(side === "Left"));
+    at("coach-title").textContent = reply.right ? "Right" : `We would say: ${answer}`;
+    at("coach-text").textContent = reply.why || (reply.right ? "Or near enough." : "");
+    at("next-lesson").hidden = false;
+    at("next-lesson").focus({ preventScroll: true });
+    say(`${at("coach-title").textContent}. ${reply.why}`);
+    busy = false;
+  } catch (error) {
+    refusedBy(error);
+  }
+}
+
+function nextKnown() {
+  const { judged } = lesson;
+  const { start } = judged;
+  if (start === null || start.position === 0) return go(judged);
+  lesson = { known: start };
+  showKnown();
+}
+
+// On to the first pair, or to whatever comes before it.
+function go(reply) {
+  ({ task, progress } = reply);
+  showProgress();
+  lesson = null;
+  at("coach").hidden = true;
+  if (reply.start) showStart(reply);
+  else if (mode === "exact" && task && progress.done === 0 && !reply.right && !seen()) teach(0, "");
+  else move(reply, "");
+}
+
+// ---- the tutorial of exact projects without practice pairs
 
 function teach(index, word) {
   const all = lesson?.all ?? lessons(positive, negative);
   lesson = { index, all, tries: 0 };
   const now = all[index];
   at("work").hidden = false;
+  at("start").hidden = true;
   at("finished").hidden = true;
   at("coach").hidden = false;
+  at("skip-tutorial").hidden = false;
+  at("next-lesson").hidden = true;
   at("coach-step").textContent = `Practice ${index + 1} of ${all.length} · nothing is saved`;
   at("coach-title").textContent = now.title;
   at("coach-text").textContent = now.text;
@@ -384,13 +468,15 @@ at("add-note").addEventListener("click", () => openNote(at("note-box").hidden));
 at("retry").addEventListener("click", () => studio.wake());
 at("open-help").addEventListener("click", openHelp);
 at("letters").addEventListener("change", () => setLetters(at("letters").checked));
+at("begin").addEventListener("click", begin);
+at("next-lesson").addEventListener("click", nextKnown);
 at("skip-tutorial").addEventListener("click", () => { if (!busy) endTutorial(""); });
 at("again-tutorial").addEventListener("click", () => {
   at("help").close();
-  if (!busy && task) teach(0, "");
+  if (!busy && task && !lesson) teach(0, "");
 });
 
-async function begin() {
+async function open() {
   let word = "";
   for (const kept of studio.waiting()) {
     try {
@@ -402,14 +488,8 @@ async function begin() {
     }
   }
   const reply = await studio.task();
-  if (mode === "exact" && reply.task && reply.progress.done === 0 && !seen()) {
-    ({ task, progress } = reply);
-    showProgress();
-    for (const view of [task.left, task.right]) prefetch(view);
-    teach(0, "");
-    return;
-  }
-  move(reply, word);
+  if (reply.start) go(reply);
+  else move(reply, word);
 }
 
-begin().catch((error) => say(`Not available: ${error.message}.`, { tone: "alarm" }));
+open().catch((error) => say(`Not available: ${error.message}.`, { tone: "alarm" }));

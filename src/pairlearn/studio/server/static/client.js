@@ -49,6 +49,10 @@ export class Studio {
     return this.untilThere(() => call("task"));
   }
 
+  practise(answer) {
+    return this.untilThere(() => call("practice", answer));
+  }
+
   // What comes next; not worth a second try.
   async ahead(pair) {
     return (await call(`ahead?pair=${pair}`)).ahead;
