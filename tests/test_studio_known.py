@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from pairlearn.studio.known import Known
 from pairlearn.studio.quality import quality_of
 from pairlearn.studio.server import make_app
 from studio_client import HERE, Visitor
+from studio_processes import Command, free_port
 from studio_store import make, said, stored
 
 NUMBERS: dict[str, Any] = {"similarity": None, "difference": None}
@@ -190,3 +194,35 @@ def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
     out = tmp_path / "pairs.csv"
     report = run(app, ["export", str(project.folder), str(out), "--json"])
     assert json.loads(report.stdout)["known"] == 4 and json.loads(report.stdout)["rows"] == 40
+
+
+def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:
+    """The links that it prints work, and the pictures, the practice and a check are there."""
+    folder, port = tmp_path / "demo", free_port()
+    command = Command(tmp_path / "said", "demo", folder, "--port", port, "--no-open")
+    try:
+        for _ in range(1500):
+            links = re.findall(r"^  (\w+)  (http\S+)$", command.words(), re.M)
+            if len(links) == 2:
+                break
+            assert command.process.is_alive(), command.words()
+            time.sleep(0.02)
+        with browser.new_context(viewport={"width": 1280, "height": 720}) as context:
+            page = context.new_page()
+            page.goto(dict(links)["you"])
+            settled(page)
+            expect(page.locator("#coach-step")).to_have_text("Practice 1 of 3")
+            snapshot(page, "demo")
+            for _ in range(3):
+                press(page, "7")
+                page.locator("#next-lesson").click()
+                settled(page)
+            press(page, "7")
+            done(page, 1, 65)
+            page.goto(dict(links)["supervisor"])
+            expect(page.locator("tr[data-annotator='1']")).to_contain_text("1 of 65")
+    finally:
+        assert command.end(signal.SIGINT) == 0
+    with Store.open(Project.load(folder)) as store:
+        assert len(store.known) == 6 and len(store.mixed_in) == 5  # one is of the plan by chance
+        assert store.answers()[0].level == "right surely"

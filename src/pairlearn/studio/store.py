@@ -254,6 +254,17 @@ class Store:
         digest = token_hash(token).hex()
         return found is not None and hmac.compare_digest(digest, str(found[0]))
 
+    def link_of(self, annotator_id: int) -> Any:
+        """What tells somebody's link from another (0: the supervisor's); None if it has ended."""
+        found = (
+            self._setting("supervisor")
+            if annotator_id == 0
+            else self._one(
+                "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL", annotator_id
+            )
+        )
+        return found and found[0]
+
     def renew_supervisor_token(self) -> str:
         """A new token for the supervisor; the old one is void."""
         token = fresh_token()

@@ -284,6 +284,7 @@ def serve(
     log_level: str = "warning",
     requests_per_second: float = REQUESTS_PER_SECOND,
     ready: Callable[[str], object] = lambda address: None,
+    invite: Callable[[dict[str, str]], object] | None = None,
 ) -> None:
     """Serve the studio of a project until it is interrupted.
 
@@ -303,6 +304,9 @@ def serve(
         Of uvicorn. Requests are logged by ``pairlearn.annotate.access``, without tokens.
     ready : callable
         Called with the address when the port is open.
+    invite : callable, optional
+        Called then with links for the supervisor and all annotators, by name, that hold as
+        long as this server runs, beside those that were given out.
 
     Raises
     ------
@@ -338,6 +342,9 @@ def serve(
 
             stack.enter_context(choosing(stack.enter_context(Store.open(studio.project))))
         ready(address)
+        if invite is not None:
+            links = studio.sessions.invite()
+            invite({name: f"{address}{path}" for name, path in links.items()})
         server = uvicorn.Server(server_config(app, log_level=log_level))
         with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
             server.run(sockets)

@@ -29,6 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pairlearn.studio.changes import fresh_token, token_hash
 from pairlearn.studio.endpoint import is_loopback
 from pairlearn.studio.records import Annotator
 from pairlearn.studio.store import Store
@@ -335,6 +336,21 @@ class Sessions:
     store: Store
     folder: Path
     https: bool = False
+    guests: dict[bytes, tuple[str, Annotator, object]] = field(default_factory=dict)
+
+    def invite(self) -> dict[str, str]:
+        """Further links to all that take part, by name, which end with this server.
+
+        Those that were given out stay valid: nothing is written to the store. With them, when
+        they are renewed or ended, end those made here.
+        """
+        people = [("annotator", one) for one in self.store.annotators() if one.active]
+        links = {}
+        for role, who in [("supervisor", Annotator(0, "supervisor")), *people]:
+            token = fresh_token()
+            self.guests[token_hash(token)] = role, who, self.store.link_of(who.id)
+            links[who.name if who.id else role] = f"/{role[0]}/{token}"
+        return links
 
     @cached_property
     def digest(self) -> str:
@@ -369,9 +385,14 @@ class Sessions:
         """Whose token this is in that role, if anybody's."""
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():
             return None
-        if role == "annotator":
-            return self.store.by_token(token)
-        return Annotator(0, "supervisor") if self.store.is_supervisor(token) else None
+        if role == "annotator" and (who := self.store.by_token(token)) is not None:
+            return who
+        if role == "supervisor" and self.store.is_supervisor(token):
+            return Annotator(0, "supervisor")
+        if (guest := self.guests.get(token_hash(token))) is None:
+            return None
+        invited, who, link = guest
+        return who if invited == role and link == self.store.link_of(who.id) else None
 
     def read(self, request: Request, role: str) -> tuple[Annotator, str]:
         """Who reads, and their token."""
