@@ -26,9 +26,9 @@ from browser import (
 from pairlearn import PairLabels
 from pairlearn.check import check
 from pairlearn.studio import Project
-from pairlearn.studio.agreement import manners
 from pairlearn.studio.export import judgements
 from pairlearn.studio.graded import LEVELS
+from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.server import make_app
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
@@ -206,10 +206,11 @@ def test_a_crowd_on_the_scale_of_words() -> None:
             chosen = int(np.abs(levels - honest).max(1).argmin())
             chosen = {"random": int(rng.integers(10)), "constant": 3}.get(who, chosen)
             rows.append(stored(who, pair, *levels[chosen], number=len(rows)))
-    found = manners(rows)
+    found = crowd_of(rows).manners
     assert found["constant"].constant and not found["random"].useful
     careful = [found[name].trust for name in ("ann", "bob", "cy")]
     assert min(careful) > 5 * found["random"].trust
     table = judgements([one for one in rows if one.annotator in ("ann", "bob", "cy")]).table
     (note,) = [one for one in check(table).findings if one.code == "levels"]
-    assert note.severity == "note" and "s = 0.36, |c| = 0.6" in note.message
+    assert note.severity == "note" and set(note.ids) == {"ann", "bob", "cy"}
+    assert "6 levels of similarity and 7 levels of difference" in note.message

@@ -121,14 +121,13 @@ def test_status(project: Path) -> None:
     assert report["infeasible"] == 2 * 8
     ann = report["annotators"][0]
     assert (ann["annotator"]["name"], ann["done"]) == ("ann", 15)
-    assert ann["agreement"]["comparisons"] == 14
-    assert ann["agreement"]["similarity_gap"] == 0
+    assert ann["words"] == "has too few answers to say"
     assert ann["drift"]["strength_z"] is None  # never NaN, which is not JSON
     text = run("status", project).stdout
     assert "15/15" in text
     table = text.splitlines()[1:]
     assert max(map(len, table)) <= 80
-    names = ["annotator", "done", "say", "seconds", "fit", "|Δs|", "|Δc|", "side", "drift"]
+    names = ["annotator", "done", "say", "seconds", "fit", "drift", "how", "they", "answer"]
     assert table[1].split() == names
     assert "within ±3" in " ".join(text.split())
     assert "is not a project" in refused("status", project.parent)

@@ -8,6 +8,7 @@
 from typing import Any
 
 from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.link import Link, fair, learn_link
 from pairlearn.annotators.manner import Manner
 from pairlearn.annotators.scale import AnswerScale, scale_of
@@ -20,6 +21,7 @@ __all__ = [
     "Annotator",
     "AnswerScale",
     "Answers",
+    "Crowd",
     "Link",
     "Manner",
     "add_noise",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.judgements import Judgements
 
-__all__ = ["Answers", "named", "without_copies"]
+__all__ = ["Answers", "named", "opposed", "without_copies"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -19,6 +19,8 @@ Indices = NDArray[np.int64]
 
 SHARED = 20
 """Pairs that two must have answered alike, to the last digit, to be taken for one."""
+MOST = 30
+"""Annotators, those who said most, whose sides are compared two by two."""
 SLACK = 0.02
 """How far from feasible answers may be that are taken as they are."""
 
@@ -71,6 +73,39 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
                 break
     copied = {name for name, _ in found}
     return judged[~np.isin(named(judged.annotator), list(copied))] if copied else judged, found
+
+
+def opposed(judged: Judgements) -> list[tuple[str, str]]:
+    """Annotators whose differences, or preferences, run against each other on the same pairs.
+
+    Examples
+    --------
+    >>> sides = {"preference": np.tile([1, -1], 30)}
+    >>> ends = np.arange(120).reshape(-1, 2)
+    >>> both = [Judgements.from_columns(way, sides, annotator=[name] * 60)
+    ...         for way, name in ((ends, "ann"), (ends[:, ::-1], "bob"))]
+    >>> opposed(Judgements.concatenate(both))
+    [('ann', 'bob')]
+    """
+    sided = judged.has("difference") | judged.has("preference")
+    if judged.annotator is None or not sided.any():
+        return []
+    rows = judged[sided]
+    said = np.where(rows.has("difference"), rows.v, rows.u)
+    said = np.where(rows.ends[:, 0] <= rows.ends[:, 1], said, -said)
+    names, who = np.unique(named(rows.annotator), return_inverse=True)
+    pairs, pair = np.unique(np.sort(rows.ends, 1), axis=0, return_inverse=True)
+    order = np.argsort(-np.bincount(who.ravel()), kind="stable")[:MOST]
+    column = np.full((len(pairs), len(names)), np.nan)
+    column[pair.ravel(), who.ravel()] = said
+    found = []
+    for later, first in ((k, j) for k in range(1, len(order)) for j in range(k)):
+        both = column[:, order[[first, later]]]
+        both = both[~np.isnan(both).any(1)]
+        scale = np.sqrt(np.square(both).sum(0).prod())
+        if len(both) >= SHARED and both.prod(1).sum() < -0.5 * scale:
+            found.append((str(names[order[first]]), str(names[order[later]])))
+    return found
 
 
 @dataclass(frozen=True)
@@ -167,21 +202,11 @@ class Answers:
             found[rows] = scale_of(said, differs).admits(said, differs, slack)
         return found
 
-    def opposed(self) -> list[tuple[str, str]]:
-        """Annotators whose differences run against each other on the pairs that both judged."""
-        order = np.argsort([-len(self.by(number)) for number in range(len(self.names))])[:30]
-        column = np.full((len(self.ends), len(order)), np.nan)
-        for place, number in enumerate(order):
-            column[self.pair[self.by(number)], place] = self.values[self.by(number), 1]
-        found = []
-        for later in range(1, len(order)):
-            for first in range(later):
-                both = column[:, [first, later]]
-                both = both[~np.isnan(both).any(1)]
-                scale = np.sqrt(np.square(both).sum(0).prod())
-                if len(both) >= SHARED and both.prod(1).sum() < -0.5 * scale:
-                    found.append((self.names[order[first]], self.names[order[later]]))
-        return found
+    @property
+    def beyond(self) -> bool:
+        """Whether answers go beyond the ends of the scales: nobody said so, it is added noise."""
+        low, high = np.transpose(RANGES)
+        return bool(((self.values < low) | (self.values > high)).any(1).mean() > 0.01)
 
     def speak(self) -> str | None:
         """Why the annotators should not be taken for one ideal voice, if so.
@@ -192,11 +217,7 @@ class Answers:
         """
         if not len(self) or np.isnan(self.values).any(1).mean() > 0.5:
             return None
-        beyond = [
-            (self.values[:, side] < low) | (self.values[:, side] > high)
-            for side, (low, high) in enumerate(RANGES)
-        ]
-        if np.logical_or(*beyond).mean() > 0.01:
+        if self.beyond:
             return None
         counts = np.bincount(self.who, minlength=len(self.names))
         if (counts >= 10).sum() > 1:

@@ -18,7 +18,7 @@ RANGES = ((0.0, 1.0), (-1.0, 1.0))
 """Of similarities and of differences."""
 LEAST = 10
 """Answers from which on their levels are looked at."""
-COARSE = 0.09
+COARSE = 0.045
 """Steps of at least this size make a scale of levels; smaller ones are as good as none."""
 
 
@@ -29,8 +29,9 @@ class AnswerScale:
     Attributes
     ----------
     levels : tuple of int
-        Levels of similarities and of differences between the ends of their ranges, whether all
-        are used or not; 0 where answers take any value, or are too few or all the same.
+        Levels of similarities and of differences: of even steps all between the ends of the
+        range, of others those in use; 0 where answers take any value, or are too few or all
+        the same.
     steps : tuple of float
         Distance of neighbouring levels, or of numbers with two or three digits; 0 where answers
         are not rounded.
@@ -82,9 +83,12 @@ class AnswerScale:
         near, far = (step / 2 + slack for step in self.steps)
         # Of all answers that come to this one: the least similar for the smallest difference,
         # and the most similar for the largest.
-        above = s - near > 1 - np.maximum(c - far, 0) + (-TOLERANCE if near else TOLERANCE)
-        below = s + near < (1 - np.minimum(c + far, 1) ** 2) / 2 - TOLERANCE
-        return np.asarray(~(above | below))
+        # What rounding must reach the very edge for, it does not explain.
+        room = -TOLERANCE if near or far else TOLERANCE
+        above = s - near > 1 - np.maximum(c - far, 0) + room
+        below = s + near < (1 - np.minimum(c + far, 1) ** 2) / 2 - room
+        alone = (s <= 1 - c + TOLERANCE) & (s >= (1 - c**2) / 2 - TOLERANCE)
+        return np.asarray(alone | ~(above | below))
 
 
 def scale_of(similarity: Any, difference: Any) -> AnswerScale:
@@ -125,9 +129,14 @@ def _levels(told: Floats, ends: tuple[float, float]) -> tuple[int, float]:
     gap = float(np.diff(used).min()) if 1 < len(used) <= len(told) / 2 else 0.0
     if gap >= COARSE:
         # Thirds may be written as 0.33, so that their gaps differ a little.
-        below, above = (used[0] - low) / gap, (high - used[0]) / gap
-        return round(below - 0.4) + round(above - 0.4) + 1, gap
+        span = float(used[-1] - used[0])
+        step = span / round(span / gap)
+        places = (used - used[0]) / step
+        if np.abs(places - places.round()).max() > 0.15:
+            return len(used), gap  # as far apart as somebody chose to put them
+        below, above = (used[0] - low) / step, (high - used[0]) / step
+        return round(below - 0.4) + round(above - 0.4) + 1, step
     for digits in (2, 3):
-        if np.abs(used - used.round(digits)).max() < TOLERANCE:
+        if len(used) > 1 and np.abs(used - used.round(digits)).max() < TOLERANCE:
             return 0, 10.0**-digits
     return 0, 0.0

@@ -1,13 +1,14 @@
-"""Checks of single answers, of answers to one pair, and of what the numbers mean."""
+"""Checks of answers, of those to one pair, of annotators, and of what the numbers mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
+from pairlearn.annotators.crowd import Crowd
 from pairlearn.check.columns import Columns, Floats, Indices, Infeasible
 from pairlearn.check.findings import Finding, Severity, finding
 from pairlearn.dependence import Dependence
@@ -16,9 +17,9 @@ from pairlearn.tables.scales import find_scale
 
 __all__ = [
     "LEAST_ANSWERS",
+    "check_annotators",
     "check_comparisons",
     "check_feasibility",
-    "check_levels",
     "check_meaning",
     "check_ranges",
     "check_repeats",
@@ -30,13 +31,13 @@ FAR, MANY = 0.1, 0.05
 """More than this share of judgements further than this from the feasible region is a warning.
 Judgements that are nearly certain lie at its edge, where the least noise takes them out."""
 ONE_SIDED = 0.9
-"""Share of infeasible judgements that are too similar, where noise falls on both sides: a lean."""
+"""Share of infeasible judgements on one side, where noise falls on both: a lean."""
 ALONE = 0.05
 """If no more than this share of judgements is out of range, the others are on the right scale."""
+ALIKE = 20
+"""Answers of one value from which on they are a habit."""
 LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
-MOST_LEVELS = 11
-"""More different answers than this are no scale of levels."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
@@ -130,28 +131,46 @@ def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Find
         yield finding("preference-against-difference", np.flatnonzero(against))
 
 
-def check_levels(columns: Columns) -> Iterator[Finding]:
-    """Answers on a coarse scale: a few values of (s, c), a difference and its opposite for one."""
-    both = columns.has_s & columns.has_c
-    said = np.stack([columns.s[both], np.abs(columns.c[both])], 1)
-    levels = np.unique(said, axis=0)
-    few = 1 < len(levels) <= MOST_LEVELS and len(said) >= 5 * len(levels)
-    if few and not np.isin(levels, (0, 1)).all():
-        shown = "; ".join(f"s = {s:g}, |c| = {c:g}" for s, c in levels)
-        yield finding("levels", levels=len(levels), shown=shown)
-
-
 def _lean(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
-    """Judgements that are too similar for their difference, and hardly any that are too unlike.
+    """Judgements that are too similar for their difference and hardly any too unlike, or contrary.
 
     Noise takes them out on both sides where |c| is large: there the feasible region is a strip
-    of width (1 − |c|)²/2. Rounded answers leave it below only.
+    of width (1 − |c|)²/2.
     """
     above, below = (
         rows[np.abs(columns.c[rows]) >= 0.5] for rows in (infeasible.above, infeasible.below)
     )
-    if len(above) >= LEAST_ANSWERS and len(above) > ONE_SIDED * (len(above) + len(below)):
-        yield finding("leaning-similarity", above, above=len(above), below=len(below))
+    for rows, to in ((above, "same"), (below, "different")):
+        if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(above) + len(below)):
+            yield finding("leaning-similarity", rows, above=len(above), below=len(below), to=to)
+
+
+def check_annotators(columns: Columns) -> Iterator[Finding]:
+    """Check how everybody answers, or the table as one voice where it names nobody."""
+    for question, values in (("similarity", columns.s), ("difference", columns.c)):
+        given = ~np.isnan(values)
+        constant = [
+            name
+            for name in columns.scales
+            if (told := values[given & (columns.names == name)]).size >= ALIKE and np.ptp(told) == 0
+        ]
+        if constant:
+            yield _about("constant", constant, name=f"constant-{question}", question=question)
+    words: dict[str, list[str]] = {}
+    for name, scale in columns.scales.items():
+        if scale.coarse:
+            words.setdefault(scale.words(), []).append(name)
+    if words:
+        names = [name for group in words.values() for name in group]
+        listed = [f"{scale} ({', '.join(group)})" for scale, group in words.items()]
+        yield _about("levels", names, scale="; ".join(listed).replace(" ()", ""))
+    for doubt in Crowd.of(columns.judged).doubts():
+        yield _about(doubt.code, doubt.names, words=doubt.words)
+
+
+def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
+    known = [name for name in names if name]
+    return finding(code, ids=known, count=len(known), **values)
 
 
 def check_repeats(columns: Columns) -> Iterator[Finding]:

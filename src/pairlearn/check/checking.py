@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.check.agreement import check_annotators
 from pairlearn.check.answers import (
     LEAST_ANSWERS,
+    check_annotators,
     check_comparisons,
     check_feasibility,
-    check_levels,
     check_ranges,
     check_repeats,
 )
@@ -101,9 +100,8 @@ def check(
         findings.append(finding("self-pair", rows, columns.ids[columns.ends[rows, 0]]))
     if readable:
         findings += check_feasibility(columns, infeasible)
-        findings += check_levels(columns)
         findings += check_repeats(columns)
-        findings += check_annotators(columns, infeasible)
+        findings += check_annotators(columns)
     findings += _learnable(columns, prior, majority)
     if readable:
         findings += _prior(columns, implied, prior, majority)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators.scale import AnswerScale, scale_of
+from pairlearn.judgements import Judgements
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.tables import PairTable
 
@@ -144,13 +146,36 @@ class Columns:
             return "everything" if sided else "classes up to a swap"
         return "posteriors up to a shift" if self.has_c.any() else "a ranking"
 
+    @cached_property
+    def judged(self) -> Judgements:
+        """As statements, each by who made it."""
+        given = {"similarity": self.s, "difference": self.c}
+        given["preference"] = np.where(self.preference == 0, np.nan, self.preference)
+        return Judgements.from_columns(self.ends, given, annotator=self.names)
+
+    @cached_property
+    def names(self) -> NDArray[np.str_]:
+        """Who said each row, "" where the table does not name them."""
+        return np.append(self.annotators.astype(np.str_), "")[self.who]
+
+    @cached_property
+    def scales(self) -> dict[str, AnswerScale]:
+        """The scale of everybody's answers, by name."""
+        return {
+            str(name): scale_of(self.s[self.names == name], self.c[self.names == name])
+            for name in np.unique(self.names)
+        }
+
     def infeasible(self) -> Infeasible:
-        """Rows with both judgements that lie outside the feasible region."""
+        """Rows with both judgements that no posteriors give, nor do rounded ones."""
         both = np.flatnonzero(self.has_s & self.has_c)
         if not len(both):
             return Infeasible()
         labels = PairLabels(self.s[both], self.c[both], noisy=True)
         outside = ~labels.feasible()
+        for name, scale in self.scales.items():
+            mine = self.names[both] == name
+            outside[mine] &= ~scale.admits(self.s[both][mine], self.c[both][mine])
         wrong = labels[outside]
         near = wrong.project()
         distance = np.hypot(near.similarity - wrong.similarity, near.difference - wrong.difference)

@@ -17,7 +17,7 @@ from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store
-    from pairlearn.studio.agreement import AnnotatorOverview
+    from pairlearn.studio.overview import AnnotatorOverview
 
 ADDRESS = "http://127.0.0.1:8337"
 NOT_RANDOM = (
@@ -26,9 +26,8 @@ NOT_RANDOM = (
 )
 
 COLUMNS = (
-    "don't fit: s and c that no posteriors produce; |Δs|, |Δc|, same side: against others on the "
-    "same pairs; drift: mean s of the last third less that of the first, in standard errors; "
-    "within ±3 it can be chance"
+    "don't fit: s and c that no posteriors produce; drift: mean s of the last third less that of "
+    "the first, in standard errors; within ±3 it can be chance; (!): deserves a look"
 )
 
 
@@ -378,11 +377,10 @@ def status(project: Path) -> Told:
     \b
     Examples:
       pairlearn annotate status pumps
-      pairlearn annotate status pumps --json | jq '.annotators[] | .agreement'
+      pairlearn annotate status pumps --json | jq '.annotators[] | .words'
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio.agreement import manners
     from pairlearn.studio.export import judgements
     from pairlearn.studio.quality import quality_of
 
@@ -401,7 +399,6 @@ def status(project: Path) -> Told:
             "infeasible": judgements(said).infeasible if said else 0,
             "pairs_answered": len({one.pair for one in answers if one.right}),
             "annotators": rows,
-            "manners": {name: one.words() for name, one in manners(answers).items()},
             "quality": quality_of(answers, store.known, store.project.levels),
         }
     line = (
@@ -409,7 +406,6 @@ def status(project: Path) -> Told:
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
     text = [line.format(**data), *([_overview(rows)] if rows else [])]
-    text += [f"{name}: {words}" for name, words in data["manners"].items()]
     for name, found in data["quality"].items():
         checks = [f"{found.right} of {found.known} known pairs right"] * bool(found.known)
         text += [f"{name}: {'; '.join(checks + found.flags)}"] * bool(checks or found.flags)
@@ -419,15 +415,15 @@ def status(project: Path) -> Told:
 def _overview(rows: list[AnnotatorOverview]) -> Any:
     from rich.table import Table
 
-    from pairlearn.studio.agreement import figure
+    from pairlearn.studio.overview import figure
 
     table = Table(box=None, header_style="bold", pad_edge=False, caption=COLUMNS)
     table.caption_justify, table.caption_style = "left", ""
     # In two lines, so that the table fits a terminal of 80 columns.
-    names = ("done", "can't\nsay", "seconds", "don't\nfit", "|Δs|", "|Δc|", "same\nside", "drift")
     table.add_column("annotator")
-    for name in names:
+    for name in ("done", "can't\nsay", "seconds", "don't\nfit", "drift"):
         table.add_column(name, justify="right")
+    table.add_column("how they answer")
     for row in rows:
         table.add_row(
             row.annotator.name + (f" ({row.annotator.note})" if row.annotator.note else ""),
@@ -435,10 +431,8 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
             str(row.cant_say),
             figure(row.median_seconds, ".1f"),
             figure(row.infeasible, ".0%"),
-            figure(row.agreement.similarity_gap, ".2f"),
-            figure(row.agreement.difference_gap, ".2f"),
-            figure(row.agreement.same_sign, ".0%"),
             figure(row.drift.similarity_z, "+.1f"),
+            row.words + (" (!)" if row.doubt else ""),
         )
     return table
 

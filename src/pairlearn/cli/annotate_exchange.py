@@ -59,8 +59,9 @@ def export(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio.agreement import reliabilities
+    from pairlearn.annotators.crowd import KNOWN
     from pairlearn.studio.export import aggregated, judgements, weighed
+    from pairlearn.studio.overview import crowd_of
 
     check_new_file(out, "pairs", (".csv", ".parquet"), inputs=[], force=force)
     with opened(project) as store:
@@ -79,7 +80,8 @@ def export(
     else:
         exported = aggregated(answers, aggregate, weights=weighted)
     exported.write(out)
-    trust = reliabilities(answers) if aggregate == "reliability" else {}
+    crowd = crowd_of(answers if aggregate == "reliability" else [])
+    trust = crowd.weights()
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
     data: dict[str, Any] = {
@@ -99,7 +101,11 @@ def export(
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
     line += "; {known:,} answers to known pairs are left out" * bool(checks)
-    reliable = [f"  reliability of {name}: {weight:.2f}" for name, weight in trust.items()]
+    few = f" (under {KNOWN} answers, drawn towards the mean)"
+    reliable = [
+        f"  reliability of {name}: {weight:.2f}{few * (crowd.manners[name].answers < KNOWN)}"
+        for name, weight in trust.items()
+    ]
     return Told(data, [line.format(**data), *reliable])
 
 

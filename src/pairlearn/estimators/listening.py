@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import Answers, without_copies
+from pairlearn.annotators.answers import Answers, opposed, without_copies
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner
 from pairlearn.estimators.parameters import is_scikit_learn, recipe_of
@@ -70,11 +70,11 @@ def listen(
             stacklevel=3,
         )
         table, answers = replace(table, judged=rows), Answers.of(rows)
-    if opposed := answers.opposed():
+    if against := opposed(table.judged):
         warnings.warn(
             "the differences of {!r} and {!r} run against each other on the same pairs: one of "
             "them has left and right exchanged, and which one judgements do not tell. Ask, and "
-            "change the sign of theirs".format(*opposed[0]),
+            "change the sign of theirs".format(*against[0]),
             AnnotatorsWarning,
             stacklevel=3,
         )

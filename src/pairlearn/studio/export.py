@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pairlearn.studio.agreement import reliabilities
 from pairlearn.studio.choosing import inclusion_weights
+from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.records import AnswerColumns, Floats, Pair, StoredAnswer
 from pairlearn.tables import PairTable
 from pairlearn.tables.sources import convert
@@ -26,9 +26,9 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     Similarities and differences are taken together separately, each from those who gave
     it. The pair likelihood is linear in (s, c), so that training on the mean is training
     on all judgements with equal weights; the median withstands single slips; "reliability"
-    is a mean with the weights of `reliabilities`. The feasible region is not convex: two
-    feasible judgements can have an infeasible mean, which `pairlearn check` reports, and
-    which is given as it is.
+    is a mean with the weights of `pairlearn.annotators.Crowd`. The feasible region is not
+    convex: two feasible judgements can have an infeasible mean, which `pairlearn check`
+    reports, and which is given as it is.
 
     Where nobody gave a number, the preference of the majority is kept; a draw says
     nothing, and such a pair is left out.
@@ -50,7 +50,7 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     """
     if rule not in ("mean", "median", "reliability"):
         raise ValueError(f"rule must be 'mean', 'median' or 'reliability'; got {rule!r}")
-    weights = reliabilities(answers) if rule == "reliability" else {}
+    weights = crowd_of(answers).weights() if rule == "reliability" else {}
     by_pair: dict[int, list[StoredAnswer]] = {}
     for answer in answers:
         by_pair.setdefault(answer.pair, []).append(answer)

@@ -168,8 +168,6 @@ class Studio:
     outage: Outage
     ready: set[int]
     """Annotators who are known to be past the start."""
-    manners: list[Any]
-    """From how many answers the manners of annotators were learnt, and what they are in words."""
 
     def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
         """The annotator who asks, if they do not ask too often."""

@@ -269,7 +269,6 @@ def make_app(
         failures=Buckets(per_second=1, burst=20),
         outage=api.Outage(),
         ready=set(),
-        manners=[1, {}],
     )
     return app
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.agreement import figure, manners
+from pairlearn.studio.overview import figure
 from pairlearn.studio.quality import quality_of
 from pairlearn.studio.records import Annotator, StoredAnswer
 from pairlearn.studio.server.api import Form, Row, Studio, read_form, studio_of, view_of
@@ -191,15 +191,6 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     ]
 
 
-def _manners(studio: Studio, answers: list[StoredAnswer]) -> dict[str, str]:
-    """How everybody answers, in words; learnt anew when there is a tenth more to learn from."""
-    if len(answers) >= 1.1 * studio.manners[0]:
-        words = {name: one.words() for name, one in manners(answers).items()}
-        studio.manners[:] = [len(answers), words]
-    found: dict[str, str] = studio.manners[1]
-    return found
-
-
 def _context(studio: Studio) -> dict[str, Any]:
     rows = studio.store.overview()
     answers = studio.store.answers()
@@ -209,7 +200,6 @@ def _context(studio: Studio) -> dict[str, Any]:
     return vars(project) | {
         "rows": rows,
         "quality": quality,
-        "manners": _manners(studio, answers),
         "dots": dots(answers, numbers),
         "answers": len(answers),
         "judged": len({one.pair for one in answers if one.right}),

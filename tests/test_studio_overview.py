@@ -1,70 +1,24 @@
-"""How annotators work, how far they agree, and one judgement from several."""
+"""How annotators work and answer, and one judgement from several."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from itertools import permutations
 from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairlearn.annotators import Crowd
 from pairlearn.labels import PairLabels
 from pairlearn.studio import Annotator, StoredAnswer
-from pairlearn.studio.agreement import overview_of, reliabilities
 from pairlearn.studio.choosing import assign, random_pairs
 from pairlearn.studio.export import aggregate
+from pairlearn.studio.overview import crowd_of, overview_of
 from studio_store import stored as row
-
-
-def simulated(seed: int, pairs: int = 40) -> list[StoredAnswer]:
-    rng = np.random.default_rng(seed)
-    rows = []
-    for pair in range(pairs):
-        s, c = rng.random(), rng.uniform(-1, 1)
-        for who, noise in (("ann", 0.05), ("bob", 0.1), ("cy", 0.4)):
-            if rng.random() < 0.8:
-                said = np.clip(s + noise * rng.standard_normal(), 0, 1)
-                differs = np.clip(c + noise * rng.standard_normal(), -1, 1)
-                given_ = (None if rng.random() < 0.1 else float(said), float(differs))
-                if rng.random() < 0.05:
-                    rows.append(row(who, pair, None, None, len(rows) + 1, cant_say=True))
-                else:
-                    rows.append(row(who, pair, *given_, len(rows) + 1, seconds=rng.random() * 9))
-    return rows
-
-
-PEOPLE = {Annotator(1, "ann"): 40, Annotator(2, "bob"): 40, Annotator(3, "cy"): 40}
-
-
-def test_agreement_by_going_through_all_comparisons() -> None:
-    rows = simulated(0)
-    comparisons = [
-        (one, two)
-        for one, two in permutations(rows, 2)
-        if one.pair == two.pair and not one.cant_say and not two.cant_say
-    ]
-    for found in overview_of(rows, PEOPLE):
-        mine = [(a, b) for a, b in comparisons if a.annotator == found.annotator.name]
-        s = [(a.similarity, b.similarity) for a, b in mine]
-        s = [(a, b) for a, b in s if a is not None and b is not None]
-        c = [(a.difference, b.difference) for a, b in mine]
-        assert found.agreement.comparisons == len(mine) > 30
-        assert found.agreement.similarity_gap == pytest.approx(fmean(abs(a - b) for a, b in s))
-        assert found.agreement.difference_gap == pytest.approx(
-            fmean(abs(a - b) for a, b in c)  # type: ignore[operator]
-        )
-        assert found.agreement.same_sign == pytest.approx(
-            fmean((a > 0) == (b > 0) for a, b in c)  # type: ignore[operator]
-        )
-        from scipy.stats import pearsonr
-
-        assert found.agreement.similarity_correlation == pytest.approx(
-            pearsonr(*zip(*s, strict=True)).statistic
-        )
 
 
 def test_counts_pace_and_infeasible_share() -> None:
@@ -79,9 +33,7 @@ def test_counts_pace_and_infeasible_share() -> None:
     assert (found.done, found.total, found.cant_say) == (5, 7, 1)
     assert (found.median_seconds, found.per_hour) == (4.0, 900.0)
     assert found.infeasible == pytest.approx(2 / 3)
-    assert found.leaning == pytest.approx(0.5 / 3)
-    assert found.agreement.comparisons == 0
-    assert math.isnan(found.agreement.similarity_gap)
+    assert (found.words, found.doubt) == ("has too few answers to say", False)
 
 
 def test_equal_answers_have_no_drift_in_standard_errors() -> None:
@@ -99,7 +51,8 @@ def test_drift_of_a_fixed_rule_is_chance() -> None:
     found = []
     for _ in range(300):
         rows = [row("rule", pair, s, 0.0) for pair, s in enumerate(rng.random(90))]
-        found.append(overview_of(rows, {Annotator(1, "rule"): 90})[0].drift.similarity_z)
+        people, nothing_known = {Annotator(1, "rule"): 90}, Crowd({}, {})
+        found.append(overview_of(rows, people, nothing_known)[0].drift.similarity_z)
     assert 0.02 < np.mean(np.abs(found) > 2) < 0.09
     assert np.mean(np.abs(found) > 3) < 0.02
 
@@ -123,10 +76,9 @@ def test_nobody_and_nothing() -> None:
     assert math.isnan(found.drift.similarity)
 
 
-def test_a_careful_person_outweighs_a_constant_and_a_random_one() -> None:
-    """Who agrees most with the others is not who is right: the two who are not agree in nothing."""
-    rng = np.random.default_rng(0)
-    honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 120))).to_array())
+def crowd(seed: int, pairs: int = 120) -> tuple[Any, list[StoredAnswer]]:
+    rng = np.random.default_rng(seed)
+    honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, pairs))).to_array())
     rows = [
         one
         for pair, (s, c) in enumerate(honest.tolist())
@@ -136,17 +88,29 @@ def test_a_careful_person_outweighs_a_constant_and_a_random_one() -> None:
             row("random", pair, rng.random(), rng.uniform(-1, 1)),
         )
     ]
-    weights = reliabilities(rows)
+    return honest, rows
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> None:
+    """Who agrees most with the others is not who is right: the two who are not agree in nothing."""
+    honest, rows = crowd(seed)
+    weights = crowd_of(rows).weights()
     assert weights["careful"] > 2.5
     assert max(weights["constant"], weights["random"]) < 0.1
     joined = aggregate(rows, "reliability")
     gaps = [(one.similarity or 0) - honest[one.pair, 0] for one in joined]
     assert np.abs(gaps).max() < 0.05
+    people = {Annotator(k, name): 120 for k, name in enumerate(("careful", "constant", "random"))}
+    careful, constant, random = overview_of(rows, people)
+    assert (careful.words, careful.doubt) == ("nothing to mend", False)
+    assert (constant.words, constant.doubt) == ("gives one answer to everything", True)
+    assert (random.doubt and "guesses" in random.words) or "hardly related" in random.words
 
 
 def test_the_reliable_weigh_more_and_it_pays() -> None:
     errors: dict[str, list[float]] = defaultdict(list)
-    for seed in range(20):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         truth = rng.random(60)
         noise = {"ann": 0.05, "bob": 0.1, "cy": 0.35}
@@ -155,7 +119,7 @@ def test_the_reliable_weigh_more_and_it_pays() -> None:
             for pair, s in enumerate(truth)
             for who, sd in noise.items()
         ]
-        weights = reliabilities(rows)
+        weights = crowd_of(rows).weights()
         assert weights["ann"] > weights["cy"]
         assert weights["bob"] > weights["cy"]
         for rule in ("mean", "median", "reliability"):
@@ -165,9 +129,12 @@ def test_the_reliable_weigh_more_and_it_pays() -> None:
     assert fmean(errors["reliability"]) < 0.8 * fmean(errors["mean"])
 
 
-def test_too_few_answers_weigh_alike() -> None:
-    assert reliabilities([row("ann", 1, 0.5), row("bob", 2, 0.5)]) == {"ann": 1.0, "bob": 1.0}
-    assert reliabilities([]) == {}
+def test_few_answers_weigh_nearly_as_the_average() -> None:
+    assert crowd_of([row("ann", 1, 0.5), row("bob", 2, 0.5)]).weights() == {"ann": 1.0, "bob": 1.0}
+    assert crowd_of([]).weights() == {}
+    _, rows = crowd(0)
+    late = [one for one in rows if one.annotator != "random" or one.pair < 4]
+    assert 0.5 < crowd_of(late).weights()["random"] < 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,175 @@
+"""Everybody who judged a table, by one model: for `check`, the studio and the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pairlearn.annotators.answers import Answers, named, opposed, without_copies
+from pairlearn.annotators.link import learn_link
+from pairlearn.annotators.manner import Manner
+from pairlearn.judgements import Judgements
+
+__all__ = ["Crowd", "Doubt"]
+
+KNOWN = 20
+"""Answers from which on something is said about somebody."""
+MANY, LEAN = 0.15, 0.05
+"""Share of guesses, and lean, that deserve a look where they exceed twice their errors."""
+
+
+class Doubt(NamedTuple):
+    """Something about some annotators that deserves a look."""
+
+    code: str
+    names: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The annotators of a table.
+
+    Attributes
+    ----------
+    manners : dict of str to Manner
+        How everybody answers, by name, as far as the answers themselves tell.
+    copies : dict of str to str
+        Who repeats whom, to the last digit.
+    turned : tuple of str
+        Those whose differences or preferences run against those of the others.
+    contrary : tuple of str
+        Those of whom some have left and right exchanged, and nothing tells who.
+    rivals : bool
+        Whether there are two who do not go together, and either could be right.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> from pairlearn.labels import PairLabels
+    >>> careful = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 60))).to_array())
+    >>> ends, constant = np.arange(120).reshape(-1, 2), np.tile([1.0, 0.0], (60, 1))
+    >>> crowd = Crowd.of(Judgements.concatenate([
+    ...     Judgements.from_pairs(ends, said, [name] * 60)
+    ...     for name, said in (("ann", careful), ("bob", constant))]))
+    >>> crowd.words("ann"), [doubt.words for doubt in crowd.doubts()]
+    ('nothing to mend', ['bob gives one answer to everything'])
+    """
+
+    manners: dict[str, Manner]
+    copies: dict[str, str]
+    turned: tuple[str, ...] = ()
+    contrary: tuple[str, ...] = ()
+    rivals: bool = False
+
+    @classmethod
+    def of(cls, judged: Judgements) -> Crowd:
+        """Learn about everybody who judged.
+
+        Answers beyond the ends of the scales are nobody's manner, since noise was added to
+        them; and of one annotator whose answers fit together there is nothing to learn.
+        """
+        judged, copied = without_copies(judged)
+        against = opposed(judged)
+        contrary = dict.fromkeys(name for two in against for name in two)
+        # Who turns the scale around makes everybody who is compared with them look so.
+        turned = tuple(name for name in contrary if all(name in two for two in against))
+        lost: dict[str, Manner] = {}
+        if len(turned) == 1:
+            contrary = {}
+            rows = named(judged.annotator) == turned[0]
+            lost[turned[0]] = Manner(turned[0], answers=int(rows.sum()), random=1.0)
+            judged = judged[~rows]
+        answers = Answers.of(judged)
+        told = [answers.values[answers.by(number)] for number in range(len(answers.names))]
+        several = len(told) > 1 and max(map(len, told)) >= KNOWN and not answers.beyond
+        rivals = False
+        if several or answers.speak() is not None:
+            found = learn_link(answers).manners
+            voices = [one for one in found if not one.constant]
+            # Of two of whom one answers other pairs it could be either.
+            mixed_up = any(_outlies(one) and one.borrowed > one.random for one in voices)
+            rivals = len(voices) == 2 and mixed_up
+        else:
+            found = tuple(
+                replace(Manner.unknown(name, values), answers=len(values))
+                for name, values in zip(answers.names, told, strict=True)
+            )
+        manners = {one.name: one for one in found} | lost
+        for name, other in copied:
+            manners[name] = replace(manners[other], name=name)
+        return cls(manners, dict(copied), tuple(lost), tuple(contrary), rivals)
+
+    def words(self, name: str) -> str:
+        """How somebody answers, in a sentence."""
+        if name in self.copies:
+            return f"repeats the answers of {self.copies[name]}"
+        if name in self.turned:
+            return "has left and right exchanged"
+        if name in self.contrary:
+            others = " and ".join(one for one in self.contrary if one != name)
+            return f"runs against {others}"
+        manner = self.manners.get(name)
+        if manner is None or manner.answers < KNOWN:
+            return "has too few answers to say"
+        return manner.words()
+
+    def doubts(self) -> list[Doubt]:
+        """What deserves a look, for `check` and the supervisor's page."""
+        rest = [
+            one
+            for name, one in self.manners.items()
+            if one.answers >= KNOWN and name not in {*self.copies, *self.turned, *self.contrary}
+        ]
+        # Somebody is the best of several, whatever the others make of the answers.
+        best = max(rest, key=lambda one: one.trust).name if len(self.manners) > 1 and rest else None
+        outlying = [
+            one.name for one in rest if _outlies(one) and (one.constant or one.name != best)
+        ]
+        leaning = [one.name for one in rest if one.name not in outlying and _leans(one)]
+        if self.rivals:
+            outlying = [name for name in outlying if self.manners[name].constant]
+        groups = {
+            "copied-annotator": self.copies,
+            "reversed-annotator": self.turned,
+            "contrary-annotators": self.contrary,
+            "rival-annotators": [one.name for one in rest if not one.constant] * self.rivals,
+            "outlying-annotator": outlying,
+            "leaning-annotator": leaning,
+        }
+        return [
+            Doubt(code, tuple(names), "; ".join(f"{n} {self.words(n)}".strip() for n in names))
+            for code, names in groups.items()
+            if names
+        ]
+
+    def weights(self) -> dict[str, float]:
+        """How much everybody should count: `Manner.trust`, scaled to a mean of one.
+
+        Those who gave fewer than twenty answers count in between what these say and the mean of
+        the others, in proportion; those who contradict one another count alike.
+        """
+        trust = {name: one.trust for name, one in self.manners.items()}
+        known = [name for name, one in self.manners.items() if one.answers >= KNOWN]
+        trust |= dict.fromkeys(self.contrary, _mean([trust[name] for name in self.contrary]))
+        usual = _mean([trust[name] for name in known])
+        for name, one in self.manners.items():
+            share = min(one.answers / KNOWN, 1.0)
+            trust[name] = share * trust[name] + (1 - share) * usual
+        scale = _mean(list(trust.values()))
+        return {name: value / scale for name, value in sorted(trust.items())}
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else 1.0
+
+
+def _outlies(one: Manner) -> bool:
+    return not one.useful or one.guesses - 2 * one.guesses_error > MANY
+
+
+def _leans(one: Manner) -> bool:
+    least = max(LEAN, 2 * one.lean_error)
+    return max(abs(one.lean_same), abs(one.lean_right)) > least

@@ -1,0 +1,204 @@
+"""How annotators work: their pace and drift, and how they answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairlearn.annotators import Manner, scale_of
+from pairlearn.annotators.crowd import Crowd
+from pairlearn.judgements import Judgements
+from pairlearn.studio.records import Annotator, AnswerColumns, Floats, StoredAnswer
+
+ROUNDING = 1e-9
+"""Standard errors below this are of answers that are all the same."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Mean of the last third of somebody's answers less that of the first third.
+
+    The pairs of a uniform plan come in random order, so that nothing but the annotator
+    can make these differ from 0 by more than chance; ``_z`` is the difference in standard
+    errors, which chance takes beyond 2 once in twenty times, also of a fixed rule, and
+    beyond 3 hardly ever. NaN where all answers are the same. Where a model chooses the pairs,
+    they differ by themselves.
+
+    Parameters
+    ----------
+    similarity, similarity_z : float
+        Of s.
+    strength, strength_z : float
+        Of |c|: how strongly one of the two is favoured.
+    seconds : float
+        Ratio of the median times.
+
+    Examples
+    --------
+    >>> Drift(0.1, 2.5, 0.0, 0.1, 0.8).similarity_z
+    2.5
+    """
+
+    similarity: float
+    similarity_z: float
+    strength: float
+    strength_z: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AnnotatorOverview:
+    """One line of the supervisor's page. NaN where there is nothing to say yet.
+
+    Parameters
+    ----------
+    annotator : Annotator
+    done, total : int
+        Pairs answered, of those that are theirs.
+    cant_say : int
+        Among them.
+    per_hour : float
+        Pace, by the median of their times.
+    median_seconds : float
+    infeasible : float
+        Share of answers, with both s and c, that no posteriors produce, also if rounded.
+    drift : Drift
+    manner : Manner or None
+        Guesses, leans and precision (`pairlearn.annotators`), if anything is known.
+    words : str
+        The same in a sentence.
+    doubt : bool
+        Whether that deserves a look.
+
+    Examples
+    --------
+    >>> overview_of([], {Annotator(1, "ann"): 5})[0].done
+    0
+    """
+
+    annotator: Annotator
+    done: int
+    total: int
+    cant_say: int
+    per_hour: float
+    median_seconds: float
+    infeasible: float
+    drift: Drift
+    manner: Manner | None
+    words: str
+    doubt: bool
+
+
+def overview_of(
+    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], crowd: Crowd | None = None
+) -> list[AnnotatorOverview]:
+    """How every annotator works.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand, in the order of being given.
+    totals : mapping of Annotator to int
+        How many pairs each has.
+    crowd : Crowd, optional
+        How they answer, where that is known already.
+
+    Examples
+    --------
+    >>> rows = [StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1)]
+    >>> ann, = overview_of(rows, {Annotator(1, "ann"): 5})
+    >>> ann.per_hour, ann.words
+    (900.0, 'has too few answers to say')
+    """
+    columns = AnswerColumns(answers)
+    crowd = crowd or crowd_of(answers)
+    return [_overview(who, total, columns, crowd) for who, total in totals.items()]
+
+
+def _overview(
+    annotator: Annotator, total: int, columns: AnswerColumns, crowd: Crowd
+) -> AnnotatorOverview:
+    mine = columns.annotator == annotator.name
+    s, c, seconds = columns.similarity[mine], columns.difference[mine], columns.seconds[mine]
+    typical = float(np.median(seconds)) if len(seconds) else math.nan
+    both = ~np.isnan(s) & ~np.isnan(c)
+    return AnnotatorOverview(
+        annotator=annotator,
+        done=int(mine.sum()),
+        total=total,
+        cant_say=int(columns.cant_say[mine].sum()),
+        per_hour=3600 / typical if typical > 0 else math.nan,
+        median_seconds=typical,
+        infeasible=1 - _mean(scale_of(s, c).admits(s[both], c[both]).astype(np.float64)),
+        drift=_drift(s, c, seconds),
+        manner=crowd.manners.get(annotator.name),
+        words=crowd.words(annotator.name),
+        doubt=any(annotator.name in doubt.names for doubt in crowd.doubts()),
+    )
+
+
+def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
+    def change(values: Floats) -> tuple[float, float]:
+        given = values[~np.isnan(values)]
+        third = len(given) // 3
+        first, last = given[:third], given[len(given) - third :]
+        gap = _mean(last) - _mean(first)
+        error = math.sqrt(_squared_error(first) + _squared_error(last))
+        # Of equal answers nothing is left but how they were rounded.
+        return gap, _ratio(gap, error) if error > ROUNDING else math.nan
+
+    third = len(seconds) // 3
+    slower = math.nan
+    if third:
+        slower = _ratio(float(np.median(seconds[-third:])), float(np.median(seconds[:third])))
+    return Drift(*change(s), *change(np.abs(c)), slower)
+
+
+def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
+    """How everybody answers, people and models alike, as far as the answers themselves tell.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand.
+
+    Examples
+    --------
+    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1)
+    >>> crowd_of([row]).weights()
+    {'ann': 1.0}
+    """
+    said = [one for one in answers if not one.cant_say]
+    columns = AnswerColumns(said)
+    items = 2 * columns.pair
+    given = {"similarity": columns.similarity, "difference": columns.difference}
+    given["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
+    ends = np.stack([items, items + 1], 1)
+    return Crowd.of(Judgements.from_columns(ends, given, annotator=columns.annotator))
+
+
+def figure(value: float, style: str) -> str:
+    """A number for people, with a dash for what is not known.
+
+    Examples
+    --------
+    >>> figure(-0.25, "+.0%"), figure(math.nan, ".1f")
+    ('−25%', '–')
+    """
+    return "–" if math.isnan(value) else format(value, style).replace("-", "−")
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _squared_error(values: Floats) -> float:
+    """Of the mean."""
+    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
+
+
+def _ratio(number: float, by: float) -> float:
+    return number / by if by > 0 else math.nan
