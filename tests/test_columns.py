@@ -184,6 +184,51 @@ def test_evaluate_report_and_check_read_the_same_columns(made: Path, tmp_path: P
         assert list(told.feature_names_in_) == ["colour", "member", "bought"]
 
 
+def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path: Path) -> None:
+    frame, ends, labels = frames
+    texts, project = tmp_path / "texts", tmp_path / "project"
+    (texts / "more").mkdir(parents=True)
+    names = np.array([f"more/{k}.txt" if k % 2 else f"{k}.md" for k in range(len(frame))])
+    for name, text in zip(names, frame["notes"], strict=True):
+        (texts / name).write_text(text)
+    told = run("annotate", "init", project, texts).stdout
+    assert f"`pairlearn fit {project / 'items'} PAIRS` will learn from text (text)" in told
+    pairs = pd.DataFrame(names[ends], columns=["left", "right"])
+    pairs["similarity"], pairs["difference"] = labels.similarity, labels.difference
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    run("fit", project / "items", tmp_path / "pairs.csv", "--out", tmp_path / "model",
+        "--model", "linear", "--epochs", 20, "--holdout", 0)  # fmt: skip
+    run("predict", tmp_path / "model", texts, "--out", tmp_path / "p.csv")
+    with (tmp_path / "p.csv").open() as file:
+        found = {row["id"]: float(row["probability"]) for row in csv.DictReader(file)}
+    good = np.array([any(word in text for word in GOOD) for text in frame["notes"]])
+    p = np.array([found[name] for name in names])
+    assert p[good].min() > p[~good].max()
+    (texts / "bad.txt").write_bytes(b"\xff")
+    told = run("predict", tmp_path / "model", texts, "--out", tmp_path / "q.csv", code=2)
+    assert f"{texts / 'bad.txt'} cannot be read as UTF-8" in told.stderr
+    (tmp_path / "none").mkdir()
+    with pytest.raises(TableError, match=r"none is a folder without texts \(\.txt, \.md\)"):
+        read_items(tmp_path / "none")
+
+
+def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text(table(x=TEN, sex=["f", "m"] * 5))
+    told = run("annotate", "init", tmp_path / "one", items, "--pairs", 3).stdout
+    assert "items.csv PAIRS` will learn from x (number); sex (category)" in told
+    items.write_text(table(x=TEN, key=[f"k{k}" for k in TEN]))
+    told = run("annotate", "init", tmp_path / "two", items, "--pairs", 3).stdout
+    assert "`pairlearn fit` will not take these items as they are" in told
+    assert "Leave out by --ignore key" in told
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in "abc":
+        (photos / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    told = run("annotate", "init", tmp_path / "three", photos).stdout
+    assert "`pairlearn fit` does not read images: it will need a table of their file names" in told
+
+
 # ---- what a column holds ----------------------------------------------------------------------
 
 
@@ -237,15 +282,14 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     with pytest.raises(TableError) as caught:
         kinds(text, tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'items.csv'}: cannot learn from 3 columns: 'key' has another value in every "
-        "row, as ids have; 'customer_id' has another value in every row, as ids have; 'mail' has "
-        "another value in every row, as ids have. Leave out with ignore=key,customer_id,mail, or "
-        "say what they hold with kinds=key:category"
+        f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
+        "as an id has; 'customer_id' has another value in every row, as an id has; 'mail' has another "
+        "value in every row, as an id has. Leave out by ignore=key,customer_id,mail"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "mail"]) == {}
     path = tmp_path / "items.parquet"
     parquet.write_table(pyarrow.table({"id": [1, 2], "x": [1.0, 2.0], "list": [[1], [2]]}), path)
-    with pytest.raises(TableError, match=r"column 'list' has the type list.*ignore=list"):
+    with pytest.raises(TableError, match=r"'list' has the type list.*ignore=list"):
         read_items(path)
     told = run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)
     assert told.exit_code == 2
@@ -288,7 +332,7 @@ def test_a_stream_of_items_takes_plain_numbers_or_an_encoder(tmp_path: Path) -> 
 # ---- data frames and steps of one's own -------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def frames() -> tuple[pd.DataFrame, np.ndarray, PairLabels]:
     frame, z = frame_of(150, 4)
     ends = np.random.default_rng(5).permuted(np.tile(np.arange(150), (200, 1)), axis=1)[:, :2]

@@ -42,7 +42,7 @@ class Training:
 
 
 HELP = {
-    "items": "Table of items, id and features: .csv, .parquet or .npy.",
+    "items": "Table of items, id and features: .csv, .parquet or .npy; or a folder of texts.",
     "pairs": "Table of judgements: .csv or .parquet.",
     "model": "Folder that `pairlearn fit` wrote.",
     "project": "The project's folder.",

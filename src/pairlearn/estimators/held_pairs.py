@@ -21,6 +21,7 @@ from pairlearn.evaluation import Evaluation, Recalibration, evaluate, recalibrat
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, TableError
+from pairlearn.tables.folders import TEXTS, files_of
 from pairlearn.tables.labelled import Labelled
 from pairlearn.tables.scales import Scale
 
@@ -209,7 +210,7 @@ def sample_pairs_of(
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file.
+    """SHA-256 of a file, or of the names and texts in a folder.
 
     Examples
     --------
@@ -219,5 +220,8 @@ def digest(path: Path) -> str:
     ...     digest(Path(folder, "a"))[:16]
     'ba7816bf8f01cfea'
     """
+    if path.is_dir():
+        texts = [f"{name} {digest(one)}\n" for name, one in files_of(path, TEXTS).items()]
+        return hashlib.sha256("".join(texts).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -12,7 +12,6 @@ from pairlearn.studio.items import (
     IMAGES,
     MAX_TEXT_BYTES,
     Items,
-    files_of,
     media_type,
     read_columns,
     read_file,
@@ -20,6 +19,7 @@ from pairlearn.studio.items import (
 from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError
+from pairlearn.tables.folders import files_of
 
 DEFAULT_PAIRS = 500
 
@@ -114,7 +114,7 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
         kind = kind or _kind_of(source)
         if kind == "table":
             raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
-        for name, path in files_of(source, kind).items():
+        for name, path in files_of(source, ENDINGS[kind]).items():
             _check(path, kind)
             copy = folder / "items" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
 
 
 def _kind_of(folder: Path) -> Kind:
-    kinds: list[Kind] = [one for one in ("image", "text") if files_of(folder, one)]
+    kinds: list[Kind] = [one for one in ("image", "text") if files_of(folder, ENDINGS[one])]
     if len(kinds) > 1:
         raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
     if not kinds:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from pairlearn.columns import RowError, as_ids, check_unique, placed
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import ItemTable, TableError
+from pairlearn.tables.folders import TEXTS, files_of
 from pairlearn.tables.items import check_names
 from pairlearn.tables.sources import convert, open_source
 
@@ -21,7 +21,7 @@ IMAGES = {
     ".gif": "image/gif",
 }  # fmt: skip
 """The endings of images that can be items, and what they are."""
-ENDINGS: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
+ENDINGS: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": TEXTS}
 MAX_TEXT_BYTES = 1 << 20
 """Of a text: nobody compares two books, and a page must stay light."""
 
@@ -101,7 +101,7 @@ class Items:
         path = project.items_path
         try:
             columns = read_columns(path) if project.kind == "table" else {}
-            ids = columns.pop("id") if columns else list(files_of(path, project.kind))
+            ids = columns.pop("id") if columns else list(files_of(path, ENDINGS[project.kind]))
             with placed(lambda row: f"{path}, item {row + 1}"):
                 if not ids:
                     raise TableError(f"{path} has no items")
@@ -227,28 +227,3 @@ def media_type(data: bytes) -> str | None:
         if data.startswith(starts, at) and (at == 0 or data.startswith(b"RIFF")):
             return media
     return None
-
-
-def files_of(folder: Path, kind: Kind) -> dict[str, Path]:
-    """The images or texts of a folder and its folders, by their names relative to it, in order.
-
-    Links and hidden files are left out: an item is a file that lies here.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "b.png").touch()
-    ...     Path(folder, "a.PNG").touch()
-    ...     list(files_of(Path(folder), "image"))
-    ['a.PNG', 'b.png']
-    """
-    if not folder.is_dir():
-        raise TableError(f"{folder} is not a folder")
-    found = {}
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for path in (Path(place, name) for name in names if not name.startswith(".")):
-            if path.suffix.lower() in ENDINGS[kind] and path.is_file() and not path.is_symlink():
-                found[path.relative_to(folder).as_posix()] = path
-    return dict(sorted(found.items()))

@@ -170,11 +170,7 @@ def refuse_columns(unusable: Mapping[str, str]) -> None:
     """Say of every column that cannot be used why, and what to do about all."""
     if unusable:
         said = "; ".join(f"{shown(name)} {why}" for name, why in unusable.items())
-        these = f"column {said}" if len(unusable) == 1 else f"{len(unusable)} columns: {said}"
-        raise TableError(
-            f"cannot learn from {these}. Leave out with ignore={','.join(unusable)}, or say what "
-            f"they hold with kinds={next(iter(unusable))}:category"
-        )
+        raise TableError(f"cannot be learnt from: {said}. Leave out by ignore={','.join(unusable)}")
 
 
 def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
@@ -190,7 +186,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
     'date'
     >>> find_kind("code", pyarrow.array([f"k{n}" for n in range(9)]))
     Traceback (most recent call last):
-    ValueError: has another value in every row, as ids have
+    ValueError: has another value in every row, as an id has
     """
     from pyarrow import types
 
@@ -224,7 +220,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
             if phrases and 2 * len(counts) > len(cells):
                 return "text"
     if distinct and (not numeric or _ID_NAME.search(name)):
-        raise ValueError("has another value in every row, as ids have")
+        raise ValueError("has another value in every row, as an id has")
     return "number" if numeric else "category"
 
 

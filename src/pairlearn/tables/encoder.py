@@ -113,7 +113,7 @@ class Column:
 def _tfidf(**options: Any) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    return TfidfVectorizer(token_pattern=TOKEN, sublinear_tf=True, **options)
+    return TfidfVectorizer(token_pattern=TOKEN, sublinear_tf=True, dtype=np.float32, **options)
 
 
 @dataclass(frozen=True)

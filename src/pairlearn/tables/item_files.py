@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import DuplicateError, Ids, TableError, check_unique, same_kind, shown
-from pairlearn.tables.cells import Choice, read_cells
+from pairlearn.tables.cells import Choice, ColumnKind, read_cells
 from pairlearn.tables.encoder import ItemEncoder
+from pairlearn.tables.folders import FolderSource
 from pairlearn.tables.items import ItemTable, check_names, npy_items
 from pairlearn.tables.read import (
     Columns,
@@ -130,6 +131,8 @@ def iter_items(
 
 def _item_source(path: Path, ids: Path | None) -> Source | None:
     """The file of items, or None if it is NPY, with everything in place to read it."""
+    if path.is_dir():
+        return FolderSource(path)
     if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
         existing_file(path)
         if ids is not None:
@@ -177,16 +180,35 @@ def _item_batches(
     return tables_of(source, ["id", *names], build)
 
 
-def _encoded_items(source: Source, choice: Choice) -> ItemTable:
-    """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
+def item_kinds(
+    path: PathLike, choice: Choice | None = None
+) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+    """What the columns of a table of items hold, and what is said of columns left out.
+
+    The first rows tell, some thousands; `read_items` then reads all as such.
+    """
+    source = _item_source(Path(path), None)
+    if source is None:
+        return {}, ()
+    return _kinds(source, choice or Choice())
+
+
+def _kinds(source: Source, choice: Choice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+    if isinstance(source, FolderSource):
+        return {"text": "text"}, ()
     names = choice.named([name for name in source.names if name != "id"])
     first = next(source.batches(names), None)
     if first is None:
         raise TableError(f"{source.path} has a header but no rows")
     try:
-        kinds, notes = choice.kinds_of(first, typed=source.typed)
+        return choice.kinds_of(first, typed=source.typed)
     except TableError as error:
         raise TableError(f"{source.path}: {error}") from None
+
+
+def _encoded_items(source: Source, choice: Choice) -> ItemTable:
+    """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
+    kinds, notes = _kinds(source, choice)
 
     def build(cells: Columns) -> _Raw:
         ids = source.column("id", "id", cells["id"])

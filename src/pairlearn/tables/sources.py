@@ -144,7 +144,7 @@ class CsvSource(Source):
                 if not rows:
                     break
                 cells = list(zip(*rows, strict=True))
-                yield {name: _text(cells[column]) for name, column in at.items()}
+                yield {name: text_array(cells[column]) for name, column in at.items()}
             if failure:
                 raise failure
 
@@ -181,7 +181,7 @@ class CsvSource(Source):
             yield text
 
 
-def _text(cells: Iterable[str]) -> Any:
+def text_array(cells: Iterable[str]) -> Any:
     """Cells as an Arrow array, null where they are empty."""
     import pyarrow
 
@@ -296,7 +296,7 @@ def convert(
     import pyarrow
     from pyarrow import compute, types
 
-    column = cells if isinstance(cells, pyarrow.Array) else _text(cells)
+    column = cells if isinstance(cells, pyarrow.Array) else text_array(cells)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     text = column.type in (pyarrow.string(), pyarrow.large_string())
