@@ -283,8 +283,8 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
         kinds(text, tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
-        "as an id has; 'customer_id' has another value in every row, as an id has; 'mail' has another "
-        "value in every row, as an id has. Leave out by ignore=key,customer_id,mail"
+        "as an id has; 'customer_id' has another value in every row, as an id has; 'mail' has "
+        "another value in every row, as an id has. Leave out by ignore=key,customer_id,mail"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "mail"]) == {}
     path = tmp_path / "items.parquet"
