@@ -16,7 +16,7 @@ from pairlearn.cli.options import AtLeastOne, PerhapsSome, Seed
 from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
-    from pairlearn.studio import Project, Store
+    from pairlearn.studio import Store
     from pairlearn.studio.overview import AnnotatorOverview
 
 ADDRESS = "http://127.0.0.1:8337"
@@ -108,7 +108,7 @@ def init(
     """  # noqa: D301
     from pairlearn.studio import Store
     from pairlearn.studio.changes import check_name
-    from pairlearn.studio.creating import create_project
+    from pairlearn.studio.creating import create_project, what_fit_needs
 
     people = list(dict.fromkeys(_names(annotators)))
     for name in people:
@@ -132,7 +132,7 @@ def init(
         "overlap": made.overlap,
         "supervisor": f"{address}/s/{token}",
         "links": links,
-        "fit": _what_fit_needs(made),
+        "fit": as_options(what_fit_needs(made)),
     }
     text = [
         f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
@@ -143,24 +143,6 @@ def init(
         data["fit"],
     ]
     return Told(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
-
-
-def _what_fit_needs(project: Project) -> str:
-    """What can be learnt from these items as they are, before anybody judges them."""
-    from pairlearn.tables import TableError
-    from pairlearn.tables.item_files import item_kinds
-
-    if project.kind == "image":
-        return (
-            "`pairlearn fit` does not read images: it will need a table of their file names (id) "
-            "and numbers, such as an embedding; PairClassifier(model='resnet34') learns from pixels"
-        )
-    try:
-        kinds, notes = item_kinds(project.items_path)
-    except TableError as error:
-        return f"`pairlearn fit` will not take these items as they are: {as_options(str(error))}"
-    listed = "; ".join([*(f"{name} ({kind})" for name, kind in kinds.items()), *notes])
-    return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
 
 
 @command("annotate serve", has_json=False)

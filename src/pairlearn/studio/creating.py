@@ -20,6 +20,7 @@ from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError
 from pairlearn.tables.folders import files_of
+from pairlearn.tables.item_files import item_kinds
 
 DEFAULT_PAIRS = 500
 
@@ -99,6 +100,21 @@ def create_project(
         shutil.rmtree(part, ignore_errors=True)
     assert token is not None
     return Project.load(folder), token
+
+
+def what_fit_needs(project: Project) -> str:
+    """What can be learnt from these items as they are, before anybody judges them."""
+    if project.kind == "image":
+        return (
+            "`pairlearn fit` does not read images: it will need a table of their file names (id) "
+            "and numbers, such as an embedding; PairClassifier(model='resnet34') learns from pixels"
+        )
+    try:
+        kinds, notes = item_kinds(project.items_path)
+    except TableError as error:
+        return f"`pairlearn fit` will not take these items as they are: {error}"
+    listed = "; ".join([*(f"{name} ({kind})" for name, kind in kinds.items()), *notes])
+    return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
 
 
 def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
