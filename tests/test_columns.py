@@ -23,7 +23,7 @@ from pairlearn.cli import app
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
 from pairlearn.tables import TableError, iter_items, read_items
-from pairlearn.tables.cells import Choice
+from pairlearn.tables.cells import ColumnChoice
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
 FILLER = ["the pump", "was", "here"]
@@ -220,7 +220,7 @@ def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
     items.write_text(table(x=TEN, key=[f"k{k}" for k in TEN]))
     told = run("annotate", "init", tmp_path / "two", items, "--pairs", 3).stdout
     assert "`pairlearn fit` will not take these items as they are" in told
-    assert "Leave out by --ignore key" in told
+    assert "Drop them: --ignore key" in told
     photos = tmp_path / "photos"
     photos.mkdir()
     for name in "abc":
@@ -235,7 +235,7 @@ def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
 def kinds(text: str, tmp_path: Path, **choice: Any) -> dict[str, str]:
     path = tmp_path / "items.csv"
     path.write_text(text)
-    found = read_items(path, columns=Choice(**choice))
+    found = read_items(path, columns=ColumnChoice(**choice))
     return {} if found.encoder is None else {one.name: one.kind for one in found.encoder.columns}
 
 
@@ -274,7 +274,7 @@ def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
 
 def test_numbers_without_gaps_need_no_encoder(tmp_path: Path) -> None:
     assert kinds(table(a=TEN, b=TEN), tmp_path) == {}
-    assert read_items(tmp_path / "items.csv", columns=Choice(columns=["b"])).names == ("b",)
+    assert read_items(tmp_path / "items.csv", columns=ColumnChoice(columns=["b"])).names == ("b",)
 
 
 def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
         "as an id has; 'customer_id' has another value in every row, as an id has; 'mail' has "
-        "another value in every row, as an id has. Leave out by ignore=key,customer_id,mail"
+        "another value in every row, as an id has. Drop them: ignore=key,customer_id,mail"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "mail"]) == {}
     path = tmp_path / "items.parquet"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport
     from pairlearn.tables import PairTable
-    from pairlearn.tables.cells import Choice
+    from pairlearn.tables.cells import ColumnChoice
     from pairlearn.tables.scales import Scale
 
 
@@ -31,9 +31,9 @@ class Columns:
     ignore: str | None = None
     kinds: str | None = None
 
-    def choice(self) -> Choice:
+    def choice(self) -> ColumnChoice:
         """As the library takes it."""
-        from pairlearn.tables.cells import Choice
+        from pairlearn.tables.cells import ColumnChoice
 
         def names(text: str | None) -> list[str]:
             return [name.strip() for name in (text or "").split(",") if name.strip()]
@@ -44,7 +44,7 @@ class Columns:
             if not mark:
                 raise ValueError(f"--kinds must be as in zip:category; got {part!r}")
             kinds[name.strip()] = kind.strip()
-        return Choice(names(self.columns), names(self.ignore), kinds)
+        return ColumnChoice(names(self.columns), names(self.ignore), kinds)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pairlearn.columns import TableError, placed, shown
-from pairlearn.tables.cells import Choice, read_cells
+from pairlearn.tables.cells import ColumnChoice, read_cells
 from pairlearn.tables.encoder import ItemEncoder
 
 
@@ -87,7 +87,7 @@ class FeatureStep:
         """Fit an encoder where columns hold more than numbers."""
         if all(_is_plain(column) for column in cells.values()):
             return
-        kinds, notes = Choice().kinds_of(cells, typed=True)
+        kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
         with placed():

@@ -173,6 +173,8 @@ def _loaded(cls: Any, path: str | Path, module: nn.Module | None, features: Any)
         raise ModelFolderError(f"{path}: tensor {name!r:.80} belongs to nothing")
     for key, value in saved.fitted.items():
         setattr(estimator, _attribute(cls, key, path), _decoded(value, f"{path}: {key}"))
+    if not isinstance(getattr(estimator, "encoder_", None), ItemEncoder | None):
+        raise ModelFolderError(f"{path}: encoder_ is no ItemEncoder")
     return estimator
 
 

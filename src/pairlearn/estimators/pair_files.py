@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pairlearn.columns import Ids, RowError, check_unique, placed, same_kind, shown
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows, read_items
-from pairlearn.tables.cells import Choice
+from pairlearn.tables.cells import ColumnChoice
 from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.tables.items import npy_items
 from pairlearn.tables.pairs import check_pairs, columns_about
@@ -118,7 +118,10 @@ class StreamItems:
 
 
 def open_items(
-    path: PathLike, ids: PathLike | None = None, *, columns: Choice | ItemEncoder | None = None
+    path: PathLike,
+    ids: PathLike | None = None,
+    *,
+    columns: ColumnChoice | ItemEncoder | None = None,
 ) -> StreamItems:
     """Check a file of items, and map its features where that can be done.
 

@@ -270,6 +270,8 @@ def _facts(classifier: PairClassifier) -> dict[str, str]:
         ),
         "Weights of epoch": f"{classifier.n_iter_:,}",
     }
+    if hasattr(classifier, "encoder_"):
+        facts["Columns"] = str(classifier.encoder_)
     if classifier.target_prior is not None:
         facts["Meant for a share of positives of"] = f"{float(classifier.target_prior):g}"
     if not math.isclose(classifier.shift_, 0.0):

@@ -182,12 +182,12 @@ def _lots(seed: int, count: int) -> list[int]:
 Floats = NDArray[np.float64]
 
 
-class Choice(NamedTuple):
+class ColumnChoice(NamedTuple):
     """A pair by its rows, and one over (candidates × the chance with which it was drawn).
 
     Examples
     --------
-    >>> Choice(3, 8, 0.7).weight
+    >>> ColumnChoice(3, 8, 0.7).weight
     0.7
     """
 
@@ -222,7 +222,7 @@ def choose_pairs(
     taken: Iterable[tuple[int, int]] = (),
     candidates: int = 256,
     epsilon: float = 0.1,
-) -> list[Choice]:
+) -> list[ColumnChoice]:
     """Draw pairs, each from uniform candidates by its expected information.
 
     Parameters
@@ -274,7 +274,7 @@ def choose_pairs(
         row = min(int(np.searchsorted(np.cumsum(chance), uniform(rng, 1)[0])), len(ends) - 1)
         left, right = (int(end) for end in ends[row])
         gone.add(_code(left, right))
-        chosen.append(Choice(left, right, float(1 / (len(ends) * chance[row]))))
+        chosen.append(ColumnChoice(left, right, float(1 / (len(ends) * chance[row]))))
     return chosen
 
 

@@ -53,6 +53,11 @@ def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) 
         column = column.cast(pyarrow.float64())
     words = None
     if _is_text(column.type):
+        try:
+            if kind == "number":
+                return _numbers(name, column, typed=typed)
+        except RowError:
+            pass  # because of a word for a gap, or what is said below
         words = compute.utf8_trim_whitespace(column)
         missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(sorted(MISSING_WORDS)))
         column = words = compute.if_else(missing, pyarrow.scalar(None, words.type), words)
@@ -65,6 +70,10 @@ def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) 
         return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 86_400e6)
     if kind == "boolean" and words is not None:
         return _each(name, words, _truth, "yes or no").astype(np.float32)
+    return _numbers(name, column, typed=typed)
+
+
+def _numbers(name: str, column: Any, *, typed: bool) -> NDArray[np.float32]:
     numbers = convert(name, "number", column, typed=typed)
     return as_features([name], numbers[:, None], gaps=True)[:, 0]
 
@@ -102,7 +111,7 @@ def _truth(word: str) -> bool | None:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ColumnChoice:
     """Which columns of a table of items are features, and what they hold.
 
     Parameters
@@ -113,6 +122,15 @@ class Choice:
         Columns that are none.
     kinds : mapping of str to str
         What some columns hold: "number", "boolean", "date", "category" or "text".
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> choice = ColumnChoice(ignore=["name"], kinds={"zip": "category"})
+    >>> choice.named(["name", "zip", "age"])
+    ['zip', 'age']
+    >>> choice.kinds_of({"zip": pyarrow.array([10115, 80331]), "age": pyarrow.array([31, 9])})
+    ({'zip': 'category', 'age': 'number'}, ())
     """
 
     columns: Sequence[str] = ()
@@ -170,7 +188,7 @@ def refuse_columns(unusable: Mapping[str, str]) -> None:
     """Say of every column that cannot be used why, and what to do about all."""
     if unusable:
         said = "; ".join(f"{shown(name)} {why}" for name, why in unusable.items())
-        raise TableError(f"cannot be learnt from: {said}. Leave out by ignore={','.join(unusable)}")
+        raise TableError(f"cannot be learnt from: {said}. Drop them: ignore={','.join(unusable)}")
 
 
 def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:

@@ -128,9 +128,9 @@ class ItemEncoder:
     Examples
     --------
     >>> import pyarrow
-    >>> from pairlearn.tables.cells import Choice
+    >>> from pairlearn.tables.cells import ColumnChoice
     >>> cells = {"age": pyarrow.array([31, None, 9]), "sex": pyarrow.array(["f", "m", "f"])}
-    >>> kinds, _ = Choice().kinds_of(cells)
+    >>> kinds, _ = ColumnChoice().kinds_of(cells)
     >>> values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
     >>> encoder = ItemEncoder.fit(kinds, values)
     >>> encoder.outputs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import DuplicateError, Ids, TableError, check_unique, same_kind, shown
-from pairlearn.tables.cells import Choice, ColumnKind, read_cells
+from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_cells
 from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.tables.folders import FolderSource
 from pairlearn.tables.items import ItemTable, check_names, npy_items
@@ -26,9 +26,15 @@ from pairlearn.tables.read import (
 )
 from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of
 
+LOOKED_AT = 10_000
+"""Rows that tell what the columns hold."""
+
 
 def read_items(
-    path: PathLike, ids: PathLike | None = None, *, columns: Choice | ItemEncoder | None = None
+    path: PathLike,
+    ids: PathLike | None = None,
+    *,
+    columns: ColumnChoice | ItemEncoder | None = None,
 ) -> ItemTable:
     r"""Read a table of items.
 
@@ -45,7 +51,7 @@ def read_items(
     ids : path-like, optional
         With ``.npy``: a ``.npy`` file of m ids, integers or text; 0, 1, …, m − 1 if not
         given.
-    columns : Choice or ItemEncoder, optional
+    columns : ColumnChoice or ItemEncoder, optional
         Which columns to use and what they hold; or the encoder of a model, which makes the
         same features of these items. Other columns are then left out with a note.
 
@@ -72,7 +78,7 @@ def read_items(
     if source is None or isinstance(columns, ItemEncoder):
         items = _join_items(list(_item_batches(path, ids, source, columns)))
     else:
-        items = _encoded_items(source, columns or Choice())
+        items = _encoded_items(source, columns or ColumnChoice())
     try:
         check_unique("id", items.ids)
     except DuplicateError as error:
@@ -181,19 +187,19 @@ def _item_batches(
 
 
 def item_kinds(
-    path: PathLike, choice: Choice | None = None
+    path: PathLike, choice: ColumnChoice | None = None
 ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
     """What the columns of a table of items hold, and what is said of columns left out.
 
-    The first rows tell, some thousands; `read_items` then reads all as such.
+    The first 10,000 rows tell; `read_items` then reads all as such.
     """
     source = _item_source(Path(path), None)
     if source is None:
         return {}, ()
-    return _kinds(source, choice or Choice())
+    return _kinds(source, choice or ColumnChoice())
 
 
-def _kinds(source: Source, choice: Choice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+def _kinds(source: Source, choice: ColumnChoice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
     if isinstance(source, FolderSource):
         return {"text": "text"}, ()
     names = choice.named([name for name in source.names if name != "id"])
@@ -201,12 +207,13 @@ def _kinds(source: Source, choice: Choice) -> tuple[dict[str, ColumnKind], tuple
     if first is None:
         raise TableError(f"{source.path} has a header but no rows")
     try:
-        return choice.kinds_of(first, typed=source.typed)
+        some = {name: cells[:LOOKED_AT] for name, cells in first.items()}
+        return choice.kinds_of(some, typed=source.typed)
     except TableError as error:
         raise TableError(f"{source.path}: {error}") from None
 
 
-def _encoded_items(source: Source, choice: Choice) -> ItemTable:
+def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
     """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
     kinds, notes = _kinds(source, choice)
 
