@@ -186,6 +186,18 @@ class Judgements:
         )
 
     @classmethod
+    def silent(cls, items: Any) -> Judgements:
+        """Rows that say no more of items than that they belong to the population.
+
+        Examples
+        --------
+        >>> Judgements.silent([3, 4])
+        Judgements(n=2, unlabelled=2)
+        """
+        (name,) = (one.name for one in KINDS if one.implied)
+        return cls.about_items(name, items, np.ones(len(items)))
+
+    @classmethod
     def concatenate(cls, parts: Sequence[Judgements]) -> Judgements:
         """Tables about the same items, one below the other; an unknown annotator is ""."""
         if not parts:
@@ -258,6 +270,11 @@ class Judgements:
     def known(self) -> Mask:
         """Mask of the rows that state the class of one item, or how likely it is."""
         return self.single & self.of(*(one.name for one in KINDS if one.states))
+
+    @property
+    def says_nothing(self) -> Mask:
+        """Mask of the rows that `silent` makes."""
+        return self.of(*(one.name for one in KINDS if one.implied))
 
     def labels(self) -> PairLabels:
         """Similarities and differences of the rows that have one, NaN where not given."""

@@ -41,6 +41,8 @@ class Learning(Training):
         likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …
     correction
         abs, relu, none, or a slope.
+    unjudged
+        auto or ignore: whether to learn from items that no row is about.
     target_prior
         Share of positive items where it will be used. [default: as in the pairs]
     annotator_prior
@@ -56,6 +58,7 @@ class Learning(Training):
     """
 
     annotators: str = "auto"
+    unjudged: str = "auto"
     risk: str = "likelihood"
     correction: str = "abs"
     target_prior: float | None = None
@@ -178,7 +181,7 @@ def fit(
             warned += _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
-                source = measuring.PairsInMemory(known, table.judgements(known), rows, classes)
+                source = measuring.PairsInMemory.of(known, table.judgements(known), rows, classes)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -204,6 +207,7 @@ def fit(
         "epochs": classifier.n_iter_,
         "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
         "seconds": sum(row["seconds"] for row in classifier.history_),
+        "unjudged": classifier.unjudged_,
         "accuracy": accuracy,
         "annotators": [
             {
@@ -273,6 +277,8 @@ def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
         "  {epochs} epochs in {seconds:.1f} s".format(**told),
         "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
     ]
+    if told["unjudged"]:
+        text.append("  and from {unjudged:,} items that nobody judged".format(**told))
     if told["accuracy"] is not None:
         found = told["accuracy"]
         dropped = "; {dropped:,} that have items of both left out" * bool(found["dropped"])

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
 from pairlearn.estimators.listening import listen
+from pairlearn.estimators.neighbours import spread
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     callbacks_of,
@@ -29,6 +30,7 @@ from pairlearn.estimators.parameters import (
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
@@ -107,6 +109,11 @@ class PairClassifier(PairPredictor):
         Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto"
         counts every judged pair and every labelled instance as one observation of the
         same likelihood.
+    unjudged : {"auto", "ignore"}
+        What to do about items that no statement is about. "auto" learns from them too where
+        there are four for each judged one and at most 1,000 statements, and where held-out
+        statements say that this pays: nearest neighbours are taken to be alike. It trains
+        four further models.
     device, precision : str
         "auto" is CUDA with bf16 products where there is one, and a CPU with float32.
     random_state : int, RandomState or None
@@ -145,6 +152,8 @@ class PairClassifier(PairPredictor):
         instances before the shift.
     annotators_ : list of Manner
         How each annotator answers; empty where all were taken for ideal.
+    unjudged_ : int
+        How many items that no statement is about were learnt from.
     training_items_ : array of shape (m, 2)
         Hashes of the training instances. Where pairs to be measured with hold some of them,
         `score`, `estimate_accuracy` and `evaluate` say so.
@@ -198,6 +207,7 @@ class PairClassifier(PairPredictor):
         preprocessor: Any = None,
         features: Any = None,
         labelled_weight: float | str = "auto",
+        unjudged: str = "auto",
         device: str = "auto",
         precision: str = "auto",
         random_state: Any = None,
@@ -225,6 +235,7 @@ class PairClassifier(PairPredictor):
         self.preprocessor = preprocessor
         self.features = features
         self.labelled_weight = labelled_weight
+        self.unjudged = unjudged
         self.device = device
         self.precision = precision
         self.random_state = random_state
@@ -304,8 +315,15 @@ class PairClassifier(PairPredictor):
         rows = table.rows(self.labelled_weight)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
-        if risk_of(self, prior).kinds:
+        more, reads = None, risk_of(self, prior).kinds
+        if reads:
             need = "nothing"  # which reads the prior with every row
+            if any(kind(name).implied for name in reads):
+                more = Judgements.silent(table.spare)
+        else:
+            more = spread(self, table, features, rows, seed)
+        self.unjudged_ = 0 if more is None else len(more)
+        rows = rows if more is None else Judgements.concatenate([rows, more])
         with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))

@@ -265,7 +265,7 @@ class Targets:
     def complete(self, posterior: Floats) -> tuple[Weights, Floats]:
         """The weights of both classes of every item, and the targets of all ends."""
         made = [
-            (part, *one.complete(*self._ends(part, posterior), part.u, part.v))
+            (part, *one.complete(*self.ends(part, posterior), part.u, part.v))
             for one, part in self.parts
         ]
         positive = self.per_item(made)
@@ -276,7 +276,7 @@ class Targets:
     def risk(self, posterior: Floats) -> float:
         """Weighted mean divergence of the model from the judgements, 0 where they agree."""
         total = sum(
-            float(part.weight @ one.divergence(*self._ends(part, posterior), part.u, part.v))
+            float(part.weight @ one.divergence(*self.ends(part, posterior), part.u, part.v))
             for one, part in self.parts
         )
         return total / float(self.rows.weight.sum())
@@ -304,7 +304,8 @@ class Targets:
             )
         return np.clip((self.rows.u - (1 - prior)) / gap, 0, 1)
 
-    def _ends(self, part: Judgements, posterior: Floats) -> tuple[Floats, Floats]:
+    def ends(self, part: Judgements, posterior: Floats) -> tuple[Floats, Floats]:
+        """Posteriors of both ends of statements."""
         posterior = np.clip(posterior, TINY, 1 - TINY)
         return posterior[part.ends[:, 0]], posterior[part.ends[:, 1]]
 

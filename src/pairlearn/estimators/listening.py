@@ -100,6 +100,7 @@ def _out_of_fold(
         rest = judged[fold != held]
         model = clone(classifier).set_params(
             annotators="ideal",
+            unjudged="ignore",
             preprocessor=None,
             standardize=False,
             target_prior=None,

@@ -139,12 +139,23 @@ class PairsInMemory:
         Rows of the table of judgements, each of which may say several things.
     known : Labelled or None
         Items of known class.
+    spare : Judgements
+        Items that nothing is said of, here or in rows that are held out.
     """
 
     items: ItemTable
     said: Judgements
     rows: int
     known: Labelled | None = None
+    spare: Judgements | None = None
+
+    @classmethod
+    def of(cls, items: ItemTable, said: Judgements, rows: int, known: Labelled | None) -> Self:
+        """All that is in the files."""
+        others = np.setdiff1d(np.arange(len(items)), said.ends)
+        if known is not None:
+            others = np.setdiff1d(others, known.rows)
+        return cls(items, said, rows, known, Judgements.silent(others))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -174,7 +185,8 @@ class PairsInMemory:
             labelled = self.known.rows, np.where(self.known.positive, 1, -1)
         by_row = self.items.like(places, self.items.features)
         classifier.set_params(preprocessor=by_row, callbacks=[_watching(progress), checkpoint])
-        classifier.fit(None, self.said, labelled=labelled)
+        said = [self.said] if self.spare is None else [self.said, self.spare]
+        classifier.fit(None, Judgements.concatenate(said), labelled=labelled)
         classifier.set_params(preprocessor=None, callbacks=None)  # of no use to a model
         if self.known is not None:
             classifier.classes_ = self.known.classes

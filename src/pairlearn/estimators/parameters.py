@@ -53,6 +53,7 @@ CONSTRAINTS: dict[str, Any] = {
     "preprocessor": "no_validation",
     "features": [callable, HasMethods(["fit", "transform"]), None],
     "labelled_weight": [AUTO, SHARE],
+    "unjudged": [StrOptions({"auto", "ignore"})],
     "device": [str],
     "precision": [StrOptions({"auto", *get_args(Precision)})],
     "random_state": ["random_state"],

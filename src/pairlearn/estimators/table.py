@@ -57,6 +57,8 @@ class Table:
         Of everything random, where it was drawn before; by default `fit` draws it.
     scratch : Path, optional
         Folder for standardised features of instances that are mapped from a file.
+    spare : array of int
+        Instances that nothing was said of.
     """
 
     features: NDArray[Any]
@@ -67,10 +69,14 @@ class Table:
     ids: NDArray[np.str_] | None = None
     seed: int | None = None
     scratch: Path | None = None
+    spare: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def item_weight(self) -> Floats:
-        """How much each instance counts."""
-        return self.judged.item_weight(len(self.features))
+        """How much each instance counts; beside judged pairs, those that nobody judged do not."""
+        weight = self.judged.item_weight(len(self.features))
+        if self.judged.single.all():
+            weight[self.spare] = 1.0
+        return weight
 
     def scale(self, weight: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of features; 0 and 1 where yes, no and words are encoded."""
@@ -208,6 +214,8 @@ def _with_labels(
     if not judged.weight.all():
         judged = judged[judged.weight > 0]
     classes, known = table.classes, None
+    spare = np.setdiff1d(np.arange(len(features)), judged.ends[~judged.says_nothing])
+    judged = judged[~judged.says_nothing]
     if judged.single.any() and not judged.single.all():
         known, judged = judged[judged.single], judged[~judged.single]
     if labelled is not None:
@@ -230,7 +238,7 @@ def _with_labels(
             ids = np.concatenate([ids, named])
     elif positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
-    return Table(features, judged, known, classes, table.step, ids)
+    return Table(features, judged, known, classes, table.step, ids, spare=spare)
 
 
 def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:

@@ -137,12 +137,15 @@ class Kind:
         and `table` reads the value of the second as v.
     states : bool
         Of a kind about one item: whether u is what was said of its class, 1 for positive.
+    implied : bool
+        Whether it holds of every item that no statement is about.
     """
 
     name: ClassVar[str]
     columns: ClassVar[tuple[Column, ...]]
     single: ClassVar[bool] = False
     states: ClassVar[bool] = True
+    implied: ClassVar[bool] = False
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """What such statements settle: the "level" of the posteriors, and their "side".

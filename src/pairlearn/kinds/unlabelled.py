@@ -27,6 +27,7 @@ class Unlabelled(Kind):
     columns = (Column("unlabelled", 1, 1, {"yes": 1, "1": 1}),)
     single = True
     states = False
+    implied = True
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """Nothing."""

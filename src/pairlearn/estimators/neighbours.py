@@ -1,0 +1,145 @@
+"""Items that nobody judged: what their neighbours are, where held-out pairs say that this pays.
+
+With few pairs and many items, posteriors are spread over a graph of nearest neighbours: each
+item takes over the mean of its neighbours, items in statements keep what these say (label
+propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft labels.
+Measured by `benchmarks/unjudged.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+
+from pairlearn.estimators.completion import Targets
+from pairlearn.estimators.table import Table
+from pairlearn.judgements import Judgements
+from pairlearn.randomness import permutation, stream
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+
+Floats = NDArray[np.float64]
+
+FOLDS = 4
+FULL = 1 / 3
+"""Share of a model of all statements among those of the folds."""
+NEIGHBOURS = 5
+KEPT = (0.05, 0.2, 0.5)
+"""How much of its own posterior an item keeps in each round: what fits best is taken."""
+ROUNDS = 100
+WEIGHT = 4.0
+"""Of all items that nobody judged, in units of all statements."""
+LEAST, MOST = 30, 1000
+"""Statements under which nothing can be checked, and from which on there is little to gain."""
+SPARE = 4
+"""Least number of items that nobody judged, for each item that somebody did."""
+ITEMS = 20_000
+"""Most items of the graph, drawn at random from more."""
+
+
+def spread(
+    classifier: PairClassifier, table: Table, features: Any, rows: Judgements, seed: int
+) -> Judgements | None:
+    """Soft labels of items that nobody judged; None where there are few or they do not pay.
+
+    Models of parts of the statements say how likely the items are positive, and the statements
+    that a model did not see whether its posteriors are better spread than as they are.
+    """
+    judged = np.unique(rows.ends[rows.ends >= 0])
+    few = LEAST <= len(rows) <= MOST and len(table.spare) >= SPARE * len(judged)
+    if classifier.unjudged == "ignore" or classifier.early_stopping or not few:
+        return None
+    rng = stream(seed, "neighbours")
+    chosen = table.spare[permutation(rng, len(table.spare))[:ITEMS]]
+    items = np.concatenate([judged, chosen])
+    place = np.full(len(features), -1)
+    place[items] = np.arange(len(items))
+    local = Judgements(
+        np.where(rows.ends < 0, -1, place[rows.ends]), rows.kind, rows.values, rows.weight
+    )
+    x = np.asarray(features[items], np.float64)
+    graph = neighbour_graph(x.reshape(len(x), -1))
+    fold = permutation(rng, len(rows)) % FOLDS
+    rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS
+    fold[rare] = FOLDS  # every model sees them
+    posterior, gain = np.zeros(len(items)), np.zeros(len(KEPT))
+    for held in range(FOLDS):
+        rest, unseen = local[fold != held], local[fold == held]
+        p = _posteriors(classifier, x, rest, seed + held)
+        posterior += p / FOLDS
+        for number, kept in enumerate(KEPT):
+            smooth = propagate(graph, rest, p, kept, without=unseen)
+            gain[number] += _misfit(unseen, p) - _misfit(unseen, smooth)
+    if gain.max() <= 0:
+        return None
+    posterior += (_posteriors(classifier, x, local, seed + FOLDS) - posterior) * FULL
+    smooth = propagate(graph, local, posterior, KEPT[gain.argmax()])[len(judged) :]
+    weight = np.full(len(chosen), WEIGHT * rows.weight.sum() / (len(chosen) / 2))
+    return Judgements.about_items("label", chosen, smooth, weight)
+
+
+def neighbour_graph(x: Floats) -> sparse.csr_array:
+    """Weights of the neighbours of each item, in either direction, which sum to one.
+
+    Examples
+    --------
+    >>> neighbour_graph(np.arange(8.0)[:, None]).toarray()[0].round(2).tolist()[:3]
+    [0.0, 0.33, 0.29]
+    """
+    found = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(x)
+    graph = sparse.csr_array(found.kneighbors_graph(mode="distance"))
+    scale = np.maximum(graph.max(axis=1).toarray().ravel(), 1e-12)
+    graph.data = np.exp(-((graph.data / np.repeat(scale, NEIGHBOURS)) ** 2))
+    graph = graph.maximum(graph.T)
+    return sparse.csr_array(sparse.diags_array(1 / graph.sum(axis=1)) @ graph)
+
+
+def propagate(
+    graph: sparse.csr_array,
+    rows: Judgements,
+    posterior: Floats,
+    kept: float,
+    without: Judgements | None = None,
+) -> Floats:
+    """Posteriors spread over the graph; items in statements keep what these make of them.
+
+    Items of the statements `without` are treated as if nobody had judged them.
+    """
+    out = np.empty(0, np.int64) if without is None else without.doubled().ends
+    targets = Targets(rows.doubled())
+    positive, negative = targets.complete(posterior[targets.items])[0]
+    start, own = posterior.copy(), np.full(len(posterior), kept)
+    start[targets.items] = positive / np.maximum(positive + negative, 1e-12)
+    own[targets.items] = 1.0
+    start[out], own[out] = posterior[out], kept
+    found = start
+    for _ in range(ROUNDS):
+        found = own * start + (1 - own) * (graph @ found)
+    return found
+
+
+def _misfit(rows: Judgements, posterior: Floats) -> float:
+    """How far posteriors must move to agree with statements, squared and summed."""
+    targets = Targets(rows.doubled())
+    p = posterior[targets.items]
+    stated = np.concatenate([np.concatenate(targets.ends(part, p)) for _, part in targets.parts])
+    return float(((targets.complete(p)[1] - stated) ** 2).sum())
+
+
+def _posteriors(classifier: PairClassifier, x: Any, rows: Judgements, seed: int) -> Floats:
+    """Of all items, by a model of some statements."""
+    model = clone(classifier).set_params(
+        annotators="ideal", unjudged="ignore", preprocessor=None, standardize=False,
+        target_prior=None, annotator_prior=None, callbacks=None, verbose=0, random_state=seed,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model to keep gives them, too
+        model.fit(x, rows)
+    return np.asarray(model.predict_proba(x)[:, 1], np.float64)
