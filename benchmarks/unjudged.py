@@ -1,9 +1,9 @@
 """What items that nobody judged are worth: 100 pairs and 5,000 items of three data sets.
 
-Pairs of 200 of the items are judged by a network that was trained on all labels for ten epochs. One classifier
-is fitted to them alone and one with the other items too; both are measured on the rest of the
-data set. "linear" has 20 normal features and a linear rule: neighbours are of little use there,
-and the held-out check should say so.
+Pairs of 200 of the items are judged by a network that was trained on all labels for ten epochs.
+One classifier is fitted to them alone and one with the other items too; both are measured on the
+rest of the data set. "linear" has 20 normal features and a linear rule: neighbours are of little
+use there, and the held-out check should say so.
 
     python benchmarks/unjudged.py --data FOLDER --seeds 10
 """

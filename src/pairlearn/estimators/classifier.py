@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
 from pairlearn.estimators.listening import listen
-from pairlearn.estimators.neighbours import spread
+from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     callbacks_of,
@@ -30,7 +30,6 @@ from pairlearn.estimators.parameters import (
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
@@ -110,10 +109,9 @@ class PairClassifier(PairPredictor):
         counts every judged pair and every labelled instance as one observation of the
         same likelihood.
     unjudged : {"auto", "ignore"}
-        What to do about items that no statement is about. "auto" learns from them too where
-        there are four for each judged one and at most 1,000 statements, and where held-out
-        statements say that this pays: nearest neighbours are taken to be alike. It trains
-        four further models.
+        Items that no statement is about. "auto" learns from them where there are four for
+        each judged one and 30 to 1,000 statements, if held-out statements say that this pays:
+        nearest neighbours are taken to be alike. It trains four or five further models.
     device, precision : str
         "auto" is CUDA with bf16 products where there is one, and a CPU with float32.
     random_state : int, RandomState or None
@@ -315,15 +313,9 @@ class PairClassifier(PairPredictor):
         rows = table.rows(self.labelled_weight)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
-        more, reads = None, risk_of(self, prior).kinds
-        if reads:
+        if reads := risk_of(self, prior).kinds:
             need = "nothing"  # which reads the prior with every row
-            if any(kind(name).implied for name in reads):
-                more = Judgements.silent(table.spare)
-        else:
-            more = spread(self, table, features, rows, seed)
-        self.unjudged_ = 0 if more is None else len(more)
-        rows = rows if more is None else Judgements.concatenate([rows, more])
+        rows, self.unjudged_ = with_unjudged(self, table, features, rows, reads, seed)
         with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))

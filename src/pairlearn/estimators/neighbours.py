@@ -9,17 +9,21 @@ Measured by `benchmarks/unjudged.py`.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from pairlearn.estimators.completion import Targets
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
+from pairlearn.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
 
 if TYPE_CHECKING:
@@ -33,6 +37,8 @@ FULL = 1 / 3
 NEIGHBOURS = 5
 KEPT = (0.05, 0.2, 0.5)
 """How much of its own posterior an item keeps in each round: what fits best is taken."""
+SHARPER = (0.25, 0.5, 1.0, 2.0)
+"""Factors of the log-odds at which posteriors are compared: spread ones are less confident."""
 ROUNDS = 100
 WEIGHT = 4.0
 """Of all items that nobody judged, in units of all statements."""
@@ -42,6 +48,26 @@ SPARE = 4
 """Least number of items that nobody judged, for each item that somebody did."""
 ITEMS = 20_000
 """Most items of the graph, drawn at random from more."""
+
+
+def with_unjudged(
+    classifier: PairClassifier,
+    table: Table,
+    features: Any,
+    rows: Judgements,
+    reads: Sequence[str],
+    seed: int,
+) -> tuple[Judgements, int]:
+    """Statements, and what is to be learnt of items that none is about; how many these are.
+
+    A risk that `reads` certain kinds takes them as they are, if it reads such items at all.
+    """
+    if reads:
+        some = any(kind(name).implied for name in reads)
+        more = Judgements.silent(table.spare) if some else None
+    else:
+        more = spread(classifier, table, features, rows, seed)
+    return (rows, 0) if more is None else (Judgements.concatenate([rows, more]), len(more))
 
 
 def spread(
@@ -69,20 +95,23 @@ def spread(
     fold = permutation(rng, len(rows)) % FOLDS
     rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS
     fold[rare] = FOLDS  # every model sees them
-    posterior, gain = np.zeros(len(items)), np.zeros(len(KEPT))
+    posterior, misfit = np.zeros(len(items)), np.zeros((1 + len(KEPT), len(SHARPER)))
     for held in range(FOLDS):
         rest, unseen = local[fold != held], local[fold == held]
         p = _posteriors(classifier, x, rest, seed + held)
         posterior += p / FOLDS
-        for number, kept in enumerate(KEPT):
-            smooth = propagate(graph, rest, p, kept, without=unseen)
-            gain[number] += _misfit(unseen, p) - _misfit(unseen, smooth)
-    if gain.max() <= 0:
+        smooth = [propagate(graph, rest, p, kept, without=unseen) for kept in KEPT]
+        misfit += [
+            [_misfit(unseen, expit(sharper * logit(one))) for sharper in SHARPER]
+            for one in (p, *smooth)
+        ]
+    own, *spread_out = misfit.min(1)
+    if own <= min(spread_out):
         return None
     posterior += (_posteriors(classifier, x, local, seed + FOLDS) - posterior) * FULL
-    smooth = propagate(graph, local, posterior, KEPT[gain.argmax()])[len(judged) :]
+    found = propagate(graph, local, posterior, KEPT[int(np.argmin(spread_out))])[len(judged) :]
     weight = np.full(len(chosen), WEIGHT * rows.weight.sum() / (len(chosen) / 2))
-    return Judgements.about_items("label", chosen, smooth, weight)
+    return Judgements.about_items("label", chosen, found, weight)
 
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
@@ -142,4 +171,5 @@ def _posteriors(classifier: PairClassifier, x: Any, rows: Judgements, seed: int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model to keep gives them, too
         model.fit(x, rows)
-    return np.asarray(model.predict_proba(x)[:, 1], np.float64)
+    p: Floats = np.clip(model.predict_proba(x)[:, 1].astype(np.float64), TINY, 1 - TINY)
+    return p

@@ -1,0 +1,78 @@
+"""Items that nobody judged: learnt from where that pays, and left alone where it does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import nn
+
+from model_folders import run
+from pairlearn import Judgements, PairClassifier, PairLabels
+from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+
+PAIRS = 40
+
+
+def clusters(rng: np.random.Generator) -> tuple[Any, Any]:
+    """Sixteen clusters, whose classes no simple rule tells: neighbours do."""
+    of = np.arange(600) % 16
+    centres = np.random.default_rng(7).normal(size=(16, 8)) * 3
+    return centres[of] + rng.normal(size=(600, 8)), of % 2 == 0
+
+
+def linear(rng: np.random.Generator) -> tuple[Any, Any]:
+    """A linear rule among many features: neighbours are of all classes."""
+    x = rng.normal(size=(600, 20))
+    return x, x[:, :10].sum(1) > 0
+
+
+def small(features: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(features, 32), nn.ReLU(), nn.Linear(32, 1))
+
+
+def fitted(made: Any, model: Any, **options: Any) -> tuple[PairClassifier, float]:
+    """A classifier of some pairs of the first items, and its accuracy on all of them."""
+    x, positive = made(np.random.default_rng(0))
+    order = np.random.default_rng(1).permutation(len(x))
+    ends = order[: 2 * PAIRS].reshape(-1, 2)
+    r = np.where(positive, 0.98, 0.02)
+    said = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
+    found = PairClassifier(model=model, epochs=60, random_state=0, **options).fit(x, said)
+    return found, float(((found.predict(x) > 0) == positive).mean())
+
+
+def test_neighbours_pay_where_classes_form_clusters() -> None:
+    alone, without = fitted(clusters, small, unjudged="ignore")
+    model, accuracy = fitted(clusters, small)
+    assert (alone.unjudged_, model.unjudged_) == (0, 600 - 2 * PAIRS)
+    assert accuracy > without + 0.02
+    # What is estimated is of the judged pairs: the others leave no trace but in the weights.
+    assert len(model.training_items_) == len(alone.training_items_) == 2 * PAIRS
+
+
+def test_held_out_statements_tell_where_neighbours_do_not_pay() -> None:
+    model, accuracy = fitted(linear, "linear")
+    assert model.unjudged_ == 0
+    assert accuracy == fitted(linear, "linear", unjudged="ignore")[1]
+
+
+@pytest.mark.parametrize("unjudged", ["auto", "ignore"])
+def test_fit_says_how_many_were_learnt_from(unjudged: str, tmp_path: Path) -> None:
+    x, positive = clusters(np.random.default_rng(0))
+    ids = np.arange(len(x))
+    ends = np.random.default_rng(1).permutation(ids)[: 2 * PAIRS].reshape(-1, 2)
+    said = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
+    names = [f"x{k}" for k in range(x.shape[1])]
+    write_items(ItemTable(ids, x.astype(np.float32), names), tmp_path / "items.csv")
+    write_pairs(PairTable(*ends.T, said.similarity, said.difference), tmp_path / "pairs.csv")
+    files = tmp_path / "items.csv", tmp_path / "pairs.csv"
+    options = ("--epochs", 10, "--holdout", 0, "--unjudged", unjudged, "--json")
+    result = run("fit", *files, "--out", tmp_path / "model", *options)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["items"] == 2 * PAIRS
+    assert told["unjudged"] == (520 if unjudged == "auto" else 0)
