@@ -153,7 +153,13 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert told("export", project, out, "--without", "bob", "--force")["rows"] == 14
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
     assert "--without cy: nobody" in refused("export", project, out, "--without", "cy", "--force")
-    assert "pairs are .csv or .parquet" in refused("export", project, tmp_path / "pairs.txt")
+    lines = tmp_path / "answers.jsonl"
+    assert told("export", project, lines)["rows"] == 30
+    first = json.loads(lines.read_text().splitlines()[0])
+    assert (first["annotator"], first["cant_say"], first["asked"]) == ("ann", True, "graded")
+    assert {"note", "seconds", "at", "level"} < first.keys()
+    assert "every answer" in refused("export", project, lines, "--aggregate", "mean", "--force")
+    assert "pairs are .csv" in refused("export", project, tmp_path / "pairs.txt")
 
 
 def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(

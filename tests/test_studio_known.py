@@ -155,6 +155,27 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
         Store.open(fewer)
 
 
+def test_repeats_come_later_and_the_other_way_round(tmp_path: Path) -> None:
+    project = make(tmp_path, items=30, pairs=60, overlap=2, repeat_share=0.1, known=CHECKS[:3])
+    with Store.create(project) as store:
+        (ann, _), _ = store.add_annotators(["ann", "bob"])
+        ends = {pair.id: (pair.left, pair.right) for pair in store.pairs()}
+        order = judge_all(store, ann.id, "left surely")
+        assert len(store.repeats) == 6 and sum(pair in store.repeats for pair in order) == 6
+        for repeat, first in store.repeats.items():
+            assert ends[repeat] == ends[first][::-1]
+            assert order.index(repeat) - order.index(first) > 8
+        found = quality_of(store.answers(), store.known, LEVELS, store.repeats)["ann"]
+        # "Left surely" both times is against itself, the pair being turned.
+        assert (found.repeats, found.agree) == (6, 0)
+        assert "only 0 of 6 repeated pairs answered alike" in found.flags
+        pair = next(iter(store.repeats))
+        store.submit(
+            ann.id, pair, said("again", *LEVELS["right surely"][:1], difference=0.9)
+        ).result()
+        assert quality_of(store.answers(), {}, LEVELS, store.repeats)["ann"].agree == 1
+
+
 def test_flags_in_words() -> None:
     known = {k: Known("a", "b", "left surely") for k in range(4)}
     surely = LEVELS["left surely"]
@@ -193,7 +214,7 @@ def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
     assert "ann: 0 of 4 known pairs right; only 0 of 4" in status
     out = tmp_path / "pairs.csv"
     report = run(app, ["export", str(project.folder), str(out), "--json"])
-    assert json.loads(report.stdout)["known"] == 4 and json.loads(report.stdout)["rows"] == 40
+    assert json.loads(report.stdout)["mixed_in"] == 4 and json.loads(report.stdout)["rows"] == 40
 
 
 def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:

@@ -316,6 +316,7 @@ def known(
     file: Path,
     *,
     share: Annotated[float, typer.Option(min=0.001, max=1)] = 0.05,
+    repeats: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
 ) -> Told:
     """State pairs whose answer is known, in place of those that were stated before.
 
@@ -326,6 +327,8 @@ def known(
         “alike”), and perhaps use (example, practice, or check, which is usual) and why.
     share
         How much of what annotators judge are checks.
+    repeats
+        How much of it are pairs of theirs once more, the other way round.
 
     \b
     Examples:
@@ -342,7 +345,8 @@ def known(
     with file.open(encoding="utf-8-sig", newline="") as lines:
         rows = [{name: cell for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
     before = Project.load(project)
-    made = replace(before, known=read_known(rows, before.levels), known_share=share)
+    stated = read_known(rows, before.levels)
+    made = replace(before, known=stated, known_share=share, repeat_share=repeats)
     Store.open(made).close()  # which refuses items that are not there
     made.save()
     counts = {use: len(made.known_for(use)) for use in ("example", "practice", "check")}
@@ -401,7 +405,7 @@ def status(project: Path) -> Told:
             "infeasible": judgements(said).infeasible if said else 0,
             "pairs_answered": len({one.pair for one in answers if one.right}),
             "annotators": rows,
-            "quality": quality_of(answers, store.known, store.project.levels),
+            "quality": quality_of(answers, store.known, store.project.levels, store.repeats),
         }
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
@@ -410,6 +414,7 @@ def status(project: Path) -> Told:
     text = [line.format(**data), *([_overview(rows)] if rows else [])]
     for name, found in data["quality"].items():
         checks = [f"{found.right} of {found.known} known pairs right"] * bool(found.known)
+        checks += [f"{found.agree} of {found.repeats} repeats alike"] * bool(found.repeats)
         text += [f"{name}: {'; '.join(checks + found.flags)}"] * bool(checks or found.flags)
     return Told(data, text)
 

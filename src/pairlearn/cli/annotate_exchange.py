@@ -38,12 +38,13 @@ def export(
 
     Answers "can't say" are left out and counted. Infeasible answers are written as given:
     `pairlearn check` reports them. Answers in words stand in the column level, beside their
-    numbers. Answers to known pairs that were mixed in are no random sample, and left out.
+    numbers. Answers to known and repeated pairs that were mixed in are left out.
 
     Parameters
     ----------
     out
-        Table of pairs to write: .csv or .parquet.
+        Table of pairs to write: .csv or .parquet; or .jsonl, every answer with its note,
+        seconds and time, also “can't say”.
     aggregate
         One judgement a pair; else one row a judgement.
     without
@@ -60,10 +61,13 @@ def export(
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.annotators.crowd import KNOWN
-    from pairlearn.studio.export import aggregated, judgements, weighed
+    from pairlearn.studio.export import aggregated, judgements, weighed, write_lines
     from pairlearn.studio.overview import crowd_of
 
-    check_new_file(out, "pairs", (".csv", ".parquet"), inputs=[], force=force)
+    check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
+    lines = out.suffix.lower() == ".jsonl"
+    if lines and aggregate is not None:
+        raise ValueError("--aggregate is for tables: a .jsonl file has every answer")
     with opened(project) as store:
         drawn = [one for one in store.answers() if one.pair not in store.mixed_in]
         checks = len(store.answers()) - len(drawn)
@@ -79,20 +83,23 @@ def export(
         exported = judgements(answers, weights=weighted)
     else:
         exported = aggregated(answers, aggregate, weights=weighted)
-    exported.write(out)
+    if lines:
+        write_lines(answers, out, mode)
+    else:
+        exported.write(out)
     crowd = crowd_of(answers if aggregate == "reliability" else [])
     trust = crowd.weights()
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
     data: dict[str, Any] = {
         "file": str(out),
-        "rows": len(exported.table),
+        "rows": len(answers) if lines else len(exported.table),
         "cant_say": exported.cant_say,
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
         "weights": weighted,
         "reliability": trust,
-        "known": checks,
+        "mixed_in": checks,
         "answers": mode,
         "levels": levels if mode == "graded" else {},
     }
@@ -100,7 +107,7 @@ def export(
         "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
-    line += "; {known:,} answers to known pairs are left out" * bool(checks)
+    line += "; {mixed_in:,} answers to known or repeated pairs are left out" * bool(checks)
     few = f" (under {KNOWN} answers, drawn towards the mean)"
     reliable = [
         f"  reliability of {name}: {weight:.2f}{few * (crowd.manners[name].answers < KNOWN)}"

@@ -6,7 +6,6 @@ import hashlib
 import json
 import secrets
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -296,6 +295,10 @@ class Changes:
         self.log("pairs added", f"{len(ids)} pairs, origin {origin}")
         return ids
 
+    def add_repeat(self, left: str, right: str) -> int:
+        """Add a pair that is there the other way round; its id."""
+        return self._insert("pair", left=left, right=right, weight=1.0, origin="import")
+
     def assign_pair(self, annotator: int, pair: int) -> None:
         """Give one pair to one annotator, if it is not theirs already."""
         self.connection.execute(
@@ -327,8 +330,7 @@ class Changes:
             ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - there),
         ):
             self.connection.executemany(statement, sorted(rows))
-        load = Counter(who for who, _ in wanted)
-        share_out(self, {who: load[who] for who in active})
+        share_out(self, wanted, active)
         self.set_setting("overlap", str(overlap))
         detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
         self.log("pairs assigned", detail)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
+from pairlearn.atomic import replacing
 from pairlearn.studio.choosing import inclusion_weights
 from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.records import AnswerColumns, Floats, Pair, StoredAnswer
@@ -219,6 +221,34 @@ def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = F
         raise ValueError("nothing to export: all preferences are evenly split")
     table = pair_table([*joined, *others], weights=weights, names=None)
     return Exported(table, len(answers) - len(said), undecided, _infeasible(table))
+
+
+def write_lines(answers: Sequence[StoredAnswer], path: Path, asked: str) -> None:
+    """Write every answer as a line of JSON: what was said, and by whom, when, how fast, why.
+
+    Parameters
+    ----------
+    answers : sequence of StoredAnswer
+        Those that stand; also those that could not say.
+    path : Path
+        The ``.jsonl`` file.
+    asked : {"graded", "each", "exact"}
+        How the project asks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.8, 0.0, 0, False, "", 4.0, "", 1, level="alike")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_lines([row], Path(folder, "a.jsonl"), "graded")
+    ...     Path(folder, "a.jsonl").read_text()[:46]
+    '{"annotator":"ann","left":"a","right":"b","sim'
+    """
+    unsaid = {"id", "pair", "others"}
+    with replacing(path) as part, part.open("wb") as file:
+        for one in answers:
+            line = {name: value for name, value in vars(one).items() if name not in unsaid}
+            file.write(msgspec.json.encode({**line, **one.others, "asked": asked}) + b"\n")
 
 
 def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:

@@ -1,17 +1,19 @@
-"""Pairs whose answer is known: examples, practice, and checks mixed in with the other pairs.
+"""Pairs whose answer is known, and pairs that come twice, mixed in with those of the plan.
 
-They are stated in the project file. Checks get a row among the pairs, outside of the plan, and
-every annotator is given so many that they are ``known_share`` of what they judge. Which of the
-next tasks is a check follows from the annotator and from how many they have answered, so that it
-comes at no place that could be guessed and stays the same when a page is loaded again.
+Known pairs are stated in the project file: examples, practice, and checks. Checks get a row among
+the pairs, outside of the plan, and every annotator is given so many that they are ``known_share``
+of what they judge. Repeats are pairs of the plan the other way round, for those who judge them,
+some time after the first answer. Which of the next tasks is one of these follows from the
+annotator and from how many they have answered, so that it comes at no place that could be guessed
+and stays the same when a page is loaded again.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 
 CLOSE = 0.351
 """An answer agrees with a known one if neither number is further away: the next degree is not."""
-SETTING = "known"
+LAG = 8
+"""Answers that come between a pair and its repeat, at least, as long as there are others."""
+SETTING = "mixed in"
+_SETTING = f"SELECT value FROM setting WHERE name = '{SETTING}'"
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,8 +67,60 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         opposite = {"both positive", "both negative"}
         if answer.cant_say or {answer.level, self.answer} == opposite:
             return False
-        given = zip((answer.similarity, answer.difference), levels[self.answer], strict=True)
-        return all(said is None or abs(said - right) <= CLOSE for said, right in given)
+        return near((answer.similarity, answer.difference), levels[self.answer])
+
+
+def near(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    """Whether two answers (s, c) are the same, or one degree apart; what is open is no gap.
+
+    Examples
+    --------
+    >>> near((0.36, 0.6), (0.098, 0.9)), near((0.36, 0.6), (0.36, -0.6))
+    (True, False)
+    """
+    both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    return all(abs(a - b) <= CLOSE for a, b in both)
+
+
+class Mixed(msgspec.Struct):
+    """What is mixed in with the pairs of a plan, as the store keeps it.
+
+    Examples
+    --------
+    >>> Mixed(checks=[], pairs={"7": Known("a", "b", "alike")}).known[7].answer
+    'alike'
+    """
+
+    checks: list[Known] = []
+    share: float = 0.0
+    pairs: dict[str, Known] = {}
+    repeat_share: float = 0.0
+    repeats: dict[str, int] = {}
+
+    @classmethod
+    def read(cls, setting: tuple[Any, ...] | None) -> Mixed:
+        """From the setting of a store, or nothing."""
+        return cls() if setting is None else msgspec.json.decode(setting[0], type=cls)
+
+    @property
+    def known(self) -> dict[int, Known]:
+        """The checks by the numbers of their pairs."""
+        return {int(number): one for number, one in self.pairs.items()}
+
+    @property
+    def originals(self) -> dict[int, int]:
+        """The pairs that are repeated, by the numbers of their repeats."""
+        return {int(number): one for number, one in self.repeats.items()}
+
+    @property
+    def whole_share(self) -> float:
+        """How much of what people judge is mixed in."""
+        return self.share * bool(self.pairs) + self.repeat_share * bool(self.repeats)
+
+    def states(self, checks: Sequence[Known], share: float, repeat_share: float) -> bool:
+        """Whether this is what a project file states."""
+        same = self.checks == list(checks) and (self.share == share or not checks)
+        return same and self.repeat_share == repeat_share
 
 
 def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
@@ -92,56 +149,43 @@ def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
     return known
 
 
-def settle(changes: Changes, checks: Sequence[Known], share: float) -> None:
-    """Have checks among the pairs, and those that are none any more in nobody's hands."""
-    before = placed(changes.first("SELECT value FROM setting WHERE name = ?", SETTING))
-    pairs: dict[int, Known] = {}
+def settle(changes: Changes, checks: Sequence[Known], share: float, repeat_share: float) -> None:
+    """Have checks and repeats among the pairs; what is none any more is in nobody's hands."""
+    before = Mixed.read(changes.first(_SETTING))
+    now = Mixed(list(checks), share, {}, repeat_share)
     for one in checks:
         found = changes.find_pair(one.left, one.right)
         if found is None:
-            (number,) = changes.add_pairs([(one.left, one.right, 1.0)], "import")
-            found = number, False
-        pairs[found[0]] = one.turned() if found[1] else one
-    for number in before.keys() - pairs.keys():
-        changes.rows("DELETE FROM assignment WHERE pair = ? AND answer IS NULL", number)
-    stated = {
-        "checks": msgspec.to_builtins(list(checks)),
-        "share": share,
-        "pairs": {str(number): msgspec.to_builtins(one) for number, one in pairs.items()},
-    }
-    changes.set_setting(SETTING, json.dumps(stated))
-    changes.log("known pairs", f"{len(pairs)} at a share of {share:g}")
+            found = changes.add_pairs([(one.left, one.right, 1.0)], "import")[0], False
+        now.pairs[str(found[0])] = one.turned() if found[1] else one
+    plan = changes.rows("SELECT id, left, right FROM pair WHERE origin = 'plan' ORDER BY id")
+    made = {original: number for number, original in before.originals.items()}
+    for number, left, right in plan[: math.ceil(repeat_share * len(plan))]:
+        repeat = made.get(number) or changes.add_repeat(right, left)
+        now.repeats[str(repeat)] = number
+    for gone in {*before.known, *before.originals} - {*now.known, *now.originals}:
+        # One of the plan is assigned anew with the others.
+        changes.rows("DELETE FROM assignment WHERE pair = ? AND answer IS NULL", gone)
+    changes.set_setting(SETTING, msgspec.json.encode(now).decode())
+    changes.log("mixed in", f"{len(now.pairs)} known pairs, {len(now.repeats)} repeats")
 
 
-def placed(setting: tuple[Any, ...] | None) -> dict[int, Known]:
-    """The checks of a project by the numbers of their pairs, from its setting."""
-    stated = {} if setting is None else json.loads(setting[0])["pairs"]
-    return {int(number): msgspec.convert(one, Known) for number, one in stated.items()}
-
-
-def is_settled(setting: tuple[Any, ...] | None, checks: Sequence[Known], share: float) -> bool:
-    """Whether a store knows the checks of its project file already."""
-    if setting is None:
-        return not checks
-    stated = json.loads(setting[0])
-    return bool(stated["checks"] == msgspec.to_builtins(list(checks)) and stated["share"] == share)
-
-
-def share_out(changes: Changes, load: Mapping[int, int]) -> None:
-    """Give everybody checks in proportion to their other pairs; nobody loses one."""
-    setting = changes.first("SELECT value FROM setting WHERE name = ?", SETTING)
-    if setting is None:
+def share_out(changes: Changes, wanted: set[tuple[int, int]], active: Sequence[int]) -> None:
+    """Give everybody checks in proportion to their pairs, and repeats; nobody loses one."""
+    mixed = Mixed.read(changes.first(_SETTING))
+    if not mixed.whole_share:
         return
-    share = json.loads(setting[0])["share"]
+    load = Counter(who for who, _ in wanted)
     outside = {number for (number,) in changes.rows("SELECT id FROM pair WHERE origin = 'import'")}
-    pairs = [number for number in placed(setting) if number in outside]
+    pairs = [number for number in mixed.known if number in outside]
     theirs = set(changes.rows("SELECT annotator, pair FROM assignment"))
-    for who, count in load.items():
-        due = min(len(pairs), math.ceil(share * count))
+    for who in active:
+        due = min(len(pairs), math.ceil(mixed.share * load[who]))
         start = who % max(len(pairs), 1)
         turn = [pair for pair in pairs[start:] + pairs[:start] if (who, pair) not in theirs]
         missing = max(due - (len(pairs) - len(turn)), 0)
-        for pair in turn[:missing]:
+        repeated = [one for one, of in mixed.originals.items() if (who, of) in wanted]
+        for pair in turn[:missing] + repeated:
             changes.assign_pair(who, pair)
 
 

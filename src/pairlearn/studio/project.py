@@ -119,6 +119,8 @@ class Project:
         Pairs whose answer is known: examples, practice, and checks that are mixed in.
     known_share : float
         How much of what annotators judge are checks, if there are any.
+    repeat_share : float
+        How much of what they judge are pairs that come a second time, the other way round.
     qualify : float
         Share of the practice that must be right before somebody may begin.
 
@@ -153,6 +155,7 @@ class Project:
     negative_means: str = ""
     known: tuple[Known, ...] = ()
     known_share: float = 0.05
+    repeat_share: float = 0.0
     qualify: float = 0.0
 
     def __post_init__(self) -> None:
@@ -161,7 +164,7 @@ class Project:
             _text(name, getattr(self, name), empty=False)
         for name in (*_QUESTIONS, "help", "positive_means", "negative_means"):
             _text(name, getattr(self, name), empty=True)
-        for name, least in (("known_share", 0.001), ("qualify", 0)):
+        for name, least in (("known_share", 0.001), ("repeat_share", 0), ("qualify", 0)):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not least <= value <= 1:
                 raise ProjectError(f"{name} must be a share of at most 1; got {value!r:.80}")

@@ -6,9 +6,10 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pairlearn.studio.graded import Levels
-from pairlearn.studio.known import Known
+from pairlearn.studio.known import Known, near
 from pairlearn.studio.records import StoredAnswer
 
 LEAST = 10
@@ -22,7 +23,7 @@ PASS = 0.6
 
 @dataclass
 class Quality:
-    """Of one annotator: known pairs judged and right, and what deserves a look.
+    """Of one annotator: known pairs judged and right, repeats and those that agree, and flags.
 
     Examples
     --------
@@ -32,11 +33,16 @@ class Quality:
 
     known: int = 0
     right: int = 0
+    repeats: int = 0
+    agree: int = 0
     flags: list[str] = field(default_factory=list)
 
 
 def quality_of(
-    answers: Sequence[StoredAnswer], known: Mapping[int, Known], levels: Levels
+    answers: Sequence[StoredAnswer],
+    known: Mapping[int, Known],
+    levels: Levels,
+    repeats: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[str, Quality]:
     """How good the answers of everybody are, as far as simple rules tell.
 
@@ -48,6 +54,8 @@ def quality_of(
         The checks, by the numbers of their pairs.
     levels : mapping
         What the known answers mean.
+    repeats : mapping of int to int
+        Pairs by the numbers of their repeats, the other way round.
 
     Examples
     --------
@@ -63,7 +71,14 @@ def quality_of(
     for name, theirs in by_name.items():
         checks = [one for one in theirs if one.pair in known]
         right = sum(known[one.pair].agrees(one, levels) for one in checks)
-        result = found[name] = Quality(len(checks), right)
+        first = {one.pair: one for one in theirs}
+        twice = [
+            (one, first[repeats[one.pair]]) for one in theirs if repeats.get(one.pair) in first
+        ]
+        agree = sum(_agree(again, before) for again, before in twice)
+        result = found[name] = Quality(len(checks), right, len(twice), agree)
+        if len(twice) >= LEAST_KNOWN and agree < PASS * len(twice):
+            result.flags.append(f"only {agree} of {len(twice)} repeated pairs answered alike")
         if len(checks) >= LEAST_KNOWN and right < PASS * len(checks):
             result.flags.append(f"only {right} of {len(checks)} known pairs right")
         if len(theirs) < LEAST:
@@ -76,3 +91,10 @@ def quality_of(
         if seconds and statistics.median(seconds) < FAST_SECONDS:
             result.flags.append(f"half of the answers took less than {FAST_SECONDS:g} s")
     return found
+
+
+def _agree(again: StoredAnswer, before: StoredAnswer) -> bool:
+    """Whether somebody said the same of a pair the other way round."""
+    turned = None if again.difference is None else -again.difference
+    given = (before.similarity, before.difference)
+    return again.cant_say == before.cant_say and near((again.similarity, turned), given)

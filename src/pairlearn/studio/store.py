@@ -24,7 +24,7 @@ from pairlearn.studio.changes import (
 )
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
-from pairlearn.studio.known import Known
+from pairlearn.studio.known import Known, Mixed
 from pairlearn.studio.overview import AnnotatorOverview, crowd_of, overview_of
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
@@ -72,8 +72,10 @@ class Store:
         Of a store that was just created; told this once, and kept only as a hash.
     known : dict of int to Known
         The checks, by the numbers of their pairs.
+    repeats : dict of int to int
+        Pairs of the plan, by the numbers of their repeats the other way round.
     mixed_in : frozenset of int
-        Those among them that are not of the plan: their answers are no random sample.
+        Those among both that are not of the plan: their answers are no random sample.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class Store:
         self.project = project
         self.supervisor_token: str | None = None
         self.known: dict[int, Known] = {}
+        self.repeats: dict[int, int] = {}
         self.mixed_in: frozenset[int] = frozenset()
         self._crowd: tuple[int, Crowd] | None = None
         self._writer = Writer(project.store_path)
@@ -180,16 +183,18 @@ class Store:
             for end in (one.left, one.right):
                 if end not in self.items:
                     raise StoreError(f"known[{place}]: {end!r} is not among the items")
-        checks, share = self.project.known_for("check"), self.project.known_share
-        if not known.is_settled(self._setting(known.SETTING), checks, share):
+        stated = self.project.known_for("check"), self.project.known_share
+        repeated = self.project.repeat_share
+        if not Mixed.read(self._setting(known.SETTING)).states(*stated, repeated):
             self.carry_out(
-                lambda changes: known.settle(changes, checks, share),
+                lambda changes: known.settle(changes, *stated, repeated),
                 who="project file",
                 share_out=True,
             )
-        self.known = known.placed(self._setting(known.SETTING))
+        self._mixed = Mixed.read(self._setting(known.SETTING))
+        self.known, self.repeats = self._mixed.known, self._mixed.originals
         drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
-        self.mixed_in = frozenset(number for number in self.known if number not in drawn)
+        self.mixed_in = frozenset({*self.known, *self.repeats}.difference(drawn))
 
     def close(self) -> None:
         """Finish what was submitted, and let the file go."""
@@ -285,24 +290,37 @@ class Store:
 
         With ``after``, what comes when they have answered that one.
         """
-        mixed = ", ".join(map(str, self.mixed_in))
-        usual, check = (
-            self._one(
-                "SELECT pair, touched FROM assignment WHERE annotator = ? AND answer IS NULL "
-                f"AND pair IS NOT ? AND pair {which} ({mixed}) ORDER BY touched DESC, pair LIMIT 1",
-                *(annotator_id, after),
-            )
-            for which in ("NOT IN", "IN")
+        query = (
+            "SELECT pair, touched FROM assignment WHERE annotator = ? AND answer IS NULL "
+            f"AND pair IS NOT ? AND pair {{}} ({', '.join(map(str, self.mixed_in))}) "
+            "ORDER BY touched DESC, pair"
         )
-        found = usual or check
-        if usual and check:
-            if usual[1] or check[1]:  # taken back: it is answered again first
-                found = max(usual, check, key=lambda one: one[1] or 0)
+        usual = self._one(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
+        mixed = self._all(query.format("IN"), annotator_id, after) if self.mixed_in else []
+        found = usual or next(iter(mixed), None)
+        if usual and mixed:
+            if usual[1] or mixed[0][1]:  # taken back: it is answered again first
+                found = max(usual, mixed[0], key=lambda one: one[1] or 0)
             else:
-                done = self._counts(annotator_id)[0] + (after is not None)
-                due = known.is_due(annotator_id, done, self.project.known_share)
-                found = check if due else usual
+                found = self._turn(annotator_id, [one[0] for one in mixed], after) or usual
         return None if found is None else self.task(annotator_id, found[0])
+
+    def _turn(self, who: int, mixed: list[int], after: int | None) -> tuple[int] | None:
+        """One of what is mixed in, if it is time for one and one can come now."""
+        done = self._counts(who)[0] + (after is not None)
+        if not known.is_due(who, done, self._mixed.whole_share):
+            return None
+        rows = self._all(
+            "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NOT NULL "
+            f"ORDER BY touched DESC LIMIT -1 OFFSET {known.LAG - (after is not None)}",
+            who,
+        )
+        past = {None, *(row[0] for row in rows)}
+        free = [pair for pair in mixed if self.repeats.get(pair) in past]
+        if not free:
+            return None
+        # Checks and repeats by turns.
+        return (min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1)),)
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair that is theirs, answered or not; None if it is not theirs."""

@@ -194,7 +194,7 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
 def _context(studio: Studio) -> dict[str, Any]:
     rows = studio.store.overview()
     answers = studio.store.answers()
-    quality = quality_of(answers, studio.store.known, studio.project.levels)
+    quality = quality_of(answers, studio.store.known, studio.project.levels, studio.store.repeats)
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     project = studio.project
     return vars(project) | {
