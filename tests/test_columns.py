@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli import app
+from pairlearn.estimators import onnx_columns
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
 from pairlearn.tables import TableError, iter_items, read_items
@@ -115,6 +116,16 @@ def test_the_onnx_file_has_the_columns_as_inputs(made: Path) -> None:
     expected = PairClassifier.load(made / "model").predict_proba(new)[:, 1]
     found = onnxruntime.InferenceSession(out).run(["probability"], given)[0]
     assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_onnxruntime_cannot_run_is_told_by_column(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(onnx_columns, "LOCALE", "xx_XX.UTF-8")
+    told = run("export", made / "model", tmp_path / "model.onnx", code=1)
+    assert "cannot run the graph, because of the text 'notes': fit without it" in told.stderr
+    assert not (tmp_path / "model.onnx").exists()
 
 
 def test_other_formats_orders_and_extra_columns_predict_the_same(
@@ -242,7 +253,7 @@ def kinds(text: str, tmp_path: Path, **choice: Any) -> dict[str, str]:
 def table(**columns: Any) -> str:
     n = len(next(iter(columns.values())))
     rows = [",".join(["id", *columns])]
-    rows += [",".join([str(k), *(str(one[k]) for one in columns.values())]) for k in range(n)]
+    rows += [",".join([str(k), *(f'"{one[k]}"' for one in columns.values())]) for k in range(n)]
     return "\n".join(rows)
 
 
@@ -257,16 +268,23 @@ TEN = range(10)
         (["f", "m", "f"] * 4, "category"),
         (["yes", "No", "n/a"] * 4, "boolean"),
         (["2024-02-29", "2024-03-01T12:30:00Z", ""] * 4, "date"),
-        (["007", "008", "a7"] * 4, "number error"),
+        (["007", "008", "a7"] * 4, "row 3: column is 'a7', not a number"),
+        (["$3.20", "$4", "$7"] * 4, "'column' holds numbers such as '$3.20': write them as 1.5"),
+        (["1,5", "2,5"] * 4, "'column' holds numbers such as '1,5'"),
+        (
+            ["31.12.2024", "1.1.2025"] * 4,
+            "'column' holds dates such as '31.12.2024': write them as",
+        ),
         ([f"word{k} of many words" for k in TEN], "text"),
         ([f"New York {k % 3}" for k in TEN], "category"),
     ],
 )
 def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
     text = table(column=column)
-    if kind == "number error":
-        with pytest.raises(TableError, match="row 3: column is 'a7', not a number"):
+    if " " in kind:
+        with pytest.raises(TableError) as caught:
             kinds(text, tmp_path)
+        assert kind in str(caught.value)
         assert kinds(text, tmp_path, kinds={"column": "category"}) == {"column": "category"}
         return
     assert kinds(text, tmp_path) == {"column": kind}
@@ -284,7 +302,8 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
         "as an id has; 'customer_id' has another value in every row, as an id has; 'mail' has "
-        "another value in every row, as an id has. Drop them: ignore=key,customer_id,mail"
+        "another value in every row, as an id has. Drop them: ignore=key,customer_id,mail; or "
+        "say what they hold: kinds=key:category"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "mail"]) == {}
     path = tmp_path / "items.parquet"

@@ -182,7 +182,12 @@ def _largest_difference(
 ) -> float:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        texts = [one.name for one in encoder.columns if one.kind == "text"] if encoder else []
+        which = f", because of the text {', '.join(map(repr, texts))}: fit without it" * bool(texts)
+        raise RuntimeError(f"onnxruntime cannot run the graph{which} ({error!s:.200})") from None
     rng = torch.Generator().manual_seed(0)
     largest = 0.0
     for size in BATCHES:

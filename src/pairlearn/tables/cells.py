@@ -21,6 +21,11 @@ KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )
+_NOTATIONS = {
+    "dates": re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}"),
+    "numbers": re.compile(r"[$€£¥]?\s*[+-]?[0-9][0-9.,'\s]*[%$€£¥]?"),
+}
+"""How people write what is plain in files: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
 
@@ -188,7 +193,10 @@ def refuse_columns(unusable: Mapping[str, str]) -> None:
     """Say of every column that cannot be used why, and what to do about all."""
     if unusable:
         said = "; ".join(f"{shown(name)} {why}" for name, why in unusable.items())
-        raise TableError(f"cannot be learnt from: {said}. Drop them: ignore={','.join(unusable)}")
+        raise TableError(
+            f"cannot be learnt from: {said}. Drop them: ignore={','.join(unusable)}; or say what "
+            f"they hold: kinds={next(iter(unusable))}:category"
+        )
 
 
 def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
@@ -233,6 +241,13 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
                 return "boolean"
             if 2 * sum(_days(cell) is not None for cell in known) >= len(known) > 0:
                 return "date"
+            codes = all(map(NUMBER.fullmatch, known))  # such as 007, where numbers have a type
+            for what, notation in _NOTATIONS.items():
+                if not codes and all(map(notation.fullmatch, known)):
+                    plain = "1.5" if what == "numbers" else "2024-12-31"
+                    raise ValueError(
+                        f"holds {what} such as {shown(known[0])}: write them as {plain}"
+                    )
             counts = Counter(cells)
             phrases = sum(len(cell.split()) for cell in counts) >= 2 * len(counts)
             if phrases and 2 * len(counts) > len(cells):

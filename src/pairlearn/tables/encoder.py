@@ -212,10 +212,9 @@ class ItemEncoder:
 
 def _fitted(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
     """What transformers of scikit-learn learn from a column."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
-
     if kind == "category":
+        from sklearn.preprocessing import OneHotEncoder
+
         encoder = OneHotEncoder(
             min_frequency=2, max_categories=MOST_CATEGORIES, handle_unknown="infrequent_if_exist"
         ).fit(values[:, None])
@@ -231,6 +230,8 @@ def _fitted(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
         return Column(name, kind, words=words, weights=tuple(vectorizer.idf_.tolist()))
     fill = None
     if np.isnan(values).any():
+        from sklearn.impute import SimpleImputer
+
         median = SimpleImputer(strategy="median").fit(values[:, None].astype(np.float64))
         fill = float(median.statistics_[0])
     return Column(name, kind, fill, times=kind == "date" and bool((values % 1 > 0).any()))
