@@ -351,6 +351,9 @@ def test_tutorial_of_three_pairs(bare: Desk) -> None:
     page = bare.page
     open_link(page, bare.studio, bare.tokens["Ann"], tutorial=True)
     expect(page.locator("#coach-step")).to_contain_text("Practice 1 of 3")
+    page.reload()
+    settled(page)
+    expect(page.locator("#coach-step")).to_contain_text("Practice 1 of 3")
     snapshot(page, "tutorial")
     press(page, "r")
     expect(page.locator("#status")).to_contain_text("S says that in one key")

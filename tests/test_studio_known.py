@@ -47,7 +47,7 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
     _, tokens, _ = make_project(
         tmp_path / "p", "image", pairs=12, answers="graded", known=KNOWN, **MEANS
     )
-    phone = PHONE | {"reduced_motion": "reduce", "bypass_csp": True}
+    phone = PHONE | {"reduced_motion": "reduce", "bypass_csp": True, "color_scheme": "dark"}
     with live_studio(tmp_path / "p") as studio, browser.new_context(**phone) as context:
         page = context.new_page()
         page.goto(f"{studio.url}/a/{tokens['ann']}")
@@ -64,6 +64,7 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
         page.locator("[data-level='left surely']").tap()
         expect(page.locator("#coach-title")).to_have_text("We would say: below surely")
         expect(page.locator("#coach-text")).to_have_text("The right one runs hot.")
+        assert scan(page) == []
         snapshot(page, "practice")
         page.reload()  # the second pair is theirs still
         expect(page.locator("#begin")).to_have_text("Go on")

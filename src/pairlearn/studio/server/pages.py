@@ -69,6 +69,7 @@ async def get_annotate(request: Request) -> Response:
     context = vars(studio.project) | {
         "csrf": csrf_token(token),
         "annotator": who,
+        "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.project}-{who.id}",
         "examples": [
             (

@@ -14,7 +14,7 @@ const SETTLE_MS = 150;
 const SPEAK_MS = 200;
 
 const at = (id) => document.getElementById(id);
-const { slot, mode, positive, negative } = document.body.dataset;
+const { slot, mode, positive, negative, tutorial } = document.body.dataset;
 
 const given = new Map(); // what was answered on this visit, to start from after an undo
 const receipts = []; // their numbers, the last one last
@@ -322,7 +322,7 @@ function showStart({ start }) {
 function begin() {
   if (busy) return;
   if (lesson.known.pair) showKnown();
-  else studio.practise({}).then(go, refusedBy);
+  else studio.practise({}).then((reply) => go(reply), refusedBy);
 }
 
 function showKnown() {
@@ -368,14 +368,14 @@ function nextKnown() {
 }
 
 // On to the first pair, or to whatever comes before it.
-function go(reply) {
+function go(reply, word = "") {
   ({ task, progress } = reply);
   showProgress();
   lesson = null;
   at("coach").hidden = true;
   if (reply.start) showStart(reply);
-  else if (mode === "exact" && task && progress.done === 0 && !reply.right && !seen()) teach(0, "");
-  else move(reply, "");
+  else if (tutorial && task && progress.done === 0 && !seen()) teach(0, word);
+  else move(reply, word);
 }
 
 // ---- the tutorial of exact projects without practice pairs
@@ -487,9 +487,7 @@ async function open() {
       word = `An answer that was waiting is not saved: ${error.message}.`;
     }
   }
-  const reply = await studio.task();
-  if (reply.start) go(reply);
-  else move(reply, word);
+  go(await studio.task(), word);
 }
 
 open().catch((error) => say(`Not available: ${error.message}.`, { tone: "alarm" }));
