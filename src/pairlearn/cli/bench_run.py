@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pairlearn.paper.store import RunStore
     from pairlearn.paper.workers import Cluster
 
-GridName = Literal["accuracy", "gamma", "limited", "robustness"]
+GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
 PLACES = ("grid", "store")
 
 

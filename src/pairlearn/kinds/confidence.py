@@ -32,6 +32,12 @@ class Confidence(Kind):
 
         return Supervised().table
 
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """Of items that are positive, the odds (1 − r)/r of the other class, for `Pconf`."""
+        if (u <= 0).any() or (v <= 0).any():
+            raise ValueError("confidence is 0 for an item that is positive, which cannot be")
+        return (1 - u) / u, (1 - v) / v
+
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """The stated probabilities, whatever the model says."""
         return u, v

@@ -38,6 +38,10 @@ class Positive(Kind):
 
         return make_table({"positive": (0.5, 0.0, 0.0), "positive_prime": (0.5, 0.0, 0.0)})
 
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """All are positive."""
+        return np.ones_like(u), np.ones_like(u)
+
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Positive, whatever the model says."""
         return np.ones_like(p), np.ones_like(q)

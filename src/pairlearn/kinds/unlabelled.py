@@ -39,6 +39,10 @@ class Unlabelled(Kind):
 
         return make_table({})
 
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """As many are positive as in the whole population."""
+        return np.full_like(u, prior), np.full_like(u, prior)
+
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """The model's own posteriors."""
         return p, q

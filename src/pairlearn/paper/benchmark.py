@@ -24,8 +24,9 @@ from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
 from pairlearn.paper.methods import GUIDED, risk_of
 from pairlearn.paper.runs import Run
+from pairlearn.paper.statements import LIKELIHOODS, held_share, stated, statements_of
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
-from pairlearn.training.trainer import is_guided
+from pairlearn.training.trainer import is_guided, read_by
 
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior where it is not the natural one
@@ -111,7 +112,7 @@ class Benchmark:
     ) -> list[Result]:
         """Train one fleet and measure it."""
         run = groups[0][0]
-        fleet = self._fleet([self._group(group, annotators) for group in groups], run.batch_size)
+        fleet = self._fleet(self._groups(groups, annotators), run.batch_size)
         kept = {} if checkpoints is None else checkpoints.of(groups)
         history = fleet.fit(run.epochs, window=run.window, progress=progress, **kept)
         results = []
@@ -138,7 +139,7 @@ class Benchmark:
         free_memory()
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_reserved(device)
-        members = [self._group(group, annotators) for group in groups]
+        members = self._groups(groups, annotators)
         self._new_fleet(members, run.batch_size, compiled=False).fit(1, window=1)
         return torch.cuda.max_memory_reserved(device) - before
 
@@ -162,12 +163,32 @@ class Benchmark:
         options |= {"device": self.device, "precision": self.precision}
         return Fleet(self.features, groups, self.model, batch_size=batch_size, **options)
 
+    def _groups(self, groups: Sequence[Sequence[Run]], annotators: Posteriors) -> list[Group]:
+        """The groups of a fleet, which all have a column of weights for each kind of row."""
+        made = [self._group(group, annotators) for group in groups]
+        kinds = tuple(dict.fromkeys(name for group in made for name in group.kinds))
+        if kinds == ("both",):
+            return made
+
+        def column(group: Group, name: str) -> NDArray[np.float64]:
+            if name not in group.kinds:
+                return np.zeros(len(group.pairs))
+            return (
+                group.columns[group.kinds.index(name)]
+                if group.columns
+                else np.ones(len(group.pairs))
+            )
+
+        return [replace(g, kinds=kinds, columns=[column(g, name) for name in kinds]) for g in made]
+
     def _group(self, runs: Sequence[Run], annotators: Posteriors) -> Group:
         first = runs[0]
         train, test = self.rows(first.seed)
         positive = self.positive[train]
         ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
         pairs = train[ends]
+        if statements_of(first.method) is not None:
+            return self._asked(runs, pairs, annotators, self._test_set(test, first))
         members = []
         for run in runs:
             risk = risk_of(run.method, run.estimator_prior)
@@ -182,6 +203,23 @@ class Benchmark:
             rates = run.learning_rate, run.weight_decay
             members.append(Member(risk, labels, *rates, run.seed, guiding_prior=guide))
         return Group(pairs, members, first.seed, self._test_set(test, first))
+
+    def _asked(
+        self, runs: Sequence[Run], pairs: NDArray[np.int64], annotators: Posteriors, test: TestSet
+    ) -> Group:
+        """Runs on the same statements about the items of the pairs."""
+        first, name = runs[0], statements_of(runs[0].method)
+        assert name is not None
+        told = annotators[annotator_of(first)]
+        rows = stated(name, pairs, told, first.prior, first.seed)
+        members = []
+        for run in runs:
+            risk, read = read_by(risk_of(run.method, run.estimator_prior), rows)
+            held = None if risk.kinds else held_share(rows, run.estimator_prior)
+            rates = run.learning_rate, run.weight_decay
+            members.append(Member(risk, read.values, *rates, run.seed, held_prior=held))
+        kinds = read.kinds()
+        return Group(read.ends, members, first.seed, test, kinds, read.weight_columns(kinds))
 
     def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:
         positive, classes = self.positive[rows], self.dataset.y[rows]
@@ -286,6 +324,12 @@ def train_fleet(inputs: Inputs, fleet: PlannedFleet) -> list[Result]:
 def train_annotator_batch(inputs: Inputs, batch: list[AnnotatorKey]) -> Posteriors:
     """Train one batch of annotators: the work that comes first."""
     return inputs.benchmark.annotate(batch)
+
+
+def company_of(run: Run) -> tuple[Any, ...]:
+    """What the runs of a group have in common: pairs, statements, and how these are read."""
+    name = statements_of(run.method)
+    return run.prior, run.seed, name, name is not None and run.method in LIKELIHOODS
 
 
 def annotator_of(run: Run) -> AnnotatorKey:

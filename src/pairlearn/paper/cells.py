@@ -345,6 +345,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "accuracy": (*_METHOD, *_SUMMARY, *_ORIGIN),
     "gamma": (*_METHOD, *_SUMMARY, *_ORIGIN),
     "limited": (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN),
+    "siblings": (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN),
     "robustness": (
         *("dataset", "prior_factor", "label_noise_std", "correction", *_SUMMARY),
         *("risk", *_ORIGIN),
@@ -357,7 +358,7 @@ def result_rows(grid: str, cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
     Parameters
     ----------
-    grid : {"accuracy", "gamma", "limited", "robustness"}
+    grid : str
         Which columns.
     cells : sequence of Cell
         Its summary, on one or more test subsets.

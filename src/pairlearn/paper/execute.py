@@ -27,6 +27,7 @@ from pairlearn.paper.benchmark import (
     Posteriors,
     Result,
     annotator_of,
+    company_of,
     free_memory,
     train_annotator_batch,
     train_fleet,
@@ -183,7 +184,7 @@ def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
     fleets = []
     alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
     for members in alike.values():
-        groups = list(grouped(members, lambda run: (run.prior, run.seed)).values())
+        groups = list(grouped(members, company_of).values())
         size = 1 if members[0].model in CONVOLUTIONAL else min(limit, _best_size(groups))
         pieces = [
             group[start : start + size] for group in groups for start in range(0, len(group), size)

@@ -19,6 +19,7 @@ from pairlearn.paper.methods import (
     is_defined,
 )
 from pairlearn.paper.runs import Record, Run
+from pairlearn.paper.statements import SIBLING_METHODS
 
 PAPER_DATASETS: tuple[str, ...] = tuple(name for name in SPECS if name != "digits")
 """The eight benchmarks of the paper."""
@@ -155,6 +156,15 @@ _GRIDS = (
         methods=(*METHOD_GROUPS[0], "likelihood-abs"),
         prior_factors=(0.8, 0.9, 1.0, 1.1, 1.2),
         label_noises=(0.0, 0.01, 0.05, 0.1, 0.5),
+    ),
+    Grid(
+        name="siblings",
+        description="as many statements of every kind about the same items",
+        methods=SIBLING_METHODS,
+        datasets=("optdigits", "pendigits", "letter"),
+        priors=(0.2, 0.5, 0.8),
+        fractions=(0.1, 0.3, 1.0),
+        annotator="calibrated",
     ),
 )
 

@@ -17,6 +17,7 @@ from pairlearn.paper.cells import (
     PublishedCell,
     dataset_title,
     match,
+    place,
     position,
     published_accuracy,
     summarize,
@@ -36,6 +37,7 @@ from pairlearn.paper.compare import (
     improvements,
 )
 from pairlearn.paper.runs import Record, Run
+from pairlearn.paper.statements import LIKELIHOODS, READ_BY, SOFT, asked
 from pairlearn.paper.tables import aligned
 
 _SHOWN = 20  # losses in print; to_dict has all
@@ -142,10 +144,24 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()
     cells = summarize(known, "paper")
     compared = compare_with_published(cells, published), improvements(cells, published)
-    return _against_published(*compared) | _against_ours(summarize(known, "stratified"))
+    fair = summarize(known, "stratified")
+    return _against_published(*compared) | _against_ours(fair) | _against_siblings(fair)
 
 
 Margins = list[tuple[str, float]]
+
+
+def _against_siblings(cells: Sequence[Cell]) -> dict[str, Tally]:
+    """The likelihood of each statement beside the unbiased risk that reads the same."""
+    ours = {(asked(c.config.method), place(c)): c for c in cells if c.config.method in LIKELIHOODS}
+    pairs = [(ours.get((asked(c.config.method), place(c))), c) for c in cells]
+    margins = [
+        (f"{_named(c.config)}, {c.config.method}", own.mean - c.mean)
+        for own, c in pairs
+        if own is not None and c.method.risk in (*READ_BY, *SOFT) and c.method.correction == "none"
+    ]
+    claim = "the likelihood at or above the unbiased risk of the same statements"
+    return _tallies("stratified", {("siblings", claim): margins})
 
 
 def _tallies(subset: str, claims: dict[tuple[str, str], Margins]) -> dict[str, Tally]:

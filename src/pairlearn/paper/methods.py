@@ -1,7 +1,8 @@
 """Methods as the tables name them: risk, γ and correction of a name of the catalogue.
 
 A method is a risk of the catalogue, or one with something beside it: "likelihood-guided" is
-"likelihood-abs" with the guiding prior that :class:`~pairlearn.PairClassifier` uses.
+"likelihood-abs" with the guiding prior that :class:`~pairlearn.PairClassifier` uses, and
+"likelihood-label" is "likelihood-abs" of other statements (:mod:`pairlearn.paper.statements`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from pairlearn.paper.statements import LIKELIHOODS, SIDELESS
 from pairlearn.risks import RISKS, Risk, make_risk
 
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
+BESIDE = (GUIDED, *LIKELIHOODS)
 
 _CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS", "guided": "ABS, guided"}
 _NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>\d*\.?\d+))?(-(?P<correction>[a-z].*))?")
@@ -111,13 +114,15 @@ def convex_method(gamma: float, correction: str) -> str:
 
 def risk_of(method: str, prior: float) -> Risk:
     """The risk that a method trains with; ValueError if there is none at this prior."""
-    return make_risk("likelihood-abs" if method == GUIDED else method, prior=prior)
+    if method in SIDELESS and prior == 0.5:
+        raise ValueError(f"{method}: at prior ½ nothing tells which class is which")
+    return make_risk("likelihood-abs" if method in BESIDE else method, prior=prior)
 
 
 @cache
 def canonical_name(method: str) -> str:
     """The one spelling of a method's name; ValueError if there is no such risk."""
-    return method if method == GUIDED else str(risk_of(method, _ORDINARY_PRIOR))
+    return method if method in BESIDE else str(risk_of(method, _ORDINARY_PRIOR))
 
 
 @cache

@@ -37,11 +37,13 @@ _TITLES = {
     "gamma": "From ConfDiff to Sconf: the γ-curve",
     "limited": "With fewer pairs",
     "robustness": "Under a wrong class prior and noisy labels",
+    "siblings": "Other statements about the same items",
 }
 _WHERE: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "accuracy": {},
     "gamma": {"γ": lambda cell: cell.gamma},
     "limited": {"pairs": lambda cell: cell.config.n_training_pairs},
+    "siblings": {"statements": lambda cell: cell.config.n_training_pairs},
     "robustness": {
         "prior factor ε": lambda cell: cell.config.prior_factor,
         "label noise σ": lambda cell: cell.config.label_noise,
@@ -145,7 +147,7 @@ def _figures(summary: GridSummary) -> Iterator[PageFigure]:
             shown = {**_facets(lines[0]), "subset": subset}
             if summary.grid == "robustness":
                 yield from _heat_maps(cells, shown)
-            elif cells:
+            elif cells and summary.grid in _PLOTS:
                 title = f"{name}, π₊ = {prior:g}"
                 height = 0.19 * len(cells) + 1.0 if summary.grid == "accuracy" else 2.8
                 alt = f"{_TITLES[summary.grid]}: {title}. {_best(cells)}"

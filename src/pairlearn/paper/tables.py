@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from pairlearn.paper.cells import Cell, index_cells, position
-from pairlearn.paper.methods import method_group, method_order
+from pairlearn.paper.methods import Method, method_group, method_order
+from pairlearn.paper.statements import QUESTIONS, SIBLING_METHODS, asked
 
 
 @dataclass(frozen=True)
@@ -192,11 +196,80 @@ def limited_table(cells: Sequence[Cell]) -> Table:
     )
 
 
+def siblings_table(cells: Sequence[Cell]) -> Table:
+    """What a statement is worth: questions and risks as rows, numbers of statements as columns.
+
+    An entry is the mean over data sets and class priors. Worth is how many labels of single
+    items teach as much as one such statement, by the accuracies with 30% of them.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Summary of a siblings grid.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> siblings_table([]).stubs
+    ('Question', 'Risk', 'Worth in labels')
+    """
+    fractions = sorted({cell.config.fraction for cell in cells})
+    means: dict[tuple[str, str], list[Entry | None]] = {}
+    for cell in sorted(cells, key=lambda cell: _by_question(cell.config.method)):
+        means.setdefault((asked(cell.config.method), cell.config.method), [None] * len(fractions))
+    for key, line in means.items():
+        for k, fraction in enumerate(fractions):
+            here = [c for c in cells if (c.config.method, c.config.fraction) == (key[1], fraction)]
+            if here:
+                line[k] = Entry(fmean(c.mean for c in here), fmean(c.std for c in here))
+    labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
+    blocks = [
+        tuple(
+            Row((title, Method.parse(method).title, _worth(line, fractions, labels)), tuple(line))
+            for (name, method), line in means.items()
+            if name == question
+        )
+        for question, title in QUESTIONS.items()
+    ]
+    origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
+    return Table(
+        f"Accuracy by what was asked ({origin}; means over data sets and class priors)",
+        ("Question", "Risk", "Worth in labels"),
+        tuple(f"{fraction:.0%} of the statements" for fraction in fractions),
+        tuple((block,) for block in blocks if block),
+    )
+
+
+def _by_question(method: str) -> int:
+    """Where a method stands among those of the siblings grid; others come last."""
+    return SIBLING_METHODS.index(method) if method in SIBLING_METHODS else len(SIBLING_METHODS)
+
+
+def _worth(
+    line: Sequence[Entry | None], fractions: Sequence[float], labels: Sequence[float]
+) -> str:
+    """Labels that teach as much as one statement, between those that were tried."""
+    middle = len(fractions) // 2
+    entry = line[middle] if line else None
+    if entry is None or len(labels) < len(fractions):
+        return "–"
+    reached = np.maximum.accumulate(labels)
+    if not reached[0] <= entry.mean <= reached[-1]:
+        low = entry.mean < reached[0]
+        return f"{'<' if low else '>'} {fractions[0 if low else -1] / fractions[middle]:.2g}"
+    share = np.exp(np.interp(entry.mean, reached, np.log(fractions)))
+    return f"{share / fractions[middle]:.2f}"
+
+
 TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
     "accuracy": accuracy_table,
     "gamma": gamma_table,
     "limited": limited_table,
     "robustness": robustness_table,
+    "siblings": siblings_table,
 }
 """The table of each grid."""
 

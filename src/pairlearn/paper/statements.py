@@ -1,0 +1,235 @@
+"""What can be asked about the same items: the statements of the grid "siblings".
+
+Each is a table of n rows about n pairs of items, or about one item of each pair. Soft answers
+are the annotator's posteriors r; hard ones are those of classes drawn from r, anew for each
+answer. A method of that grid is a risk with the statements that it reads: those of "sd" are
+"same", and "likelihood-same" is the likelihood of the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.judgements import Judgements
+from pairlearn.kinds import code, kind
+from pairlearn.randomness import permutation, stream, uniform
+
+__all__ = ["LIKELIHOODS", "SIDELESS", "STATEMENTS", "stated", "statements_of"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Pairs (n, 2) of items, the annotator's posteriors of all items, and the class prior."""
+
+    pairs: Indices
+    posterior: Floats
+    prior: float
+    rng: np.random.Generator
+
+    def drawn(self, items: Indices) -> NDArray[np.bool_]:
+        """Classes of these items, drawn from their posteriors: true for positive."""
+        chances = uniform(self.rng, items.size).reshape(items.shape)
+        return chances < self.posterior[items]
+
+    def redrawn(self, times: int = 1) -> Indices:
+        """Other pairs of the same items, `times` as many."""
+        orders = [permutation(self.rng, self.pairs.size) for _ in range(times)]
+        return self.pairs.ravel()[np.concatenate(orders)].reshape(-1, 2)
+
+
+def _rows(name: str, ends: Indices, u: Any = 0.0, v: Any = 0.0) -> Judgements:
+    """Rows for training; of a kind about single items both ends have been said something of."""
+    values = np.stack(np.broadcast_arrays(u, v, np.empty(len(ends)))[:2], 1).astype(np.float64)
+    return Judgements(ends, np.full(len(ends), code(name), np.int8), values)
+
+
+def _told(name: str) -> Callable[[Items], Judgements]:
+    """Each pair, or one item of each, by a kind as an honest annotator answers it."""
+
+    def said(items: Items) -> Judgements:
+        ends = items.pairs[:, [0, 0]] if kind(name).single else items.pairs
+        r, q = items.posterior[ends].T
+        u, v = kind(name).simulate(r, q, items.rng).T
+        return _rows(name, ends, u, u if kind(name).single else v)
+
+    return said
+
+
+def _same(items: Items) -> Judgements:
+    left, right = items.drawn(items.pairs).T
+    return _rows("similarity", items.pairs, left == right)
+
+
+def _outcome(items: Items) -> Judgements:
+    """Same; or which one is positive."""
+    left, right = items.drawn(items.pairs).T.astype(np.float64)
+    return _rows("both", items.pairs, left == right, right - left)
+
+
+def _comparison(items: Items) -> Judgements:
+    """Pairs whose first item is at least as positive, shown in either order."""
+    pairs = items.redrawn(times=4)
+    left, right = items.drawn(pairs).T
+    pairs = pairs[left >= right][: len(items.pairs)]
+    turned = uniform(items.rng, len(pairs)) < 0.5
+    return _rows("preference", np.where(turned[:, None], pairs[:, ::-1], pairs), 2.0 * turned - 1)
+
+
+def _positive(items: Items) -> Judgements:
+    """The positives among n items that were asked for, and the n other items unlabelled."""
+    asked, others = items.pairs.T
+    half = len(asked) // 2
+    known = np.resize(asked[items.drawn(asked)], (half, 2))
+    unknown = others[: 2 * (len(asked) - half)].reshape(-1, 2)
+    return Judgements.concatenate(
+        [_rows("positive", known, 1, 1), _rows("unlabelled", unknown, 1, 1)]
+    )
+
+
+def _similar(items: Items) -> Judgements:
+    """The similar ones of n pairs, and in place of the others pairs of any items."""
+    left, right = items.drawn(items.pairs).T
+    alike = items.pairs[left == right]
+    others = items.redrawn()[len(alike) :]
+    return Judgements.concatenate(
+        [_rows("similarity", alike, 1), _rows("unlabelled", others, 1, 1)]
+    )
+
+
+def _certain(items: Items) -> Judgements:
+    """The positives among n items, and how likely each is positive."""
+    asked = items.pairs[:, 0]
+    known = np.resize(asked[items.drawn(asked)], len(asked))
+    r = items.posterior[known]
+    return _rows("confidence", np.stack([known, known], 1), r, r)
+
+
+def _mixed(items: Items) -> Judgements:
+    """A quarter each of soft pairs, hard pairs, comparisons and labels."""
+    parts = [STATEMENTS[name](items) for name in ("soft", "same", "comparison", "label")]
+    n = len(items.pairs)
+    return Judgements.concatenate(
+        [part[n * k // 4 : n * (k + 1) // 4] for k, part in enumerate(parts)]
+    )
+
+
+STATEMENTS: dict[str, Callable[[Items], Judgements]] = {
+    "label": _told("label"),
+    "confidence": _told("confidence"),
+    "soft": _told("both"),
+    "similarity": _told("similarity"),
+    "difference": _told("difference"),
+    "outcome": _outcome,
+    "same": _same,
+    "comparison": _comparison,
+    "positive": _positive,
+    "similar": _similar,
+    "certain": _certain,
+    "mixed": _mixed,
+}
+"""What is asked, by name."""
+
+READ_BY = {
+    "sd": "same",
+    "su": "similar",
+    "pcomp": "comparison",
+    "sdpcomp": "outcome",
+    "nnpu": "positive",
+    "pconf": "certain",
+}
+SOFT = {"sconfconfdiff": "soft", "sconf": "similarity", "confdiff": "difference"}
+"""What the paper's own methods read of soft pairs."""
+
+LIKELIHOODS = tuple(
+    f"likelihood-{name}" for name in STATEMENTS if name not in ("positive", "similar", "certain")
+)
+"""The likelihood of each, but of answers of which only one is kept: those need a risk."""
+
+
+SIBLING_METHODS = (
+    *LIKELIHOODS,
+    *(f"{family}-{c}" for family in (*SOFT, *READ_BY) for c in ("none", "abs")),
+    "nnpu-relu",
+)
+"""The methods of the grid: every risk unbiased and with ABS, and nnPU as published."""
+
+SIDELESS = ("likelihood-similarity", "likelihood-same")
+"""Which only a prior other than ½ tells which class is which."""
+
+
+def statements_of(method: str) -> str | None:
+    """What a method reads: a name of `STATEMENTS`, or None for soft pairs as in the paper.
+
+    Examples
+    --------
+    >>> [statements_of(name) for name in ("pcomp-abs", "likelihood-label", "likelihood-abs")]
+    ['comparison', 'label', None]
+    """
+    family, _, rest = method.partition("-")
+    return rest if method in LIKELIHOODS else READ_BY.get(family)
+
+
+QUESTIONS = {
+    "label": "Which class is it?",
+    "confidence": "How likely is it positive?",
+    "soft": "How likely are they alike, and how much more positive is one?",
+    "similarity": "How likely are they alike?",
+    "difference": "How much more positive is one?",
+    "outcome": "Are they alike, and if not, which one is positive?",
+    "same": "Are they alike?",
+    "comparison": "Which one is more positive?",
+    "positive": "Is it positive? (only yes is kept)",
+    "similar": "Are they alike? (only yes is kept)",
+    "certain": "Is it positive? If so, how likely would you say?",
+    "mixed": "A quarter each: soft pairs, alike or not, which one, labels",
+}
+"""What an annotator is asked."""
+
+
+def asked(method: str) -> str:
+    """The question whose answers a method reads.
+
+    Examples
+    --------
+    >>> asked("sconf-abs"), asked("nnpu-relu")
+    ('similarity', 'positive')
+    """
+    return statements_of(method) or SOFT.get(method.partition("-")[0], "soft")
+
+
+def stated(name: str, pairs: Indices, posterior: Any, prior: float, seed: int) -> Judgements:
+    """The rows that are asked for, about these pairs.
+
+    Examples
+    --------
+    >>> pairs, r = np.arange(8).reshape(4, 2), np.linspace(0.1, 0.9, 8)
+    >>> stated("comparison", pairs, r, 0.5, seed=0)
+    Judgements(n=4, preference=4)
+    """
+    items = Items(pairs, np.asarray(posterior, np.float64), prior, stream(seed, "asked", name))
+    return STATEMENTS[name](items)
+
+
+def held_share(rows: Judgements, prior: float) -> float | None:
+    """The share of positives among the items of rows that leave level or side open, else None.
+
+    Not the class prior: of an item of a comparison, or of a known positive, it is another.
+    """
+    fixed = frozenset().union(*(kind(name).fixes(False) for name in rows.kinds()))
+    if fixed >= {"level", "side"}:
+        return None
+    total = 0.0
+    for name in rows.kinds():
+        u, v = rows[rows.of(name)].values.T
+        hard = name != "difference" and bool(np.isin(u, (-1, 0, 1)).all())
+        shares = kind(name).reading(u, v, prior) if hard else (np.full_like(u, prior),) * 2
+        total += float(sum(share.sum() for share in shares))
+    return total / (2 * len(rows))
