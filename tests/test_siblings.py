@@ -67,8 +67,27 @@ def weighted(rows: Rows, share: float) -> Rows:
     return [(*row[:5], share * row[5] / whole) for row in rows]
 
 
+def about_items(w: World, name: str, chance: torch.Tensor, u: torch.Tensor, share: float) -> Rows:
+    """One statement about single items, which stand twice in a row."""
+    said = zip(u.tolist(), chance.tolist(), strict=True)
+    return weighted([(i, i, name, one, one, p) for i, (one, p) in enumerate(said)], share)
+
+
+def positives(w: World) -> Rows:
+    one = torch.ones_like(w.mass)
+    known = about_items(w, "positive", w.mass * w.posterior, one, 0.2)
+    return known + about_items(w, "unlabelled", w.mass, one, 0.8)
+
+
+def similar_and_unlabelled(w: World) -> Rows:
+    alike = [row for row in pairs(w, similar) if row[3] == 1]
+    return weighted(alike, 0.6) + about_items(w, "unlabelled", w.mass, torch.ones_like(w.mass), 0.4)
+
+
 SAID: dict[str, Callable[[World], Rows]] = {
     "sd": lambda w: pairs(w, similar),
+    "su": similar_and_unlabelled,
+    "nnpu-none": positives,
     "pcomp": lambda w: mirrored(pairs(w, ordered)),
     "sdpcomp": lambda w: pairs(w, outcome),
 }
@@ -97,6 +116,30 @@ def test_expectations_are_the_parts_of_the_risk(name: str, loss: str) -> None:
         assert expected(name, w, SAID[name](w), loss) == pytest.approx(w.true_parts(loss), abs=1e-9)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_positive_confidences(loss: str) -> None:
+    """Positive items with their posteriors: the risk, but for the factor π₊."""
+    w = world(2)
+    rows = about_items(w, "confidence", w.mass * w.posterior, w.posterior, 1.0)
+    got = w.prior * np.array(expected("pconf", w, rows, loss))
+    assert got == pytest.approx(w.true_parts(loss), abs=1e-9)
+
+
+def test_any_number_of_groups() -> None:
+    """Three groups with shares 0.9, 0.4 and 0.1, of different sizes."""
+    w = world(3)
+    of_class = torch.stack([1 - w.posterior, w.posterior]) * w.mass
+    of_class = of_class / of_class.sum(1, keepdim=True)
+    shares = torch.tensor([0.9, 0.4, 0.1], dtype=torch.float64).repeat_interleave(len(w.mass))
+    mixed = shares * of_class[1].repeat(3) + (1 - shares) * of_class[0].repeat(3)
+    sizes = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64).repeat_interleave(len(w.mass))
+    z, chance = w.logit.repeat(3), mixed * sizes
+    risk = make_risk("uu", w.prior).over(shares, shares, chance)
+    moments = pair_moments(z, z, shares, shares, make_loss("logistic"), terms=4, share=chance)
+    got = contract(risk.table, moments).tolist()
+    assert got == pytest.approx(w.true_parts("logistic"), abs=1e-9)
+
+
 def test_how_often_each_answer_was_collected_does_not_matter() -> None:
     """Three times as many similar as dissimilar pairs, or the other way round."""
     w = world(1)
@@ -106,6 +149,20 @@ def test_how_often_each_answer_was_collected_does_not_matter() -> None:
         apart = weighted([row for row in rows if row[3] == 0], 1 - share)
         got = expected(name, w, same + apart, "logistic")
         assert got == pytest.approx(w.true_parts("logistic"), abs=1e-9), (name, share)
+
+
+def test_nonnegative_risk_by_hand() -> None:
+    """π₊ = 0.3, hinge: positives cost 2 as positives and 0 as negatives, or the other way round.
+
+    uPU is .3·R_p⁺ + R_u⁻ − .3·R_p⁻; nnPU takes no less than 0 for the difference.
+    """
+    share, other = torch.tensor([1.0, 1.0]), torch.tensor([0.3, 0.3])
+    # Known positives at z = 1: R_p⁺ = 0, R_p⁻ = 2. Unlabelled at z = −1: R_u⁻ = 0.
+    batch = torch.tensor([1.0, 1.0]), torch.tensor([-1.0, -1.0]), share, other
+    values = [
+        float(make_risk(f"nnpu{c}", 0.3, loss="hinge")(*batch)) for c in ("-none", "", "-abs")
+    ]
+    assert values == pytest.approx([-0.6, 0, 0.6], abs=1e-6)
 
 
 def test_published_weights() -> None:
@@ -124,7 +181,7 @@ def test_published_weights() -> None:
 @pytest.mark.parametrize("name", SAID)
 def test_soft_or_unknown_statements_are_refused(name: str) -> None:
     rows = Judgements.from_columns([[0, 1]], {"difference": [0.5]})
-    with pytest.raises(ValueError, match=f"risk '{name}-[a-z]+' reads .*table has difference too"):
+    with pytest.raises(ValueError, match=f"risk '{name}.*' reads .*table has difference too"):
         read_by(make_risk(name, 0.2), rows)
 
 
@@ -166,7 +223,7 @@ def test_a_fleet_of_siblings_is_each_alone() -> None:
     torch.testing.assert_close(fleet[0], torch.stack(alone))
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", ["sd", "pcomp", "sdpcomp", "nnpu"])
 def test_a_classifier_learns_from_them(name: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2400, 2)).astype(np.float32)
@@ -177,8 +234,14 @@ def test_a_classifier_learns_from_them(name: str) -> None:
         "sd": {"similarity": left == right},
         "pcomp": {"preference": np.where(left >= right, -1.0, np.nan)},
         "sdpcomp": {"similarity": left == right, "difference": right - left},
-    }[name]
+    }.get(name, {})
     rows = Judgements.from_columns(ends, said)
+    if name == "nnpu":
+        known = np.flatnonzero(y)[:100]
+        parts = ("positive", known), ("unlabelled", np.arange(2400))
+        rows = Judgements.concatenate(
+            [Judgements.about_items(kind, of, np.ones(len(of))) for kind, of in parts]
+        )
     classifier = PairClassifier(
         risk=f"{name}-none", model="linear", prior=float(y.mean()), random_state=0, epochs=30
     )

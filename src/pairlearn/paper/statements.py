@@ -156,10 +156,10 @@ LIKELIHOODS = tuple(
 
 SIBLING_METHODS = (
     *LIKELIHOODS,
-    *(f"{family}-{c}" for family in (*SOFT, *READ_BY) for c in ("none", "abs")),
-    "nnpu-relu",
+    *(f"{f}-{c}" for f in (*SOFT, *READ_BY) for c in ("none", "abs") if f != "pconf"),
+    *("nnpu-relu", "pconf-none"),
 )
-"""The methods of the grid: every risk unbiased and with ABS, and nnPU as published."""
+"""The methods of the grid: unbiased, with ABS where weights can be negative, nnPU as published."""
 
 SIDELESS = ("likelihood-similarity", "likelihood-same")
 """Which only a prior other than ½ tells which class is which."""

@@ -1,0 +1,97 @@
+"""nnPU beside pulearn's: the same split, the same known positives, in the same run.
+
+    pip install pulearn            # for this benchmark only
+    python benchmarks/siblings.py DATA [--epochs 20] [--seeds 3]
+
+DATA is the folder of the data sets. MNIST (even or odd digits) and Pendigits: 1,000 known positives
+and the other training items unlabelled, whose class prior both are given. First the risks as
+functions are compared on random outputs, then the trained models on the test split: pulearn's
+learner, which is linear; ours with a linear model; ours with a network of two hidden layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from pulearn import NNPUClassifier
+from pulearn.metrics import pu_non_negative_risk, pu_unbiased_risk
+from sklearn.preprocessing import StandardScaler
+
+from pairlearn import Judgements, PairClassifier, make_risk
+from pairlearn.data import as_features, load, split_indices
+
+KNOWN = 1_000
+
+
+def same_risks() -> None:
+    """The largest difference between their numbers and ours."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(200):
+        prior, n = rng.uniform(0.05, 0.95), int(rng.integers(20, 200))
+        z, known = rng.normal(0, 2, n), np.arange(n) < n // 4
+        share = torch.from_numpy(np.where(known, 1.0, prior))
+        logits = torch.from_numpy(z)
+        for name, theirs in (("none", pu_unbiased_risk), ("relu", pu_non_negative_risk)):
+            ours = make_risk(f"nnpu-{name}", prior=prior)(logits, logits, share, share)
+            score = 1 / (1 + np.exp(-z))
+            worst = max(worst, abs(float(ours) - theirs(known.astype(int), score, prior)))
+    print(f"largest difference from pulearn's uPU and nnPU risks: {worst:.1e}")
+
+
+def accuracies(name: str, data: Path, epochs: int, seed: int) -> dict[str, float]:
+    """Test accuracy of each learner on one draw of known positives."""
+    dataset = load(name, data)
+    positive = dataset.spec.is_positive(dataset.y)
+    train, test = split_indices(dataset, seed)
+    scaler = StandardScaler()
+    x = scaler.fit_transform(as_features(dataset.x, dataset.spec)[train]).astype(np.float32)
+    x_test = scaler.transform(as_features(dataset.x, dataset.spec)[test]).astype(np.float32)
+    truth, prior = positive[test], float(positive[train].mean())
+    rng = np.random.default_rng(seed)
+    known = np.zeros(len(x), bool)
+    known[rng.choice(np.flatnonzero(positive[train]), KNOWN, replace=False)] = True
+    found = {}
+    theirs = NNPUClassifier(prior=prior, random_state=seed, learning_rate=0.1, max_iter=2_000)
+    found["pulearn, linear"] = (theirs.fit(x, known.astype(int)).predict(x_test) == 1) == truth
+    # Known positives are a set of their own; every item, they too, is one of the population.
+    rows = Judgements.concatenate(
+        [
+            Judgements.about_items("positive", np.flatnonzero(known), np.ones(KNOWN)),
+            Judgements.about_items("unlabelled", np.arange(len(x)), np.ones(len(x))),
+        ]
+    )
+    for title, model in (("ours, linear", "linear"), ("ours, network", "mlp-bn")):
+        ours = PairClassifier(
+            risk="nnpu-relu",
+            loss="sigmoid",  # as pulearn and the paper
+            prior=prior,
+            model=model,
+            epochs=epochs,
+            batch_size=512,
+            random_state=seed,
+        )
+        found[title] = (ours.fit(x, rows).predict(x_test) == 1) == truth
+    return {title: float(right.mean()) for title, right in found.items()}
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=3)
+    told = parser.parse_args()
+    same_risks()
+    for name in ("pendigits", "mnist"):
+        runs = [accuracies(name, told.data, told.epochs, seed) for seed in range(told.seeds)]
+        for title in runs[0]:
+            values = [run[title] for run in runs]
+            print(f"{name:10} {title:16} {np.mean(values):.3f} ± {np.std(values):.3f}")
+
+
+if __name__ == "__main__":
+    main()
