@@ -197,7 +197,7 @@ def _legend(summary: GridSummary) -> list[tuple[Markup, str]]:
     """What lines and markers of an experiment's figures mean."""
     methods = {line.cell.config.method: line.cell.method for line in summary.lines}
     titles = {name: method.title for name, method in methods.items()}
-    if summary.grid == "robustness":
+    if summary.grid not in _PLOTS:
         return []
     if summary.grid == "gamma":
         corrections = {c: Method("convex", None, c).correction_title for c in CORRECTIONS}
