@@ -3,7 +3,8 @@
 For each crowd, set and number of pairs: the true accuracy of `PairClassifier` on new items,
 with every answer taken for ideal and with annotators learnt (the default, "auto"); how often
 the 95% interval of the accuracy without labels, from 500 further pairs that the same people
-judged, holds it, and how wide it is; the calibration error of the probabilities; the seconds
+judged, holds it, and how wide it is; the same of the range over what the annotators' confidence
+may be, which is what `fit` prints first; the calibration error of the probabilities; the seconds
 of a fit; and the accuracy of the same network trained on the true classes of the same items.
 
 Two sets: "soft", drawn, 10 features, posteriors often near ½; and Letter, nearly certain.
@@ -202,6 +203,7 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
         rows.append(
             _row(crowd, name, pairs, seed, annotators, accuracy, error, seconds)
             | {"value": found.value, "low": found.low, "high": found.high}
+            | {"range_low": found.plausible.low, "range_high": found.plausible.high}
             | {"flagged": " ".join(map(str, flagged)), "annotators": words}
         )
     if crowd == "ideal":
@@ -211,6 +213,18 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
         rows.append(_row("supervised", name, pairs, seed, "ideal", accuracy, error, np.nan))
     return rows
+
+
+NUMBERS = ("accuracy", "calibration", "seconds", "low", "high", "range_low", "range_high")
+COLUMNS = {
+    "accuracy": ("accuracy", ".3f"),
+    "interval holds": ("holds", ".0%"),
+    "its width": ("width", ".3f"),
+    "range holds": ("range_holds", ".0%"),
+    "its width ": ("range_width", ".3f"),
+    "calibration": ("calibration", ".3f"),
+    "seconds": ("seconds", ".1f"),
+}
 
 
 def _row(*values: Any) -> dict[str, Any]:
@@ -231,9 +245,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         groups[row["set"], int(row["pairs"]), row["crowd"], row["mode"]].append(row)
     lines = [
-        f"{'':31}{'accuracy':>16}{'interval holds':>17}{'its width':>16}"
-        f"{'calibration':>17}{'seconds':>14}",
-        f"{'':31}" + f"{'ideal':>9}{'auto':>7}" * 5,
+        f"{'':31}" + "".join(f"{name:>16}" for name in COLUMNS),
+        f"{'':31}" + f"{'ideal':>9}{'auto':>7}" * len(COLUMNS),
     ]
     heading = None
     for name, pairs, crowd, _ in dict.fromkeys(key for key in groups if key[3] == "ideal"):
@@ -242,29 +255,17 @@ def table(rows: list[dict[str, Any]]) -> str:
             lines.append(
                 f"{name}, {pairs:,} pairs, {len(groups[name, pairs, crowd, 'ideal'])} seeds"
             )
-        cells = [[], [], [], [], []]
+        cells: list[list[str]] = [[] for _ in COLUMNS]
         for mode in ("ideal", "auto"):
             found = groups.get((name, pairs, crowd, mode), [])
-            number = {
-                k: np.array([float(row.get(k) or np.nan) for row in found])
-                for k in ("accuracy", "calibration", "seconds", "low", "high")
-            }
-            holds = (number["low"] <= number["accuracy"]) & (number["accuracy"] <= number["high"])
-            given = bool(found) and "low" in found[0] and not np.isnan(number["low"]).any()
-            width = (number["high"] - number["low"]).mean() if given else None
-            for cell, value, style in zip(
-                cells,
-                [
-                    number["accuracy"].mean() if found else None,
-                    holds.mean() if given else None,
-                    width,
-                    number["calibration"].mean() if found else None,
-                    number["seconds"].mean() if given else None,
-                ],
-                [".3f", ".0%", ".3f", ".3f", ".1f"],
-                strict=True,
-            ):
-                cell.append("" if value is None else format(value, style))
+            number = {k: np.array([float(row.get(k) or np.nan) for row in found]) for k in NUMBERS}
+            for ends in ("", "range_"):
+                low, high = number[f"{ends}low"], number[f"{ends}high"]
+                holds = (low <= number["accuracy"]) & (number["accuracy"] <= high)
+                number |= {f"{ends}holds": holds + 0 * low, f"{ends}width": high - low}
+            for cell, (key, style) in zip(cells, COLUMNS.values(), strict=True):
+                value = number[key].mean() if found else np.nan
+                cell.append("" if np.isnan(value) else format(value, style))
         lines.append(f"  {crowd:29}" + "".join(f"{a:>9}{b:>7}" for a, b in cells))
     return "\n".join(lines)
 

@@ -261,6 +261,16 @@ class Judgements:
         """
         return self.of(*(one.name for one in KINDS if column in [c.name for c in one.columns]))
 
+    def hard(self) -> Mask:
+        """Mask of the rows that say yes or no, and not how likely.
+
+        Examples
+        --------
+        >>> Judgements.from_pairs([[0, 1], [1, 2]], [[1, 0], [0.9, 0.1]]).hard()
+        array([ True, False])
+        """
+        return np.asarray(np.isin(np.nan_to_num(self.values), (-1, 0, 1)).all(1))
+
     @property
     def single(self) -> Mask:
         """Mask of the rows about one item."""

@@ -112,6 +112,7 @@ def evaluate(
     held = HeldPairs.of(classifier, sample.items, sample.table, files, both=both)
     told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
     more: dict[str, Any] = dict.fromkeys(LINES)
+    band = held.plausible(classifier, threshold, confidence)
     if labelled is not None:
         if positive is None and classifier.classes_.dtype.kind == "U":
             positive = str(classifier.classes_[1])
@@ -120,6 +121,7 @@ def evaluate(
             raise ValueError(
                 f"{labelled}: none of its items is in the pairs that are measured with"
             )
+        band = held.plausible(classifier, threshold, confidence, mended)
         told_before, held = told.accuracy, replace(held, labels=mended.labels)
         told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
         more["recalibration"] = {
@@ -144,6 +146,7 @@ def evaluate(
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
     data = {"model": model, "pairs": pairs, **told.to_dict(), "threshold": threshold}
+    data["plausible"] = None if band is None else band.to_dict()
     drawn = sample.rows - sample.ignored > len(sample.table)
     data |= {
         "ignored": sample.ignored + held.ignored,
@@ -155,9 +158,10 @@ def evaluate(
         f"{model} on {told.n:,} pairs{whole} of {pairs}, as the annotators see it; positive above "
         f"{threshold:g}"
     )
+    headline = band and f"accuracy {band.words()};\n  {band.remedy()} (--labelled)"
     return Told(
         data | more | {"warnings": warnings},
-        [*filter(None, [held.seen]), head, _measures(told), *text],
+        [*filter(None, [held.seen, headline]), head, _measures(told), *text],
         f"{told.accuracy.value:.4f}",
         warnings,
         code=1 if below else 0,

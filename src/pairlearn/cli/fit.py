@@ -283,12 +283,18 @@ def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
         found = told["accuracy"]
         dropped = "; {dropped:,} that have items of both left out" * bool(found["dropped"])
         capped = "; of a stream no more than that is held out" * found["capped"]
+        range_ = found["plausible"]
+        if range_ is not None:
+            text.append("  accuracy {in_words};".format(**range_))
         line = (
-            "  accuracy {value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
+            ("  accuracy " if range_ is None else "  ")
+            + "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
             "  on {held_out:,} pairs of items held out from a model of {training:,} "
             f"others{dropped}{capped}; {baseline(told['prior'])}"
         )
         text.append(line.format(**found))
+        if range_ is not None:
+            text.append("  {remedy} (--labelled)".format(**range_))
     elif told["not_measured"]:
         text.append(f"  accuracy not measured: {told['not_measured']}")
     by_manner: dict[str, list[str]] = {}

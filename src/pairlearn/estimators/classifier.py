@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,14 @@ from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
-from pairlearn.training.loop import Callback, Report
-from pairlearn.training.trainer import is_guided, train
+from pairlearn.training.loop import Callback, Report, Until
+from pairlearn.training.trainer import Recipe, Trained, is_guided, train
+
+TRIAL_SHARE = 0.2
+EARLIEST = 1 / 6
+LEAST_TRIED = 50
+SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
+"""What log-odds that were learnt from hard answers are multiplied with, one of these."""
 
 
 class PairClassifier(PairPredictor):
@@ -137,12 +143,18 @@ class PairClassifier(PairPredictor):
         The fitted `features`.
     module_ : nn.Module, or estimator_ : scikit-learn classifier
         The trained model. Its inputs are standardised, its logits z become
-        `sign_` · z + `shift_`.
+        `sign_` · `slope_` · z + `shift_`.
     mean_, scale_ : array
         Of the standardisation (0 and 1 without).
     sign_ : int
         −1 where the model's outputs are log-odds of the negative class: similarities are
         the same with the classes exchanged, and training may have found either.
+    slope_ : float
+        Other than 1 where the network is surer than it should be: with hard answers, "same"
+        or "different", held-out pairs tell, and labels with soft ones.
+    confidence_ : Confidence or None
+        How sure annotators are beside how sure they should be, where labels of items in
+        their pairs tell.
     shift_ : float
         What is added to the log-odds for another prior.
     prior_ : float
@@ -323,8 +335,14 @@ class PairClassifier(PairPredictor):
                 self._complete(features, rows, prior, seed)
             else:
                 self._train(features, table, rows.packed(seed), need, prior, seed, callbacks, kept)
-        self.shift_ = 0.0
-        self._settle(self._log_odds(features), weight, table.judged, need, prior)
+        self.shift_, self.confidence_ = 0.0, None
+        z = self._log_odds(features)
+        if table.known is not None and type(table) is Table:
+            told = population.told_confidence(features, z, table.judged, table.known)
+            if told is not None and not told.interval[0] <= 1 <= told.interval[1]:
+                self.slope_, z = self.slope_ * told.slope, told.slope * z
+            self.confidence_ = told
+        self._settle(z, weight, table.judged, need, prior)
         return self
 
     def _remember(self, table: Table, weight: NDArray[np.float64]) -> None:
@@ -382,23 +400,45 @@ class PairClassifier(PairPredictor):
         recipe = recipe_of(self, table.count(rows), seed)
         # For risks without a prior, of which a reflection is as likely.
         guided = not risk.needs_prior and is_guided(recipe.epochs)
-        with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
-            torch.manual_seed(seed)
-            (trained,) = train(
-                features,
-                rows,
-                [risk],
-                make_module(self.model, features.shape[1:], seed),
-                recipe,
-                source=table.source(recipe),
-                held_out=held_out,
-                held_prior=float(self.prior) if need == "prior" else None,
-                guiding_prior=population.guiding_prior(features, rows, seed) if guided else None,
-                callbacks=callbacks,
-                checkpoint=checkpoint,
-            )
+
+        def trained_on(
+            rows: Judgements, recipe: Recipe, held_out: Judgements | None, **options: Any
+        ) -> Trained:
+            with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
+                torch.manual_seed(seed)
+                (found,) = train(
+                    features,
+                    rows,
+                    [risk],
+                    make_module(self.model, features.shape[1:], seed),
+                    recipe,
+                    source=table.source(recipe),
+                    held_out=held_out,
+                    held_prior=float(self.prior) if need == "prior" else None,
+                    guiding_prior=population.guiding_prior(features, rows, seed)
+                    if guided
+                    else None,
+                    **options,
+                )
+            return found
+
+        self.slope_ = 1.0
+        if self._hard(table, rows):
+            # How long to train, and how sure to be, is found with a fifth of the rows held out.
+            rest, apart = table.held_out(rows, TRIAL_SHARE, seed)
+            longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
+            trial = trained_on(rest, longer, apart, slopes=SLOPES, earliest=EARLIEST)
+            self.slope_, callbacks = trial.slope, [*callbacks, Until(trial.epoch)]
+        trained = trained_on(rows, recipe, held_out, callbacks=callbacks, checkpoint=checkpoint)
         self.module_, self.sign_ = trained.module, trained.sign
         self.history_, self.n_iter_ = trained.history, trained.epoch
+
+    def _hard(self, table: Table, rows: Judgements) -> bool:
+        """Whether the rows are hard answers, which a network would learn by heart."""
+        chosen = self.annotators != "ideal" and self.epochs == "auto" and not self.early_stopping
+        if not chosen or needs_prior(self.risk) or type(table) is not Table:
+            return False
+        return len(rows) >= LEAST_TRIED and float(rows.hard().mean()) > 0.9
 
     def _complete(
         self, features: NDArray[np.float32], rows: Judgements, prior: float | None, seed: int
@@ -414,7 +454,7 @@ class PairClassifier(PairPredictor):
             majority=population.majority_told(prior, self.majority),
             random_state=seed,
         )
-        self.sign_ = 1
+        self.sign_, self.slope_ = 1, 1.0
         self.history_ = [asdict(one) for one in rounds]
         self.n_iter_ = len(rounds)
 

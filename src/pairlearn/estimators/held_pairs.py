@@ -17,7 +17,15 @@ from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_item
 from pairlearn.estimators.pair_files import PairFile, StreamItems
 from pairlearn.estimators.prediction import log_odds
 from pairlearn.estimators.survey import by_kind, survey_pairs
-from pairlearn.evaluation import Evaluation, Recalibration, evaluate, recalibrate
+from pairlearn.evaluation import (
+    Confidence,
+    Evaluation,
+    Plausible,
+    Recalibration,
+    evaluate,
+    plausible,
+    recalibrate,
+)
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, TableError
@@ -134,9 +142,20 @@ class HeldPairs:
         self, classifier: PairClassifier, threshold: float, confidence: float, **options: Any
     ) -> Evaluation:
         """All measures; the threshold is a probability."""
-        cut = math.log(threshold) - math.log1p(-threshold)
-        options |= self.options(confidence) | {"threshold": cut, "side": classifier.majority}
-        return evaluate(*self.given, **options)
+        options |= self.options(confidence) | {"side": classifier.majority}
+        return evaluate(*self.given, threshold=_cut(threshold), **options)
+
+    def plausible(
+        self,
+        classifier: PairClassifier,
+        threshold: float,
+        confidence: float,
+        known: Confidence | None = None,
+    ) -> Plausible | None:
+        """The accuracy whatever the annotators' confidence, or as labels tell it."""
+        known = known or getattr(classifier, "confidence_", None)
+        left, right = self.z.T - _cut(threshold)
+        return plausible(left, right, self.labels, known=known, **self.options(confidence))
 
     def recalibrated(self, known: Labelled) -> Recalibration | None:
         """The judgements mended by known classes; None if there is none among the items."""
@@ -144,6 +163,11 @@ class HeldPairs:
         classes[known.rows] = known.positive
         at = classes[self.ends]
         return None if np.isnan(at).all() else recalibrate(self.labels, *self.z.T, *at.T)
+
+
+def _cut(threshold: float) -> float:
+    """The log-odds of a probability."""
+    return math.log(threshold) - math.log1p(-threshold)
 
 
 def _nothing_new(classifier: PairClassifier, pairs: Path, new: NDArray[np.bool_]) -> str:

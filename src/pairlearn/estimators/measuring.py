@@ -29,7 +29,7 @@ from pairlearn.estimators.survey import (
     held_items,
     survey_for,
 )
-from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, plausible
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.progress import Progress, bar, training_bar
@@ -122,6 +122,8 @@ class Measured:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
+        band = self.accuracy.plausible
+        ends["plausible"] = None if band is None else band.to_dict()
         return ends | {name: value for name, value in asdict(self).items() if name != "accuracy"}
 
 
@@ -385,18 +387,17 @@ def _measured(
     similar, different = said.has("similarity").any(), said.has("difference").any()
     # A prior near ½ would choose the side by chance where the model knows it.
     unneeded = similar and (different or side == "better")
+    given = z[:, 0], z[:, 1], said.labels()
+    weight = None if (said.weight == 1).all() else said.weight
+    options: dict[str, Any] = {"weight": weight, "items": said.ends}
     try:
         accuracy = estimate_accuracy(
-            z[:, 0],
-            z[:, 1],
-            said.labels(),
-            weight=None if (said.weight == 1).all() else said.weight,
-            items=said.ends,
-            prior=None if unneeded else prior,
-            side=side,
+            *given, prior=None if unneeded else prior, side=side, **options
         )
     except ValueError as error:
         return str(error)
+    told_confidence = getattr(classifier, "confidence_", None)
+    accuracy = replace(accuracy, plausible=plausible(*given, known=told_confidence, **options))
     return Measured(accuracy, len(held.said), held.training, held.dropped, held.capped)
 
 

@@ -33,13 +33,14 @@ from torch import Tensor, nn
 from pairlearn.annotators.manner import Manner
 from pairlearn.estimators.completion import CompletionRound
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
+from pairlearn.evaluation import Confidence
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
 from pairlearn.tables.encoder import Column, ItemEncoder
 
 RECORDS: dict[str, Any] = {
     record.__name__: record
-    for record in (Column, CompletionRound, ItemEncoder, Manner, PriorEstimate)
+    for record in (Column, CompletionRound, Confidence, ItemEncoder, Manner, PriorEstimate)
 }
 TYPES: dict[str, type] = {"text": str, "object": object}
 OBJECTS = ("preprocessor", "callbacks", "features")

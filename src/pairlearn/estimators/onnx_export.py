@@ -12,6 +12,7 @@ is checked by running it: onnxruntime and torch have to agree.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ class _Scored(nn.Module):
     scale: Tensor
 
     def __init__(
-        self, module: nn.Module, sign: int, shift: float, mean: Tensor, scale: Tensor
+        self, module: nn.Module, sign: float, shift: float, mean: Tensor, scale: Tensor
     ) -> None:
         super().__init__()
         self.module, self.sign, self.shift = module, sign, shift
@@ -61,7 +62,7 @@ def export_onnx(
     standardisation: tuple[Any, Any] | None = None,
     shift: float = 0.0,
     *,
-    sign: int = 1,
+    sign: float = 1,
     encoder: ItemEncoder | None = None,
 ) -> float:
     """Write a network as ONNX and check that it gives the same answers.
@@ -78,8 +79,8 @@ def export_onnx(
         Two arrays that broadcast to an instance.
     shift : float
         Added to the logits.
-    sign : {1, -1}
-        −1 where the network's classes are exchanged.
+    sign : float
+        What outputs of the module are multiplied with; below 0 where its classes are exchanged.
     encoder : ItemEncoder, optional
         What makes the features of columns: the graph then has an input for each column, as
         `pairlearn.estimators.onnx_columns` says, in place of ``x``.
@@ -132,14 +133,14 @@ def _scored(
     shape: tuple[int, ...],
     standardisation: tuple[Any, Any] | None,
     shift: float,
-    sign: int,
+    sign: float,
 ) -> _Scored:
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be an nn.Module; got {type(module).__name__}")
     if not np.isfinite(shift):
         raise ValueError(f"shift must be finite; got {shift}")
-    if sign not in (1, -1):
-        raise ValueError(f"sign must be 1 or -1; got {sign}")
+    if not (math.isfinite(sign) and sign):
+        raise ValueError(f"sign must be a finite number other than 0; got {sign}")
     numbers = []
     for name, values in zip(("mean", "scale"), standardisation or (0.0, 1.0), strict=True):
         number = torch.as_tensor(np.array(values, dtype=np.float64))
@@ -156,7 +157,7 @@ def _scored(
             raise ValueError(f"standardisation {name} must be finite, and scale not 0")
         numbers.append(number)
     plain = copy.deepcopy(module).cpu().float()
-    return _Scored(plain, int(sign), float(shift), *numbers).eval()
+    return _Scored(plain, float(sign), float(shift), *numbers).eval()
 
 
 def _trace(scored: _Scored, shape: tuple[int, ...], file: Path) -> None:

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.prior import PriorEstimate, estimate_prior
@@ -55,6 +56,7 @@ ROWS = 4096  # of guidance: more do not change which class is the larger one
 FOLDS = 10
 UNEVEN = 0.6  # classes nearer to each other than this have no wrong side to be on
 EXCHANGED = 2.5
+LEAST_LABELS = 10
 """Standard errors by which ranks must be the wrong way round: five items of each class do."""
 CLEAR = 1.5
 """Least distance from chance, in standard errors, that is believed."""
@@ -316,6 +318,29 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
         "other class, or differences are above 0 where the left item is the more positive one: "
         "then change their sign"
     )
+
+
+def told_confidence(
+    features: Any, z: Floats, judged: Judgements, known: Judgements
+) -> Confidence | None:
+    """How sure the annotators are, beside how sure they should be, from items of known class.
+
+    These must be in judged pairs: they are found by their features. None where they are few,
+    or where answers are hard: those say nothing of how sure somebody was.
+    """
+    both = judged[judged.of("both")]
+    if len(known) < LEAST_LABELS or not len(both) or both.hard().mean() > 0.5:
+        return None
+    flat = features.reshape(len(features), -1)
+    _, same = np.unique(flat, axis=0, return_inverse=True)
+    classes = np.full(len(features), np.nan)
+    classes[same[known.ends[:, 0]]] = known.u
+    at = classes[same[both.ends]]
+    told = ~np.isnan(at).all(1)
+    if (~np.isnan(at)).sum() < LEAST_LABELS:
+        return None
+    found = recalibrate(both[told].labels(), *z[both.ends[told]].T, *at[told].T)
+    return Confidence(found.slope, found.shift, found.n, found.interval)
 
 
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:

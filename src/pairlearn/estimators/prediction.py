@@ -61,6 +61,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     mean_: Floats
     scale_: Floats
     sign_: int
+    slope_: float
     shift_: float
     module_: nn.Module
     estimator_: Any
@@ -113,16 +114,24 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Accuracy with a confidence interval, from judged pairs that were held out.
 
         Where `fit` learnt how annotators answer, what they said here is mended for that;
-        `annotator` (n,) says who it was.
+        `annotator` (n,) says who it was. Judgements do not tell whether annotators are as sure
+        as they should be: `plausible` of what is returned is the range that holds whether or
+        not, and printed first.
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where
         no others remain, all are used, the warning says that this is no accuracy, and so
         does the estimate's `method`. See `pairlearn.evaluation.estimate_accuracy`.
         """
-        from pairlearn.evaluation import estimate_accuracy
+        from pairlearn.evaluation import estimate_accuracy, plausible
 
         logits, told, options, doubt = self._held_out(pairs, labels, sample_weight, annotator)
-        found = estimate_accuracy(logits[0], logits[1], told, confidence=confidence, **options)
+        options["confidence"] = confidence
+        found = estimate_accuracy(logits[0], logits[1], told, **options)
+        del options["side"]  # both judgements tell it
+        known = getattr(self, "confidence_", None)
+        found = replace(
+            found, plausible=plausible(logits[0], logits[1], told, known=known, **options)
+        )
         if doubt is not None and doubt.startswith(NO_ACCURACY):
             return replace(found, method=f"{found.method}, on items seen in training")
         return found
@@ -189,7 +198,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             shape,
             (numbers[0], numbers[1]),
             self.shift_,
-            sign=self.sign_,
+            sign=self._factor,
             encoder=getattr(self, "encoder_", None),
         )
 
@@ -280,6 +289,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         flat = flattens(self.model) or is_scikit_learn(self.model)
         return ready.reshape(len(ready), -1) if flat else ready
 
+    @property
+    def _factor(self) -> float:
+        """What outputs of the model are multiplied with; older models have no slope."""
+        return self.sign_ * getattr(self, "slope_", 1.0)
+
     def _log_odds(self, prepared: NDArray[np.float32]) -> Floats:
         if is_scikit_learn(self.model):
             column = list(self.estimator_.classes_).index(1)
@@ -288,7 +302,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             z: Floats = logit(p)
         else:
             z = module_logits(self.module_, prepared)
-        return self.sign_ * z + self.shift_
+        return self._factor * z + self.shift_
 
     def _held_out(
         self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any

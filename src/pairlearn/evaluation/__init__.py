@@ -19,12 +19,15 @@ from pairlearn.evaluation.judged import Estimate
 from pairlearn.evaluation.measures import (
     AccuracyEstimate,
     Evaluation,
+    Plausible,
     estimate_accuracy,
     evaluate,
 )
 from pairlearn.evaluation.miscalibration import (
+    Confidence,
     Recalibration,
     Sensitivity,
+    plausible,
     recalibrate,
     sensitivity,
 )
@@ -32,8 +35,10 @@ from pairlearn.evaluation.miscalibration import (
 __all__ = [
     "AccuracyEstimate",
     "CalibrationCurve",
+    "Confidence",
     "Estimate",
     "Evaluation",
+    "Plausible",
     "Recalibration",
     "RocCurve",
     "Sensitivity",
@@ -42,6 +47,7 @@ __all__ = [
     "choose_threshold",
     "estimate_accuracy",
     "evaluate",
+    "plausible",
     "recalibrate",
     "roc_curve",
     "sensitivity",

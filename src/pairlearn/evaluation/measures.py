@@ -20,11 +20,60 @@ from pairlearn.evaluation.decisions import (
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, likeness, stands_out
 from pairlearn.labels import PairLabels
 
-__all__ = ["AccuracyEstimate", "Evaluation", "estimate_accuracy", "evaluate"]
+__all__ = ["AccuracyEstimate", "Evaluation", "Plausible", "estimate_accuracy", "evaluate"]
 
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
 NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
 FEW_PAIRS = 30
+TWICE = (0.5, 2.0)
+"""Annotators may be twice too sure, or half as sure as they should be."""
+
+
+@dataclass(frozen=True)
+class Plausible(Estimate):
+    """An accuracy that holds over a range of confidences of the annotators.
+
+    Attributes
+    ----------
+    value : float
+        The estimate with what the confidence most likely is: as stated, or as labels tell.
+    low, high : float
+        Least lower and largest upper end of the intervals over the range.
+    slopes : (float, float)
+        The range: what the annotators' log-odds are multiplied with to be the true ones.
+    labels : int
+        About how many items of known class would make the range half as wide.
+    """
+
+    slopes: tuple[float, float]
+    labels: int
+
+    def words(self) -> str:
+        """The range, and what it is over.
+
+        Examples
+        --------
+        >>> print(Plausible(0.85, 0.76, 0.92, (0.5, 2.0), 130).words())
+        0.760 to 0.920, if annotators may be twice too sure or half as sure as they should be
+        """
+        told = (
+            "if annotators may be twice too sure or half as sure as they should be"
+            if self.slopes == TWICE
+            else "the annotators' log-odds times {:.2f} to {:.2f}, as known classes tell".format(
+                *self.slopes
+            )
+        )
+        return f"{self.low:.3f} to {self.high:.3f}, {told}"
+
+    def remedy(self) -> str:
+        """What would make it narrower."""
+        labels = math.ceil(self.labels / 10) * 10
+        return f"about {labels:,} items of known class would make the range half as wide"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        words = {"in_words": self.words(), "remedy": self.remedy()}
+        return super().to_dict() | {"slopes": list(self.slopes), "labels": self.labels} | words
 
 
 @dataclass(frozen=True)
@@ -39,10 +88,20 @@ class AccuracyEstimate(Estimate):
         The estimator: rates of both decisions by the pair likelihood.
     n : int
         Pairs used.
+    plausible : Plausible or None
+        The same whatever the annotators' confidence, which judgements do not tell; given by
+        the methods of `PairClassifier`, where pairs have both judgements.
     """
 
     method: str
     n: int
+    plausible: Plausible | None = None
+
+    def __str__(self) -> str:
+        seen = super().__str__()
+        if self.plausible is None:
+            return seen
+        return f"{self.plausible.low:.3f} to {self.plausible.high:.3f}; {seen} as annotators see it"
 
 
 def estimate_accuracy(

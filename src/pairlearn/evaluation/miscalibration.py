@@ -9,10 +9,17 @@ d for a leaning to one class. Judgements of a pair fix (r, r') up to the reflect
 (1 − r', 1 − r). Scaling by k is the same for both; a shift d is not, and then the one
 is taken whose sum lies on the same side of 1 as the classifier's log-odds lie of 0.
 The judgements that follow are again those of independent ends.
+
+On a scale of few levels "1" stands for everything that is rounded to it: where posteriors are
+moved, those at the ends of the scale begin in the middle of what their level stands for.
+
+Judgements alone do not tell k. The accuracy that holds whatever it is, is a range (`plausible`),
+which labels of some of the items make narrower.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,16 +28,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import columns_of
-from pairlearn.evaluation.judged import JudgedPairs
-from pairlearn.evaluation.measures import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation.judged import Estimate, JudgedPairs
+from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, estimate_accuracy
 from pairlearn.labels import PairLabels
 
-__all__ = ["Recalibration", "Sensitivity", "recalibrate", "sensitivity"]
+__all__ = [
+    "Confidence",
+    "Recalibration",
+    "Sensitivity",
+    "plausible",
+    "recalibrate",
+    "sensitivity",
+]
 
 Floats = NDArray[np.float64]
 
 SURE = 1e-6
 """Posteriors are kept this far from 0 and 1, where log-odds are infinite."""
+LEVELS = 11
+"""A scale with no more different answers than this is one of levels."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +74,36 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
-class Recalibration:
+class Confidence:
+    """What labels tell of the annotators' confidence.
+
+    Attributes
+    ----------
+    slope, shift : float
+        k and d.
+    n : int
+        True labels used.
+    interval : (float, float)
+        Of the slope, 95%.
+    """
+
+    slope: float
+    shift: float
+    n: int
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Recalibration(Confidence):
     """An annotator's judgements, mended.
 
     Attributes
     ----------
     labels : PairLabels
         What a calibrated annotator would have said.
-    slope, shift : float
-        k and d.
-    n : int
-        True labels used.
     """
 
     labels: PairLabels
-    slope: float
-    shift: float
-    n: int
 
 
 def sensitivity(
@@ -114,30 +143,10 @@ def sensitivity(
     for k in slopes:
         if not (np.isfinite(k) and k > 0):
             raise ValueError(f"slopes must be positive and finite; got {k}")
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
-    whole = pairs.has_similarity & pairs.has_difference
-    if whole.sum() < 2:
-        raise ValueError(f"labels have {int(whole.sum())} pairs with both judgements: give two")
-    z, z_prime = pairs.z[whole], pairs.z_prime[whole]
-    told = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
-    odds = _log_odds(told, z, z_prime)
-    ends = pairs.dependence.ends
-    estimates = tuple(
-        (
-            float(k),
-            float(d),
-            estimate_accuracy(
-                z,
-                z_prime,
-                _judgements(odds, k, d),
-                weight=pairs.weight[whole],
-                items=None if ends is None else ends[whole],
-                confidence=confidence,
-            ),
-        )
-        for k in slopes
-        for d in shifts
-    )
+    told = _Told.of(logits, logits_prime, labels, weight, items, confidence)
+    if told is None:
+        raise ValueError("labels have fewer than two pairs with both judgements")
+    estimates = tuple((float(k), float(d), told.accuracy(k, d)) for k in slopes for d in shifts)
     only = [estimate for _, _, estimate in estimates]
     return Sensitivity(
         min(e.value for e in only),
@@ -145,7 +154,7 @@ def sensitivity(
         min(e.low for e in only),
         max(e.high for e in only),
         estimates,
-        len(z),
+        len(told.z),
     )
 
 
@@ -196,16 +205,121 @@ def recalibrate(
     given = ~np.isnan(known)
     if not given.any():
         raise ValueError("classes and classes_prime are all missing: give some true labels")
-    slope, shift = _logistic_regression(odds[given], known[given])
-    return Recalibration(_judgements(odds, slope, shift), slope, shift, int(given.sum()))
+    slope, shift, error = _logistic_regression(odds[given], known[given])
+    ends = slope * math.exp(-2 * error), slope * math.exp(2 * error)
+    return Recalibration(slope, shift, int(given.sum()), ends, _judgements(odds, slope, shift))
+
+
+def plausible(
+    logits: Any,
+    logits_prime: Any,
+    labels: PairLabels,
+    *,
+    known: Confidence | None = None,
+    weight: Any = None,
+    items: Any = None,
+    confidence: float = 0.95,
+) -> Plausible | None:
+    """The accuracy, whatever the annotators' confidence: the range that one can rely on.
+
+    Parameters
+    ----------
+    logits, logits_prime, labels, weight, items, confidence
+        As in `estimate_accuracy`; pairs with both judgements are used. None without any.
+    known : Confidence, optional
+        What labels told of the confidence. Otherwise annotators may be up to twice as sure
+        as they should be, or half as sure.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z, z_prime = rng.normal(0, 3, size=(2, 500))
+    >>> labels = PairLabels.from_posteriors(1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)))
+    >>> found = plausible(z, z_prime, labels)
+    >>> print(found, found.labels)
+    0.834 (0.720 to 0.919) 132
+    """
+    told = _Told.of(logits, logits_prime, labels, weight, items, confidence)
+    if told is None:
+        return None
+    slopes, shift = (TWICE, 0.0) if known is None else (known.interval, known.shift)
+    stated = told.accuracy() if known is None else told.accuracy(known.slope, shift)
+    found = [stated, *(told.accuracy(k, shift) for k in slopes)]
+    low, high = min(e.low for e in found), max(e.high for e in found)
+    labels_needed = _halving(told.odds, slopes, stated, high - low)
+    return Plausible(stated.value, low, high, slopes, labels_needed)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Pairs with both judgements, and the annotators' log-odds (n, 2) of their ends."""
+
+    z: Floats
+    z_prime: Floats
+    labels: PairLabels
+    odds: Floats
+    options: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        logits: Any,
+        logits_prime: Any,
+        labels: PairLabels,
+        weight: Any,
+        items: Any,
+        confidence: float,
+    ) -> _Told | None:
+        """None with fewer than two."""
+        pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
+        whole = pairs.has_similarity & pairs.has_difference
+        if whole.sum() < 2:
+            return None
+        z, z_prime, ends = pairs.z[whole], pairs.z_prime[whole], pairs.dependence.ends
+        told = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
+        options = {
+            "weight": pairs.weight[whole],
+            "items": None if ends is None else ends[whole],
+            "confidence": confidence,
+        }
+        return cls(z, z_prime, told, _log_odds(told, z, z_prime), options)
+
+    def accuracy(self, slope: float | None = None, shift: float = 0.0) -> AccuracyEstimate:
+        """As annotators with other log-odds would see it; without a slope as these do."""
+        labels = self.labels if slope is None else _judgements(self.odds, slope, shift)
+        return estimate_accuracy(self.z, self.z_prime, labels, **self.options)
+
+
+def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float) -> int:
+    """Labels that make a range half as wide: they tell the slope, or the accuracy itself."""
+    p = 1 / (1 + np.exp(-odds))
+    told = float((p * (1 - p) * odds**2).mean())
+    wanted = math.log(slopes[1] / slopes[0]) / 8  # standard errors of log k: four are the range
+    by_slope = 1 / (max(told, 1e-9) * wanted**2)
+    directly = 16 * stated.value * (1 - stated.value) / max(width / 2, 1e-9) ** 2
+    return max(math.ceil(min(by_slope, max(directly, 20.0))), 1)
 
 
 def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     """The annotator's log-odds (n, 2), the reflection chosen by the sign of z + z'."""
     similarity, difference = np.asarray(labels.to_array(), dtype=np.float64).T
     upper, lower = PairLabels(similarity, difference, noisy=True).project().posteriors()
-    r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(SURE, 1 - SURE)
+    edge = _end_of_scale(similarity)
+    r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(edge, 1 - edge)
     return np.asarray(np.log(r) - np.log1p(-r))
+
+
+def _end_of_scale(similarity: Floats) -> float:
+    """The posterior that the end of a scale of levels stands for, on the side of 0.
+
+    Of a similarity of 1 on a scale with steps of h, which stands for all from 1 − h/2 on, the
+    middle is 1 − h/4, and that is 1 − 2r(1 − r) of two equal posteriors.
+    """
+    levels = np.unique(similarity.round(6))
+    if not 2 <= len(levels) <= LEVELS or levels[-1] < 1 or len(similarity) < 2 * LEVELS:
+        return SURE
+    step = float(levels[-1] - levels[-2])
+    return max((1 - math.sqrt(1 - step / 2)) / 2, SURE)
 
 
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:
@@ -224,8 +338,8 @@ def _classes(name: str, values: Any, n: int) -> Floats:
     return column
 
 
-def _logistic_regression(odds: Floats, y: Floats) -> tuple[float, float]:
-    """The most probable (k, d)."""
+def _logistic_regression(odds: Floats, y: Floats) -> tuple[float, float, float]:
+    """The most probable (k, d), and the standard error of log k."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
@@ -237,4 +351,8 @@ def _logistic_regression(odds: Floats, y: Floats) -> tuple[float, float]:
         return float(value), np.array([error @ scaled, error.sum()]) + at / [1, 4]
 
     log_slope, shift = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
-    return float(np.exp(log_slope)), float(shift)
+    p = expit(np.exp(log_slope) * odds + shift)
+    slopes = np.stack([np.exp(log_slope) * odds, np.ones_like(odds)], 1)
+    information = (slopes * (p * (1 - p))[:, None]).T @ slopes + np.diag([1, 1 / 4])
+    error = float(np.sqrt(np.linalg.inv(information)[0, 0]))
+    return float(np.exp(log_slope)), float(shift), error

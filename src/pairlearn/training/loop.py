@@ -171,26 +171,43 @@ class EarlyStopping(Callback):
         Epochs without improvement after which training stops.
     average : Average
         Called before.
+    slopes : sequence of float
+        Factors of the log-odds, of which the best one counts: networks that learn hard answers
+        by heart become too sure long before their decisions are worse.
+    earliest : float
+        Part of the epochs before which none counts: few rows choose by chance.
     """
 
-    def __init__(self, rows: Judgements, patience: int, average: Average) -> None:
+    def __init__(
+        self,
+        rows: Judgements,
+        patience: int,
+        average: Average,
+        slopes: Sequence[float] = (1.0,),
+        earliest: float = 0.0,
+    ) -> None:
         self.rows, self.patience, self.average = rows, patience, average
-        self.best_risk, self.best_epoch = float("inf"), 0
+        self.slopes, self.earliest = slopes, earliest
+        self.best_risk, self.best_epoch, self.best_slope = float("inf"), 0, 1.0
         self.best: dict[str, Tensor] = {}
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
         """See whether the averaged weights are better."""
         with self.average.in_use(fleet):
             left, right = fleet.logits(self.rows.ends.T.reshape(-1))[0].chunk(2, -1)
-        risk = float(fleet.objective.of(self.rows, left, right)[0])
+        risk, slope = min(
+            (float(fleet.objective.of(self.rows, k * left, k * right)[0]), k) for k in self.slopes
+        )
         row["validation_risk"] = fleet.ranks.agree(risk, fleet.device)
-        if row["validation_risk"] < self.best_risk:
+        counts = fleet.epoch >= self.earliest * self.epochs
+        if counts and row["validation_risk"] < self.best_risk:
             self.best_risk, self.best_epoch = row["validation_risk"], fleet.epoch
+            self.best_slope = slope
             self.best = {name: value.clone() for name, value in self.average.weights.items()}
 
     def finished(self, fleet: Fleet) -> bool:
         """Whether none of the last epochs was better."""
-        return fleet.epoch - self.best_epoch >= self.patience
+        return fleet.epoch - max(self.best_epoch, self.earliest * self.epochs) >= self.patience
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """As in `Callback`."""
@@ -199,6 +216,17 @@ class EarlyStopping(Callback):
     def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """As in `Callback`."""
         self.best_risk, self.best_epoch, self.best = numbers["risk"], numbers["epoch"], tensors
+
+
+class Until(Callback):
+    """Stops after an epoch, in the course of a longer training."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def finished(self, fleet: Fleet) -> bool:
+        """Whether it is done."""
+        return fleet.epoch >= self.epoch
 
 
 class Guidance(Callback):

@@ -63,12 +63,15 @@ class Trained:
     ----------
     sign : int
         −1 where the module's outputs are the log-odds of the negative class.
+    slope : float
+        The best of the `slopes` for the rows that were held out.
     """
 
     module: nn.Module
     epoch: int
     history: History
     sign: int = 1
+    slope: float = 1.0
 
 
 def train(
@@ -80,6 +83,8 @@ def train(
     *,
     source: PairStream | None = None,
     held_out: Judgements | None = None,
+    slopes: Sequence[float] = (1.0,),
+    earliest: float = 0.0,
     held_prior: float | None = None,
     guiding_prior: float | None = None,
     callbacks: Sequence[Callback] = (),
@@ -104,6 +109,8 @@ def train(
         Rows that do not fit into memory.
     held_out : Judgements, optional
         Rows to stop by, for one risk: the weights of the epoch that is best on them are kept.
+    slopes, earliest
+        As in `EarlyStopping`.
     held_prior, guiding_prior : float, optional
         As in `Member`; risks with a prior of their own are not guided.
     callbacks, checkpoint : optional
@@ -144,7 +151,7 @@ def train(
         precision=recipe.precision,
         compiled=False,  # compiling takes longer than most trainings of one table
     )
-    first = _epochs(fleet, recipe, held_out, callbacks, checkpoint)
+    first = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, checkpoint)
     mirrored = [
         member
         for member in _lower_when_exchanged(fleet, features, rows, [one.module for one in first])
@@ -157,15 +164,16 @@ def train(
     signs[0, mirrored] = -1
     fleet.objective.signs = signs.to(fleet.device, fleet.dtype)
     fleet.begin_again()
-    second = _epochs(fleet, recipe, held_out, callbacks, checkpoint and checkpoint.after())
+    later = checkpoint and checkpoint.after()
+    second = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, later)
     found = list(first)
     for member in mirrored:
         done = len(first[member].history)
-        later = [row | {"epoch": row["epoch"] + done} for row in second[member].history]
+        after = [row | {"epoch": row["epoch"] + done} for row in second[member].history]
         found[member] = replace(
             second[member],
             epoch=second[member].epoch + done,
-            history=first[member].history + later,
+            history=first[member].history + after,
             sign=-1,
         )
     return found
@@ -228,20 +236,26 @@ def _epochs(
     fleet: Fleet,
     recipe: Recipe,
     held_out: Judgements | None,
+    choosing: tuple[Sequence[float], float],
     more: Sequence[Callback],
     checkpoint: Checkpoint | None,
 ) -> list[Trained]:
     average = Average()
-    stopping = None if held_out is None else EarlyStopping(held_out, recipe.patience, average)
+    stopping = None
+    if held_out is not None:
+        stopping = EarlyStopping(held_out, recipe.patience, average, *choosing)
     callbacks: list[Callback] = [Cosine()] if recipe.schedule == "cosine" else []
     callbacks += [Guidance(), average, *([] if stopping is None else [stopping]), *more]
     work = "" if checkpoint is None else _work(fleet, recipe, held_out)
     history = run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
     # Without a best epoch (none was looked for, or every risk was NaN) the last one.
-    best = stopping.best_epoch if stopping is not None else 0
+    best, slope = (stopping.best_epoch, stopping.best_slope) if stopping is not None else (0, 1.0)
     fleet.network.load_state_dict(stopping.best if stopping and best else average.weights)
     count = len(fleet.groups[0].members)
-    return [Trained(fleet.module(0, m), best or fleet.epoch, list(history)) for m in range(count)]
+    return [
+        Trained(fleet.module(0, m), best or fleet.epoch, list(history), slope=slope)
+        for m in range(count)
+    ]
 
 
 def _work(fleet: Fleet, recipe: Recipe, held_out: Judgements | None) -> str:
