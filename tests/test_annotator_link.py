@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Manner, fair, learn_link, scale_of
@@ -289,3 +290,86 @@ def test_left_and_right_exchanged_by_one_of_two_is_said():
     model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=5)
     with pytest.warns(UserWarning, match="'a' and 'b' run against each other"):
         model.fit(ends, PairLabels(*said.T), annotator=np.repeat(["a", "b"], PAIRS))
+
+
+def drawn(r, rng):
+    """Hard answers, drawn from the outcomes."""
+    y = (rng.random(len(r)) < r).reshape(-1, 2)
+    return np.stack([y[:, 0] == y[:, 1], y[:, 1].astype(int) - y[:, 0]], 1).astype(float)
+
+
+def test_hard_answers_are_not_learnt_by_heart(tmp_path):
+    torch.manual_seed(0)
+    x, r, _, rng = world(pairs=150)
+    r = 0.25 + r / 2  # so that many of the answers are wrong
+    new = rng.normal(size=(4000, 4))
+    truth = 0.25 + 0.5 / (1 + np.exp(-(3 * new[:, 0] + 2 * new[:, 1] - 1)))
+    ends, said = np.arange(300).reshape(-1, 2), drawn(r, rng)
+    off = {}
+    for annotators in ("ideal", "auto"):
+        network = torch.nn.Sequential(
+            torch.nn.Linear(4, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
+        )
+        model = PairClassifier(
+            model=network, learning_rate=0.02, annotators=annotators, preprocessor=x, random_state=0
+        )
+        p = model.fit(ends, said).predict_proba(new)[:, 1]
+        off[annotators] = np.abs(p - truth).mean()
+    assert model.slope_ < 0.7 and off["auto"] < 0.7 * off["ideal"], off
+    model.save(tmp_path / "model")
+    again = PairClassifier.load(tmp_path / "model", network)
+    np.testing.assert_array_equal(again.predict_proba(new)[:, 1], p)
+    soft = PairClassifier(model="linear", epochs=2, preprocessor=x).fit(ends, world(pairs=150)[2])
+    assert soft.slope_ == 1
+
+
+def surer(r, times):
+    """Answers with log-odds that are multiplied."""
+    z = times * (np.log(r) - np.log1p(-r))
+    r = 1 / (1 + np.exp(-z))
+    return PairLabels.from_posteriors(r[::2], r[1::2])
+
+
+def coarse(r):
+    s, c = np.asarray(surer(r, 1).to_array()).T
+    return PairLabels(np.round(2 * s) / 2, np.round(c), noisy=True)
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda r: surer(r, 2), lambda r: surer(r, 0.5), coarse], ids=["over", "under", "3"]
+)
+def test_the_range_holds_where_the_interval_does_not(answer):
+    x, r, _, _ = world(pairs=1000)
+    r = 1 / (1 + np.exp(-0.4 * (np.log(r) - np.log1p(-r))))
+    ends, train = np.arange(2000).reshape(-1, 2), slice(0, 500)
+    said = answer(r)
+    model = PairClassifier(model="linear", epochs=30, preprocessor=x, random_state=0)
+    model.fit(ends[train], said[train])
+    decided = model.decision_function(x[1000:]) > 0
+    truth = np.where(decided, r[1000:], 1 - r[1000:]).mean()
+    found = model.estimate_accuracy(ends[500:], said[500:])
+    assert not found.low <= truth <= found.high
+    assert found.plausible.low <= truth <= found.plausible.high
+    assert str(found).startswith(f"{found.plausible.low:.3f} to {found.plausible.high:.3f}; ")
+
+
+def test_labels_tell_how_sure_annotators_should_be(tmp_path):
+    x, r, _, rng = world(1, pairs=1000)
+    r = 1 / (1 + np.exp(-0.4 * (np.log(r) - np.log1p(-r))))
+    ends, said = np.arange(2000).reshape(-1, 2), surer(r, 3)
+    known = np.arange(0, 600)
+    model = PairClassifier(model="linear", epochs=30, preprocessor=x, random_state=0)
+    plain = model.fit(ends[:500], said[:500]).estimate_accuracy(ends[500:], said[500:])
+    model.fit(ends[:500], said[:500], labelled=(known, np.where(rng.random(600) < r[:600], 1, -1)))
+    low, high = model.confidence_.interval
+    assert low < 1 / 3 < high < 0.6 and low < model.slope_ < 0.9
+    found = model.estimate_accuracy(ends[500:], said[500:])
+    decided = model.decision_function(x[1000:]) > 0
+    truth = np.where(decided, r[1000:], 1 - r[1000:]).mean()
+    band = found.plausible
+    assert band.low <= truth <= band.high < found.low
+    assert band.high - band.low < (plain.plausible.high - plain.plausible.low) * 1.2
+    assert np.abs(model.predict_proba(x[1000:])[:, 1] - r[1000:]).mean() < 0.05
+    assert "as known classes tell" in band.words()
+    model.save(tmp_path / "model")
+    assert PairClassifier.load(tmp_path / "model").confidence_ == model.confidence_

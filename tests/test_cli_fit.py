@@ -79,7 +79,8 @@ def test_what_is_printed(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert re.fullmatch(r"  10 epochs in \d+\.\d s", second)
     assert re.fullmatch(r"  loss 0\.\d{4}, share of positives 0\.\d{3}", third)
     assert "as the annotators see it, on " in plain("\n".join(rest))
-    assert re.search(r"; always the larger class: 0\.[67]\d\d$", rest[1])
+    assert re.fullmatch(r"  accuracy 0\.\d{3} to 0\.\d{3}, if annotators may be .*;", rest[0])
+    assert re.search(r"; always the larger class: 0\.[67]\d\d$", rest[2])
     assert rest[-1] == f"model: {tmp_path / 'model'}"
     monkeypatch.setattr(bars, "shows_bars", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -403,7 +403,7 @@ def test_what_sensitivity_and_recalibration_refuse() -> None:
     assert sensitivity(*z, some, slopes=[1.0], items=items).n == 150
     alone, nothing = PairLabels(None, labels.difference), np.full(200, np.nan)
     for message, call in {
-        "labels have 0 pairs with both judgements: give two": lambda: sensitivity(*z, alone),
+        "labels have fewer than two pairs with both": lambda: sensitivity(*z, alone),
         "slopes must be positive and finite; got 0": lambda: sensitivity(*z, labels, slopes=[0]),
         "shifts is empty: give at least one value": lambda: sensitivity(*z, labels, shifts=[]),
         "classes must be 0, 1 or NaN; row 0 is -1": lambda: recalibrate(

@@ -98,7 +98,7 @@ def test_a_file_that_disagrees_is_not_written(tmp_path: Path) -> None:
         ({"module": Wide()}, RuntimeError, r"1 instances give logits of shape \(2,\)"),
         ({"example_shape": ()}, ValueError, "example_shape must be positive sizes"),
         ({"example_shape": (0,)}, ValueError, "example_shape must be positive sizes"),
-        ({"sign": 0}, ValueError, "sign must be 1 or -1; got 0"),
+        ({"sign": 0}, ValueError, "sign must be a finite number other than 0; got 0"),
         ({"shift": np.nan}, ValueError, "shift must be finite; got nan"),
         ({"standardisation": ([1, 2, 3], 1)}, ValueError, r"mean has shape \(3,\), which does not"),
         ({"standardisation": (0, [1, 0])}, ValueError, "scale must be finite, and scale not 0"),

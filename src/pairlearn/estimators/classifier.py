@@ -55,7 +55,9 @@ class PairClassifier(PairPredictor):
     correction : {"abs", "relu", "none"} or float
         What is done about partial risks below zero.
     annotators : {"auto", "learn", "ideal"}
-        "ideal" takes every answer for the calibrated probabilities of one ideal voice.
+        "ideal" takes every answer for the calibrated probabilities of one ideal voice, and
+        trains to the end. Otherwise hard answers are not learnt by heart: held-out ones say
+        when to stop and how sure to be, and labels of judged items how sure annotators were.
         "learn" finds out how each annotator answers (`annotators_`), mends what they said,
         and weighs it; it trains further models, on parts of the pairs, for a fifth of the
         epochs. "auto" learns where there are several annotators, or answers that no
@@ -337,11 +339,10 @@ class PairClassifier(PairPredictor):
                 self._train(features, table, rows.packed(seed), need, prior, seed, callbacks, kept)
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(features)
-        if table.known is not None and type(table) is Table:
-            told = population.told_confidence(features, z, table.judged, table.known)
-            if told is not None and not told.interval[0] <= 1 <= told.interval[1]:
-                self.slope_, z = self.slope_ * told.slope, told.slope * z
-            self.confidence_ = told
+        if self.annotators != "ideal" and table.known is not None and type(table) is Table:
+            found = population.told_confidence(features, z, table.judged, table.known)
+            self.confidence_, slope = found
+            self.slope_, z = self.slope_ * slope, slope * z
         self._settle(z, weight, table.judged, need, prior)
         return self
 

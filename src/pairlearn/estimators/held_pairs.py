@@ -154,8 +154,8 @@ class HeldPairs:
     ) -> Plausible | None:
         """The accuracy whatever the annotators' confidence, or as labels tell it."""
         known = known or getattr(classifier, "confidence_", None)
-        left, right = self.z.T - _cut(threshold)
-        return plausible(left, right, self.labels, known=known, **self.options(confidence))
+        options = self.options(confidence) | {"threshold": _cut(threshold)}
+        return plausible(*self.given, known=known, **options)
 
     def recalibrated(self, known: Labelled) -> Recalibration | None:
         """The judgements mended by known classes; None if there is none among the items."""

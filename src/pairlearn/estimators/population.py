@@ -322,25 +322,37 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
 
 def told_confidence(
     features: Any, z: Floats, judged: Judgements, known: Judgements
-) -> Confidence | None:
-    """How sure the annotators are, beside how sure they should be, from items of known class.
+) -> tuple[Confidence | None, float]:
+    """How sure annotators should be, from items of known class, and what to multiply z with.
 
-    These must be in judged pairs: they are found by their features. None where they are few,
-    or where answers are hard: those say nothing of how sure somebody was.
+    These must be in judged pairs: they are found by their features. (None, 1) where they are
+    few, or where answers are hard: those say nothing of how sure somebody was.
     """
     both = judged[judged.of("both")]
     if len(known) < LEAST_LABELS or not len(both) or both.hard().mean() > 0.5:
-        return None
+        return None, 1.0
     flat = features.reshape(len(features), -1)
     _, same = np.unique(flat, axis=0, return_inverse=True)
     classes = np.full(len(features), np.nan)
     classes[same[known.ends[:, 0]]] = known.u
     at = classes[same[both.ends]]
-    told = ~np.isnan(at).all(1)
     if (~np.isnan(at)).sum() < LEAST_LABELS:
-        return None
-    found = recalibrate(both[told].labels(), *z[both.ends[told]].T, *at[told].T)
-    return Confidence(found.slope, found.shift, found.n, found.interval)
+        return None, 1.0
+    outputs = z[both.ends]
+    found = recalibrate(both.labels(), *outputs.T, *at.T)
+    told = Confidence(found.slope, found.shift, found.n, found.interval)
+    if told.interval[0] <= 1 <= told.interval[1]:
+        return told, 1.0
+    # Labels, which were learnt from as well, have mended a part of it.
+    s, c = np.asarray(found.labels.to_array(), np.float64).T
+    shares = np.stack([(1 - s - c) / 2, (1 - s + c) / 2, s])
+
+    def loss(slope: float) -> float:
+        p, q = expit(slope * outputs.T)
+        chances = np.stack([p * (1 - q), (1 - p) * q, p * q + (1 - p) * (1 - q)])
+        return -float((shares * np.log(chances.clip(1e-12))).sum())
+
+    return told, min(np.geomspace(told.slope, 1, 20).tolist(), key=loss)
 
 
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:

@@ -10,8 +10,9 @@ d for a leaning to one class. Judgements of a pair fix (r, r') up to the reflect
 is taken whose sum lies on the same side of 1 as the classifier's log-odds lie of 0.
 The judgements that follow are again those of independent ends.
 
-On a scale of few levels "1" stands for everything that is rounded to it: where posteriors are
-moved, those at the ends of the scale begin in the middle of what their level stands for.
+On a scale of few levels an answer stands for everything that is rounded to it. Where posteriors
+are moved, they begin at what the classifier says, as far as the level admits that, and no
+surer than the middle of what the end of the scale stands for.
 
 Judgements alone do not tell k. The accuracy that holds whatever it is, is a range (`plausible`),
 which labels of some of the items make narrower.
@@ -145,7 +146,7 @@ def sensitivity(
             raise ValueError(f"slopes must be positive and finite; got {k}")
     told = _Told.of(logits, logits_prime, labels, weight, items, confidence)
     if told is None:
-        raise ValueError("labels have fewer than two pairs with both judgements")
+        raise ValueError("labels have fewer than two pairs with both judgements: give two")
     estimates = tuple((float(k), float(d), told.accuracy(k, d)) for k in slopes for d in shifts)
     only = [estimate for _, _, estimate in estimates]
     return Sensitivity(
@@ -219,6 +220,7 @@ def plausible(
     weight: Any = None,
     items: Any = None,
     confidence: float = 0.95,
+    threshold: float = 0.0,
 ) -> Plausible | None:
     """The accuracy, whatever the annotators' confidence: the range that one can rely on.
 
@@ -229,6 +231,8 @@ def plausible(
     known : Confidence, optional
         What labels told of the confidence. Otherwise annotators may be up to twice as sure
         as they should be, or half as sure.
+    threshold : float
+        Log-odds above it are decided positive.
 
     Examples
     --------
@@ -239,12 +243,15 @@ def plausible(
     >>> print(found, found.labels)
     0.834 (0.720 to 0.919) 132
     """
-    told = _Told.of(logits, logits_prime, labels, weight, items, confidence)
+    told = _Told.of(logits, logits_prime, labels, weight, items, confidence, threshold)
     if told is None:
         return None
     slopes, shift = (TWICE, 0.0) if known is None else (known.interval, known.shift)
     stated = told.accuracy() if known is None else told.accuracy(known.slope, shift)
-    found = [stated, *(told.accuracy(k, shift) for k in slopes)]
+    found = [
+        stated,
+        *(told.accuracy(k, shift) for k in (slopes if known is not None else (1.0, *slopes))),
+    ]
     low, high = min(e.low for e in found), max(e.high for e in found)
     labels_needed = _halving(told.odds, slopes, stated, high - low)
     return Plausible(stated.value, low, high, slopes, labels_needed)
@@ -269,6 +276,7 @@ class _Told:
         weight: Any,
         items: Any,
         confidence: float,
+        threshold: float = 0.0,
     ) -> _Told | None:
         """None with fewer than two."""
         pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
@@ -282,7 +290,8 @@ class _Told:
             "items": None if ends is None else ends[whole],
             "confidence": confidence,
         }
-        return cls(z, z_prime, told, _log_odds(told, z, z_prime), options)
+        odds = _log_odds(told, z, z_prime)
+        return cls(z - threshold, z_prime - threshold, told, odds, options)
 
     def accuracy(self, slope: float | None = None, shift: float = 0.0) -> AccuracyEstimate:
         """As annotators with other log-odds would see it; without a slope as these do."""
@@ -303,23 +312,34 @@ def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width:
 def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     """The annotator's log-odds (n, 2), the reflection chosen by the sign of z + z'."""
     similarity, difference = np.asarray(labels.to_array(), dtype=np.float64).T
+    step = _step(similarity)
+    if step or _step(difference):
+        similarity, difference = _rounded_from(similarity, difference, z, z_prime)
     upper, lower = PairLabels(similarity, difference, noisy=True).project().posteriors()
-    edge = _end_of_scale(similarity)
+    # The middle of [1 − h/2, 1], with steps of h, as the similarity of two equal posteriors.
+    edge = max((1 - math.sqrt(1 - min(step, 1.0) / 2)) / 2, SURE)
     r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(edge, 1 - edge)
     return np.asarray(np.log(r) - np.log1p(-r))
 
 
-def _end_of_scale(similarity: Floats) -> float:
-    """The posterior that the end of a scale of levels stands for, on the side of 0.
+def _rounded_from(
+    similarity: Floats, difference: Floats, z: Floats, z_prime: Floats
+) -> tuple[Floats, Floats]:
+    """What answers on levels may be rounded from: what the classifier says, as far as it fits."""
+    p, q = (1 / (1 + np.exp(-np.clip(one, -500, 500))) for one in (z, z_prime))
+    made = []
+    for told, said in ((similarity, p * q + (1 - p) * (1 - q)), (difference, q - p)):
+        half = _step(told) / 2
+        made.append(said.clip(told - half, told + half))
+    return made[0].clip(0, 1), made[1].clip(-1, 1)
 
-    Of a similarity of 1 on a scale with steps of h, which stands for all from 1 − h/2 on, the
-    middle is 1 − h/4, and that is 1 − 2r(1 − r) of two equal posteriors.
-    """
-    levels = np.unique(similarity.round(6))
-    if not 2 <= len(levels) <= LEVELS or levels[-1] < 1 or len(similarity) < 2 * LEVELS:
-        return SURE
-    step = float(levels[-1] - levels[-2])
-    return max((1 - math.sqrt(1 - step / 2)) / 2, SURE)
+
+def _step(column: Floats) -> float:
+    """The step of a scale of few levels; 0 where there are many."""
+    levels = np.unique(column.round(6))
+    if not 2 <= len(levels) <= LEVELS or len(column) < 2 * LEVELS:
+        return 0.0
+    return float(np.median(np.diff(levels)))
 
 
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:
