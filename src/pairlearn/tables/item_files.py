@@ -200,14 +200,25 @@ def item_kinds(
 
 
 def _kinds(source: Source, choice: ColumnChoice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+    import pyarrow
+
     if isinstance(source, FolderSource):
         return {"text": "text"}, ()
     names = choice.named([name for name in source.names if name != "id"])
-    first = next(source.batches(names), None)
-    if first is None:
+    first: list[Columns] = []
+    for batch in source.batches(names):
+        first.append(batch)
+        if sum(len(cells[names[0]]) for cells in first) >= LOOKED_AT:
+            break
+    if not first:
         raise TableError(f"{source.path} has a header but no rows")
+    some = {
+        name: pyarrow.chunked_array([cells[name] for cells in first])
+        .unify_dictionaries()
+        .combine_chunks()[:LOOKED_AT]
+        for name in names
+    }
     try:
-        some = {name: cells[:LOOKED_AT] for name, cells in first.items()}
         return choice.kinds_of(some, typed=source.typed)
     except TableError as error:
         raise TableError(f"{source.path}: {error}") from None
