@@ -15,12 +15,13 @@ import pytest
 from pyarrow import parquet
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli import app
-from pairlearn.estimators import onnx_columns
+from pairlearn.estimators import ItemKFold, onnx_columns
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
 from pairlearn.tables import TableError, iter_items, read_items
@@ -375,6 +376,9 @@ def test_data_frames_by_index_by_id_and_as_items(frames: Any, tmp_path: Path) ->
     assert list(three.feature_names_in_) == COLUMNS and three.predict(frame[:2]).shape == (2,)
     one.save(tmp_path / "model")
     assert np.array_equal(PairClassifier.load(tmp_path / "model").decision_function(frame), z)
+    with pytest.warns(ColumnsWarning, match="'same' has one value, and is left out") as caught:
+        four = classifier(preprocessor=indexed.assign(same="a")).fit(names, labels)
+    assert len(caught) == 1 and np.array_equal(four.decision_function(frame), z)
     numeric = classifier(preprocessor=indexed[["size"]].fillna(0)).fit(names, labels)
     assert not hasattr(numeric, "encoder_")
     turned = numeric.decision_function(frame[["id", "size"]].fillna(0))
@@ -407,5 +411,12 @@ def test_steps_of_ones_own(frames: Any, tmp_path: Path) -> None:
         frame["id"].to_numpy()[ends], labels
     )
     assert three.predict(frame[:3]).shape == (3,)
+    scores = cross_val_score(
+        classifier(preprocessor=frame),
+        frame["id"].to_numpy()[ends],
+        labels.to_array(),
+        cv=ItemKFold(2),
+    )
+    assert scores.min() > 0.6
     with pytest.raises(ValueError, match="for 2 it gave an array of shape"):
         classifier(features=lambda rows: np.zeros(2)).fit([["a", "b"]], [[0.5, 0]])

@@ -54,10 +54,12 @@ class FeatureStep:
         if names is not None:
             names = [name for name in names if name != "id"]  # which is no feature in files
             if self.names is None:
-                self.names, raw = np.array(names, dtype=object), columns_of_frame(raw, names)
+                self.names = np.array(names, dtype=object)
                 if self.own is None:
-                    self._learn(_cells(raw))
-            raw = _selected(raw, names, list(self.names))
+                    self._learn(_cells(_columns_of(raw, names)))
+            else:
+                _compare(names, list(self.names))
+            raw = _columns_of(raw, list(self.names))
         if self.own is not None:
             return self._by_own(raw)
         if names is None or self.encoder is None:
@@ -118,13 +120,13 @@ def _names_of(frame: Any) -> list[str] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def columns_of_frame(frame: Any, names: Sequence[str]) -> Any:
+def _columns_of(frame: Any, names: Sequence[str]) -> Any:
     """Some columns of a data frame, in this order."""
     return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
 
 
-def _selected(frame: Any, names: Sequence[str], wanted: list[str]) -> Any:
-    """The columns of training, in the order that they had then."""
+def _compare(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a data frame that lacks columns of training, and warn of others."""
     if missing := [name for name in wanted if name not in names]:
         raise ValueError(
             f"X lacks {', '.join(map(shown, missing[:5]))}, which the classifier was fitted to"
@@ -133,7 +135,6 @@ def _selected(frame: Any, names: Sequence[str], wanted: list[str]) -> Any:
         listed = ", ".join(map(shown, extra[:5])) + ", …" * (len(extra) > 5)
         what = f"X has {listed}, which the classifier was not fitted to: not used"
         warnings.warn(what, ColumnsWarning, stacklevel=2)
-    return columns_of_frame(frame, wanted)
 
 
 def _cells(frame: Any) -> dict[str, Any]:
