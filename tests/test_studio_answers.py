@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,12 @@ from browser import (
 )
 from pairlearn import PairLabels
 from pairlearn.check import check
-from pairlearn.studio import Annotator, Project
+from pairlearn.studio import Annotator, Project, server
 from pairlearn.studio.export import judgements
 from pairlearn.studio.graded import LEVELS
 from pairlearn.studio.overview import overview_of
 from pairlearn.studio.server import make_app
+from pairlearn.studio.words import words_of
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
 from studio_store import stored
@@ -221,3 +223,36 @@ def test_a_crowd_on_the_scale_of_words() -> None:
     (note,) = [one for one in check(table).findings if one.code == "levels"]
     assert note.severity == "note" and note.ids == ("careful 0",)
     assert "6 levels of similarity and 7 levels of difference" in note.message
+
+
+SERVER = Path(server.__file__).parent
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_a_language_has_every_text_of_the_page(language: str) -> None:
+    project = (SERVER.parent / "project.py").read_text("utf-8")
+    asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', project))
+    for pattern in ("static/*.js", "templates/*.html"):
+        for path in SERVER.glob(pattern):
+            asked |= set(re.findall(r'\bt\(\s*"([^"]+)"', path.read_text("utf-8")))
+    table = words_of(language)
+    assert table.keys() == asked
+    for text, translated in table.items():
+        fields = [sorted(re.findall(r"{\w+}", one)) for one in (text, translated)]
+        assert fields[0] == fields[1], text
+
+
+def test_the_page_in_german(browser: Browser, tmp_path: Path) -> None:
+    _, tokens, _ = make_project(
+        tmp_path / "p", pairs=3, answers="graded", language="de", question_difference=""
+    )
+    with live_studio(tmp_path / "p") as studio, browser.new_context(**PHONE) as context:
+        page = context.new_page()
+        open_link(page, studio, tokens["ann"])
+        assert page.evaluate("document.documentElement.lang") == "de"
+        expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
+        assert in_sight(page)
+        snapshot(page, "german")
+        page.locator("[data-level='right surely']").tap()
+        expect(page.locator("#count")).to_have_text("1 von 3")
+        expect(page.locator("#status")).to_contain_text("Gespeichert.")

@@ -65,7 +65,8 @@ def test_init(tmp_path: Path, items: Path) -> None:
         "--title", "Pumps", "--positive", "will fail", "--negative", "will hold",
         "--question-similarity", "Both?", "--question-difference", "Which?", "--columns", "age",
         "--help-text", "Look twice.", "--seed", 3, "--address", "https://x.example",
-        "--answers", "each", "--hide-ids",
+        "--answers", "each", "--hide-ids", "--language", "fr", "--qualify", 0.8,
+        "--positive-means", "Stops.",
     )  # fmt: skip
     project = Project.load(tmp_path / "p")
     assert (report["items"], report["pairs"], report["overlap"]) == (6, 7, 2)
@@ -73,7 +74,8 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert names == ("Pumps", "will fail", "will hold", "Look twice.")
     assert (project.columns, project.plan.pairs, project.plan.seed) == (("age",), 7, 3)
     assert (project.question_similarity, project.question_difference) == ("Both?", "Which?")
-    assert (project.answers, project.hide_ids) == ("each", True)
+    assert (project.answers, project.hide_ids, project.language) == ("each", True, "fr")
+    assert (project.positive_means, project.qualify) == ("Stops.", 0.8)
     with Store.open(project) as store:
         for name, link in report["links"].items():
             who = store.by_token(link.removeprefix("https://x.example/a/"))

@@ -54,7 +54,7 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
         page.wait_for_url("**/annotate/*")
         settled(page, begin=False)
         start = page.locator("#start")
-        for words in ("Stops within a month.", "Runs for a month.", "Left surely", "seal of the"):
+        for words in ("Stops within a month.", "Runs for a month.", "Left, surely", "seal of the"):
             expect(start).to_contain_text(words)
         expect(start.locator("img")).to_have_count(2)
         assert scan(page) == []
@@ -62,7 +62,7 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
         page.locator("#begin").tap()
         settled(page, begin=False)
         page.locator("[data-level='left surely']").tap()
-        expect(page.locator("#coach-title")).to_have_text("We would say: below surely")
+        expect(page.locator("#coach-title")).to_have_text("We would say: below, surely")
         expect(page.locator("#coach-text")).to_have_text("The right one runs hot.")
         assert scan(page) == []
         snapshot(page, "practice")
@@ -72,7 +72,7 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
         settled(page, begin=False)
         expect(page.locator("#coach-step")).to_have_text("Practice 2 of 2")
         page.locator("[data-level=alike]").tap()
-        expect(page.locator("#coach-title")).to_have_text("Right")
+        expect(page.locator("#coach-title")).to_have_text("Right!")
         page.locator("#next-lesson").tap()
         done(page, 0, 12)
         page.locator("#open-help").tap()

@@ -51,6 +51,7 @@ def init(
     positive_means: str = "",
     negative_means: str = "",
     qualify: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
+    language: Literal["en", "de", "fr"] = "en",
     kind: Literal["table", "image", "text"] | None = None,
     mode: Literal["uniform", "information"] = "uniform",
     seed: Seed = 0,
@@ -91,6 +92,8 @@ def init(
         Definitions of the classes, which annotators read first.
     qualify
         Share of the practice that must be right before somebody may begin.
+    language
+        Of the annotator's page.
     kind
         Where a folder has both.
     mode
@@ -119,6 +122,7 @@ def init(
         question_similarity=question_similarity, question_difference=question_difference,
         help=help_text, columns=tuple(_names(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
+        language=language,
     )  # fmt: skip
     with Store.open(made) as store:
         added = store.add_annotators(people) if people else []

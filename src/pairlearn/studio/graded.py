@@ -64,15 +64,3 @@ def read_levels(given: Any) -> dict[str, tuple[float, float]]:
                 f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
             )
     return dict(LEVELS) | levels
-
-
-def level_words(level: str, positive: str, negative: str) -> str:
-    """An answer in the words of a project.
-
-    Examples
-    --------
-    >>> level_words("both positive", "will fail", "will last")
-    'Both “will fail”'
-    """
-    named = {"both positive": f"Both “{positive}”", "both negative": f"Both “{negative}”"}
-    return named.get(level, level.capitalize().replace("'", "’"))

@@ -24,6 +24,7 @@ import msgspec
 from pairlearn.atomic import replacing
 from pairlearn.studio.graded import AnswerMode, Levels, read_levels
 from pairlearn.studio.known import Known, read_known
+from pairlearn.studio.words import Language, translate
 
 Kind: TypeAlias = Literal["table", "image", "text"]
 Mode: TypeAlias = Literal["uniform", "information"]
@@ -123,6 +124,8 @@ class Project:
         How much of what they judge are pairs that come a second time, the other way round.
     qualify : float
         Share of the practice that must be right before somebody may begin.
+    language : {"en", "de", "fr"}
+        Of the annotator's page.
 
     Raises
     ------
@@ -157,6 +160,7 @@ class Project:
     known_share: float = 0.05
     repeat_share: float = 0.0
     qualify: float = 0.0
+    language: Language = "en"
 
     def __post_init__(self) -> None:
         _one_of("kind", self.kind, get_args(Kind))
@@ -177,6 +181,7 @@ class Project:
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
         _one_of("answers", self.answers, get_args(AnswerMode))
+        _one_of("language", self.language, get_args(Language))
         if not isinstance(self.hide_ids, bool):
             raise ProjectError(f"hide_ids must be true or false; got {self.hide_ids!r:.80}")
         try:
@@ -185,13 +190,13 @@ class Project:
         except ValueError as error:
             raise ProjectError(str(error)) from None
         if not self.question_similarity:
-            settled["question_similarity"] = (
-                f"How likely are both “{self.positive_name}”, or both “{self.negative_name}”?"
+            settled["question_similarity"] = self.words(
+                "How likely are both “{positive}”, or both “{negative}”?"
             )
         usual = {
-            "exact": f"Which one is more likely “{self.positive_name}”, and by how much?",
-            "graded": f"Which one is more likely “{self.positive_name}”?",
-            "each": f"How likely is this one “{self.positive_name}”?",
+            "exact": self.words("Which one is more likely “{positive}”, and by how much?"),
+            "graded": self.words("Which one is more likely “{positive}”?"),
+            "each": self.words("How likely is this one “{positive}”?"),
         }
         if self.question_difference in ("", *usual.values()):
             settled["question_difference"] = usual[self.answers]
@@ -279,6 +284,35 @@ class Project:
         with replacing(self.path) as part:
             part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return self.path
+
+    def words(self, text: str, **values: object) -> str:
+        """A text of the annotator's page in the project's language.
+
+        Examples
+        --------
+        >>> Project(Path("p"), "text", "items", Plan(1), language="de").words("Undo")
+        'Zurück'
+        """
+        names = {"positive": self.positive_name, "negative": self.negative_name}
+        return translate(self.language, text, **(names | values))
+
+    def level_words(self, level: str) -> str:
+        """An answer in the words of the annotator's page.
+
+        Examples
+        --------
+        >>> Project(Path("p"), "text", "items", Plan(1), language="de").level_words("left surely")
+        'Links, sicher'
+        """
+        name = {"both positive": self.positive_name, "both negative": self.negative_name}
+        if level in name:
+            return self.words("Both “{name}”", name=name[level])
+        if level == "alike":
+            return self.words("Alike")
+        if level == "can't tell which":
+            return f"{self.words('Can’t tell')} {self.words('which')}"
+        side, degree = level.split()
+        return f"{self.words(side.capitalize())}, {self.words(degree)}"
 
     def known_for(self, use: str) -> list[Known]:
         """The known pairs of one use: "example", "practice" or "check".

@@ -28,7 +28,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pairlearn.studio.graded import Levels, level_words
+from pairlearn.studio.graded import Levels
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
@@ -177,10 +177,6 @@ class Studio:
             raise Denied(429, "that was very fast: one moment, please")
         return who
 
-    def words(self, level: str) -> str:
-        """An answer in the words of the page."""
-        return level_words(level, self.project.positive_name, self.project.negative_name)
-
 
 def studio_of(request: Request) -> Studio:
     """The studio that a request came to."""
@@ -266,7 +262,8 @@ async def post_practice(request: Request) -> Response:
             answer = msgspec.convert(said, AnswerForm).answer(studio.project.levels)
             right = known.agrees(answer, studio.project.levels)
             results.append("right" if right else "wrong")
-            reply = {"right": right, "answer": studio.words(known.answer), "why": known.why}
+            words = studio.project.level_words(known.answer)
+            reply = {"right": right, "level": known.answer, "answer": words, "why": known.why}
             start["position"] += 1
             start["right"] += right
         if start["position"] == start["total"] and start["right"] >= start["needed"]:

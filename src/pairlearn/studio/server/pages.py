@@ -18,6 +18,7 @@ from pairlearn.studio.quality import quality_of
 from pairlearn.studio.records import Annotator, StoredAnswer
 from pairlearn.studio.server.api import Form, Row, Studio, read_form, studio_of, view_of
 from pairlearn.studio.server.security import Denied, csrf_token
+from pairlearn.studio.words import words_of
 
 STATIC = Path(__file__).parent / "static"
 TEMPLATES = Jinja2Templates(Path(__file__).parent / "templates")  # escapes HTML by itself
@@ -69,13 +70,15 @@ async def get_annotate(request: Request) -> Response:
     context = vars(studio.project) | {
         "csrf": csrf_token(token),
         "annotator": who,
+        "t": studio.project.words,
+        "words": words_of(studio.project.language),
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.project}-{who.id}",
         "examples": [
             (
                 view_of(studio, one.left),
                 view_of(studio, one.right),
-                studio.words(one.answer),
+                studio.project.level_words(one.answer),
                 one.why,
             )
             for one in studio.project.known_for("example")
@@ -108,7 +111,7 @@ async def get_supervisor(request: Request) -> Response:
     _, token = studio.sessions.read(request, "supervisor")
     context = await run_in_threadpool(_context, studio)
     return TEMPLATES.TemplateResponse(
-        request, "supervisor.html", context | {"csrf": csrf_token(token)}
+        request, "supervisor.html", context | {"csrf": csrf_token(token), "language": "en"}
     )
 
 

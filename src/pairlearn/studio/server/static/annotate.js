@@ -7,6 +7,7 @@ import { prefetch, show, sideName } from "./items.js";
 import { lettersOn, listen, setLetters } from "./keys.js";
 import { describeDifference, Each, Exact } from "./sliders.js";
 import { lessons, remember, seen } from "./tutorial.js";
+import { t } from "./words.js";
 
 const SURE = { same: [100, 0], left: [0, -100], right: [0, 100], none: null };
 // A key pressed twice by accident must not answer the pair that has just appeared.
@@ -63,7 +64,8 @@ function say(text, { tone = "calm", aside = "", fit = null } = {}) {
   const button = at("use-nearest");
   button.hidden = fit === null;
   if (fit !== null) {
-    button.textContent = `Use ${fit.similarity}% and ${describeDifference(fit.difference)} `;
+    const difference = describeDifference(fit.difference);
+    button.textContent = `${t("Use {similarity}% and {difference}", { similarity: fit.similarity, difference })} `;
     const hint = document.createElement("kbd");
     hint.textContent = "F";
     button.append(hint);
@@ -101,8 +103,8 @@ function away(wait, reason) {
   if (wait === null) return;
   const why = reason.charAt(0).toUpperCase() + reason.slice(1);
   at("away-text").textContent = busy && task
-    ? `${why}. Your answer is kept in this browser, not stored yet; it is sent again in ${wait} s.`
-    : `${why}. Trying again in ${wait} s.`;
+    ? t("{why}. Your answer is kept in this browser, not stored yet; it is sent again in {wait} s.", { why, wait })
+    : t("{why}. Trying again in {wait} s.", { why, wait });
 }
 
 function showProgress() {
@@ -110,16 +112,17 @@ function showProgress() {
   const meter = at("meter");
   meter.setAttribute("aria-valuemax", String(Math.max(total, 1)));
   meter.setAttribute("aria-valuenow", String(done));
-  meter.setAttribute("aria-valuetext", `${done} of ${total}`);
+  meter.setAttribute("aria-valuetext", t("{done} of {total}", progress));
   at("meter-fill").style.setProperty("--share", String(total ? done / total : 0));
   document.body.dataset.done = String(done);
-  at("count").textContent = `${done} of ${total}`;
-  at("left-time").textContent = left && done < total ? `${duration(left)} left` : "";
+  at("count").textContent = t("{done} of {total}", progress);
+  at("left-time").textContent = left && done < total ? duration(left) : "";
 }
 
 function duration(time) {
   const minutes = Math.max(1, Math.round(time / 60));
-  return minutes < 90 ? `about ${minutes} min` : `about ${Math.round(minutes / 60)} h`;
+  if (minutes < 90) return t("about {number} min left", { number: minutes });
+  return t("about {number} h left", { number: Math.round(minutes / 60) });
 }
 
 // ---- showing a pair
@@ -158,8 +161,8 @@ function move(reply, word) {
   at("work").hidden = task === null;
   if (task === null) {
     at("finished-text").textContent = progress.total
-      ? `You judged ${progress.done} pairs. Every answer is saved.`
-      : "There are no pairs for you yet. Come back to this link later.";
+      ? t("You judged {done} pairs. Every answer is saved.", progress)
+      : t("There are no pairs for you yet. Come back to this link later.");
     at("finished-undo").hidden = progress.done === 0;
     at("finished").focus();
     busy = false;
@@ -172,8 +175,8 @@ function move(reply, word) {
     studio.ahead(task.pair).then((views) => views.forEach(prefetch), () => {});
   }
   say(word, {
-    aside: `Pair ${task.number} of ${task.total}. Left: ${task.left.title}. ` +
-      `Right: ${task.right.title}.`,
+    aside: t("Pair {number} of {total}. Left: {left}. Right: {right}.",
+      { ...task, left: task.left.title, right: task.right.title }),
   });
 }
 
@@ -205,7 +208,7 @@ async function send(cantSay = false) {
       seconds: seconds(),
     });
     receipts.push(reply.receipt.answer_id);
-    move(reply, cantSay ? "Saved as “can’t say”." : "Saved.");
+    move(reply, cantSay ? t("Saved as “can’t say”.") : t("Saved."));
   } catch (error) {
     refusedBy(error);
   }
@@ -216,7 +219,7 @@ function refusedBy(error) {
   at("pair").setAttribute("aria-busy", "false");
   document.body.classList.remove("sending");
   if (!(error instanceof Refused)) throw error;
-  say(`Not saved: ${error.message}.`, { tone: "alarm" });
+  say(t("Not saved: {why}.", { why: error.message }), { tone: "alarm" });
 }
 
 function enter() {
@@ -226,21 +229,21 @@ function enter() {
   const { open } = answers;
   if (open && (mode === "each" || answers.state.every((value) => value === null))) {
     answers.focus(open);
-    say(`Answer ${mode === "each" ? "both" : "at least one of the two questions"}: ` +
-      "digits or arrows set the slider.", { tone: "ask" });
+    say(mode === "each" ? t("Answer both: digits or arrows set the slider.")
+      : t("Answer at least one of the two questions: digits or arrows set the slider."), { tone: "ask" });
     return;
   }
   if (open && confirmed !== "open") {
     answers.focus(open);
     confirmed = "open";
-    say(`And the ${open === answers.sliders[0] ? "first" : "second"} question? ` +
-      "Enter again leaves it open.", { tone: "ask" });
+    say(open === answers.sliders[0] ? t("And the first question? Enter again leaves it open.")
+      : t("And the second question? Enter again leaves it open."), { tone: "ask" });
     return;
   }
   const why = doubt();
   if (why !== null && confirmed !== "doubt") {
     confirmed = "doubt";
-    say(`${why} Enter again keeps yours.`, { tone: "doubt", fit: fitting() });
+    say(`${why} ${t("Enter again keeps yours.")}`, { tone: "doubt", fit: fitting() });
     return;
   }
   send();
@@ -263,7 +266,7 @@ function fit() {
   if (busy || doubt() === null) return;
   const { similarity, difference } = fitting();
   answers.fill([similarity, difference]);
-  say("Now they fit.");
+  say(t("Now they fit."));
 }
 
 async function undo() {
@@ -280,10 +283,10 @@ async function undo() {
     // A reply that was lost and asked for again: nothing undone now, and yet another pair.
     if (!reply.undone && reply.task?.pair === shown) {
       busy = false;
-      say("There is nothing to undo.");
+      say(t("There is nothing to undo."));
       return;
     }
-    move(reply, "Taken back: answer it again.");
+    move(reply, t("Taken back: answer it again."));
     const before = task && given.get(task.pair);
     if (!before) return;
     if (before.state !== null) answers.fill(before.state);
@@ -304,16 +307,16 @@ function openNote(open, focus = true) {
 // ---- the start: what is asked, then pairs whose answer is known
 
 function showStart({ start }) {
-  const { position, total, needed, before } = start;
+  const { position, total, before } = start;
   lesson = { known: start };
   at("coach").hidden = true;
   at("work").hidden = true;
   at("start").hidden = false;
-  const asked = total ? `${total} pairs to practise on come first; nothing of it is saved.` : "";
-  const again = before === null ? "" : `You had ${before} of ${total} right, ${needed} are needed. ` +
-    "Read this once more, and try again.";
+  const asked = total ? t("{total} pairs to practise on come first; nothing of it is saved.", start) : "";
+  const again = before === null ? "" :
+    t("You had {before} of {total} right, {needed} are needed. Read this once more, and try again.", start);
   at("start-text").textContent = again || asked;
-  at("begin").textContent = position ? "Go on" : total ? "Practise" : "Start";
+  at("begin").textContent = position ? t("Go on") : total ? t("Practise") : t("Start");
   document.body.dataset.done = String(progress.done);
   busy = false;
   scrollTo(0, 0);
@@ -333,9 +336,9 @@ function showKnown() {
   at("coach").hidden = false;
   at("skip-tutorial").hidden = true;
   at("next-lesson").hidden = true;
-  at("coach-step").textContent = `Practice ${position + 1} of ${total}`;
-  at("coach-title").textContent = "What would you say?";
-  at("coach-text").textContent = "You are told what is right. Nothing is saved.";
+  at("coach-step").textContent = t("Practice {number} of {total}", { number: position + 1, total });
+  at("coach-title").textContent = t("What would you say?");
+  at("coach-text").textContent = t("You are told what is right. Nothing is saved.");
   showPair(pair.left, pair.right);
   answers.focus();
   say("");
@@ -347,9 +350,11 @@ async function judgeKnown(cantSay) {
   try {
     const reply = await studio.practise({ ...fields(), cant_say: cantSay });
     lesson.judged = reply;
-    const answer = reply.answer.replace(/^(left|right)/i, (side) => sideName(side === "Left"));
-    at("coach-title").textContent = reply.right ? "Right" : `We would say: ${answer}`;
-    at("coach-text").textContent = reply.why || (reply.right ? "Or near enough." : "");
+    const [side, degree] = reply.level.split(" ");
+    const answer = ["left", "right"].includes(side) ? `${sideName(side === "left")}, ${degrees()[degree]}`
+      : reply.answer;
+    at("coach-title").textContent = reply.right ? t("Right!") : t("We would say: {answer}", { answer });
+    at("coach-text").textContent = reply.why || (reply.right ? t("Or near enough.") : "");
     at("next-lesson").hidden = false;
     at("next-lesson").focus({ preventScroll: true });
     say(`${at("coach-title").textContent}. ${reply.why}`);
@@ -358,6 +363,8 @@ async function judgeKnown(cantSay) {
     refusedBy(error);
   }
 }
+
+const degrees = () => ({ surely: t("surely"), probably: t("probably"), slightly: t("slightly") });
 
 function nextKnown() {
   const { judged } = lesson;
@@ -390,7 +397,7 @@ function teach(index, word) {
   at("coach").hidden = false;
   at("skip-tutorial").hidden = false;
   at("next-lesson").hidden = true;
-  at("coach-step").textContent = `Practice ${index + 1} of ${all.length} · nothing is saved`;
+  at("coach-step").textContent = t("Practice {number} of {total} · nothing is saved", { number: index + 1, total: all.length });
   at("coach-title").textContent = now.title;
   at("coach-text").textContent = now.text;
   showPair(now.left, now.right);
@@ -405,12 +412,12 @@ function practise(cantSay) {
   if (!good && lesson.tries === 1) {
     answers.clear();
     answers.focus();
-    say(cantSay ? `“Can’t say” skips a pair. Here: ${now.hint}` : now.hint);
+    say(cantSay ? t("“Can’t say” skips a pair. Here: {hint}", now) : now.hint);
     return;
   }
-  const word = good ? now.praise : "Never mind, it comes with practice.";
+  const word = good ? now.praise : t("Never mind, it comes with practice.");
   if (lesson.index + 1 < lesson.all.length) teach(lesson.index + 1, word);
-  else endTutorial(`${word} Now the real ones.`);
+  else endTutorial(`${word} ${t("Now the real ones.")}`);
 }
 
 function endTutorial(word) {
@@ -481,13 +488,13 @@ async function open() {
   for (const kept of studio.waiting()) {
     try {
       await studio.answer(kept);
-      word = "The answer that was waiting is saved.";
+      word = t("The answer that was waiting is saved.");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      word = `An answer that was waiting is not saved: ${error.message}.`;
+      word = t("An answer that was waiting is not saved: {why}.", { why: error.message });
     }
   }
   go(await studio.task(), word);
 }
 
-open().catch((error) => say(`Not available: ${error.message}.`, { tone: "alarm" }));
+open().catch((error) => say(t("Not available: {why}.", { why: error.message }), { tone: "alarm" }));

@@ -2,6 +2,8 @@
 // annotator, until the studio has it on disk: the same key is sent again after every failure, by
 // the next visit too, and counts once.
 
+import { t } from "./words.js";
+
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8000;
 
@@ -114,7 +116,7 @@ export class Studio {
         }
         missed = true;
         const pause = Math.max(wait, 1000 * (error.cause?.wait ?? 0));
-        this.away(Math.ceil(pause / 1000), error.cause?.reason ?? "the studio is not answering");
+        this.away(Math.ceil(pause / 1000), error.cause?.reason ?? t("the studio is not answering"));
         await this.pause(pause);
         wait = Math.min(2 * wait, LONGEST_WAIT_MS);
       }

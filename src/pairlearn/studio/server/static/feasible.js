@@ -4,6 +4,7 @@
 // (1 - c²)/2 <= s <= 1 - |c|. Whole numbers keep the edges exact.
 
 import { sideOne } from "./items.js";
+import { t } from "./words.js";
 
 export function similarityRange(difference) {
   const size = Math.abs(difference);
@@ -40,10 +41,10 @@ export function conflict(similarity, difference, positive) {
   if (feasible(similarity, difference)) return null;
   const size = Math.abs(difference);
   if (similarity + size > 100) {
-    return `These two don’t fit: if ${sideOne(difference < 0)} is more likely “${positive}” by ${size}, ` +
-      `they are the same at most ${100 - size}% of the time.`;
+    return t("These two don’t fit: if {one} is more likely “{positive}” by {size}, they are the same at most {most}% of the time.",
+      { one: sideOne(difference < 0), positive, size, most: 100 - size });
   }
   const [, [least]] = differenceRanges(similarity);
-  return `These two don’t fit: if they are the same only ${similarity}% of the time, one of them ` +
-    `is more likely “${positive}” by at least ${least}.`;
+  return t("These two don’t fit: if they are the same only {similarity}% of the time, one of them is more likely “{positive}” by at least {least}.",
+    { similarity, positive, least });
 }

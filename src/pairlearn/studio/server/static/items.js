@@ -1,5 +1,7 @@
 // Show one item. Whatever an item holds is text: nothing here is ever parsed as HTML.
 
+import { t } from "./words.js";
+
 const TINY = 100;
 const pictures = new Map();
 
@@ -7,12 +9,13 @@ const pictures = new Map();
 const narrow = matchMedia("(max-width: 720px)");
 
 export function sideName(first) {
-  if (narrow.matches) return first ? "above" : "below";
-  return first ? "left" : "right";
+  if (narrow.matches) return first ? t("above") : t("below");
+  return first ? t("left") : t("right");
 }
 
 export function sideOne(first) {
-  return narrow.matches ? `the one ${sideName(first)}` : `the ${sideName(first)} one`;
+  if (narrow.matches) return first ? t("the one above") : t("the one below");
+  return first ? t("the left one") : t("the right one");
 }
 
 function element(tag, className, text) {
@@ -65,7 +68,7 @@ function picture(view, side) {
   if (made.complete) sized();
   else made.addEventListener("load", sized);
   made.addEventListener("error", () => {
-    made.replaceWith(element("p", "broken", "This picture cannot be shown."));
+    made.replaceWith(element("p", "broken", t("This picture cannot be shown.")));
   });
   return made;
 }

@@ -1,6 +1,7 @@
 // Two sliders: each knows whether it was answered.
 
 import { sideName } from "./items.js";
+import { t } from "./words.js";
 import { differenceRanges, similarityRange } from "./feasible.js";
 
 const STEP = 5;
@@ -65,7 +66,7 @@ class Slider {
     const answered = this.value !== null;
     this.input.value = String(this.value ?? this.start);
     this.box.classList.toggle("answered", answered);
-    const text = answered ? this.words(this.value) : "not answered yet";
+    const text = answered ? this.words(this.value) : t("not answered yet");
     this.shown.textContent = answered ? text : "—";
     this.input.setAttribute("aria-valuetext", text);
   }
@@ -89,8 +90,8 @@ class Slider {
 const signed = (value) => (value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0");
 
 export function describeDifference(value) {
-  if (value === 0) return "no difference";
-  return `${sideName(value < 0)}, by ${Math.abs(value)}`;
+  if (value === 0) return t("no difference");
+  return t("{side}, by {size}", { side: sideName(value < 0), size: Math.abs(value) });
 }
 
 class Sliders {
@@ -164,9 +165,10 @@ export class Exact extends Sliders {
     const onDifference = similarity === null ? null : differenceRanges(similarity);
     const onSimilarity = difference === null ? null : [similarityRange(difference)];
     this.sliders[1].shade(onDifference, onDifference === null ? "" :
-      `With ${similarity}% the same, ${onDifference.map(([a, b]) => `${signed(a)} to ${signed(b)}`)
-        .join(" or ")} fits.`);
+      t("With {similarity}% the same, this fits: {ranges}", { similarity,
+        ranges: onDifference.map(([a, b]) => `${signed(a)} – ${signed(b)}`).join("; ") }));
     this.sliders[0].shade(onSimilarity, onSimilarity === null ? "" :
-      `With ${describeDifference(difference)}, ${onSimilarity[0][0]} to ${onSimilarity[0][1]}% fits.`);
+      t("With a difference of {difference}, this fits: {low} – {high}%",
+        { difference: describeDifference(difference), low: onSimilarity[0][0], high: onSimilarity[0][1] }));
   }
 }
