@@ -8,6 +8,7 @@ import torch
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Manner, fair, learn_link, scale_of
+from pairlearn.comparison import compare
 from pairlearn.judgements import Judgements
 
 PAIRS = 400
@@ -373,3 +374,18 @@ def test_labels_tell_how_sure_annotators_should_be(tmp_path):
     assert "as known classes tell" in band.words()
     model.save(tmp_path / "model")
     assert PairClassifier.load(tmp_path / "model").confidence_ == model.confidence_
+
+
+def test_methods_are_compared_on_mended_answers():
+    x, _, honest, rng = world()
+    crowd = table(honest, np.tile([1.0, 0.0], (PAIRS, 1)), anything(rng))
+    options = {"methods": ["likelihood-abs"], "model": "linear", "epochs": 20, "folds": 2}
+    plain = compare(x, None, crowd, annotators="ideal", **options)
+    found = compare(x, None, crowd, **options)
+    alone = compare(x, None, table(honest), **options)
+    assert found.rows[0].accuracy.value > plain.rows[0].accuracy.value + 0.05
+    assert abs(found.rows[0].accuracy.value - alone.rows[0].accuracy.value) < 0.02
+    assert any("b: gives one answer to everything" in text for text in found.warnings)
+    assert not alone.warnings
+    with pytest.raises(ValueError, match="annotators must be 'auto' or 'ideal'; got 'foo'"):
+        compare(x, None, crowd, annotators="foo", **options)

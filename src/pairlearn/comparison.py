@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from pairlearn.annotators.link import mended
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.parameters import (
@@ -85,6 +87,7 @@ def compare(
     methods: Sequence[str] | None = None,
     prior: float | str = "estimate",
     majority: Majority | None = None,
+    annotators: str = "auto",
     folds: int = 5,
     repeats: int = 1,
     model: Any = "mlp-bn",
@@ -136,6 +139,10 @@ def compare(
         similarities that its models are trained on.
     majority : {"positive", "negative"}, optional
         The larger class, for estimating the prior; found by a linear model if not given.
+    annotators : {"auto", "ideal"}
+        With "auto" what annotators said is mended before all else where it shows that they are
+        not one ideal voice, once for all methods and without the features, and a warning says so.
+        Who said it is in `labels` that are `Judgements`. Hard answers train to the end here.
     folds, repeats : int
         Folds of a split, and splits.
     model, epochs, batch_size, learning_rate, weight_decay, device, precision
@@ -182,11 +189,24 @@ def compare(
         weight_decay=weight_decay,
         device=device,
         precision=precision,
+        annotators="ideal",
     )
     check_parameters(classifier)
+    if annotators not in ("auto", "ideal"):
+        raise ValueError(f"annotators must be 'auto' or 'ideal'; got {annotators!r}")
     names = _full_names(default_methods() if methods is None else methods)
     table = read_table(pairs, labels, weight, preference, None, features)
-    said, warned = table.judged, []
+    warned: list[str | None] = []
+    if annotators == "auto":
+        judged, manners = mended(table.judged, seed)
+        table = replace(table, judged=judged)
+        mends = [
+            f"{one.name or 'the annotator'}: {one.words()}" for one in manners if not one.honest
+        ]
+        warned += [f"answers are mended before methods are compared; {'; '.join(mends)}"] * bool(
+            mends
+        )
+    said = table.judged
     splits = _splits(said, len(table.features), folds, repeats, seed)
     trains = [_training(table, split, fold) for split in splits for fold in range(folds)]
     tests = [rows for split in splits for rows in _tests(split, said)]

@@ -38,7 +38,7 @@ from pairlearn.annotators.manner import (
 )
 from pairlearn.judgements import Judgements
 
-__all__ = ["Link", "fair", "learn_link"]
+__all__ = ["Link", "fair", "learn_link", "mended"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -356,6 +356,20 @@ def _climb(
         if done:
             break
     return link
+
+
+def mended(said: Judgements, seed: int = 0) -> tuple[Judgements, list[Manner]]:
+    """The rows as `fair` has them, and how annotators answer who are not one ideal voice.
+
+    Rows without a similarity or a difference stay as they are.
+    """
+    answers = Answers.of(said)
+    if answers.speak() is None:
+        return said, []
+    manners = list(learn_link(answers, seed=seed).manners)
+    judged = said.has("similarity") | said.has("difference")
+    parts = [fair(manners, said[judged]), said[~judged]]
+    return Judgements.concatenate([part for part in parts if len(part)]), manners
 
 
 CLOSE = 0.005
