@@ -110,7 +110,9 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     assert told["bytes"] == (tmp_path / "r.html").stat().st_size
     page = (tmp_path / "r.html").read_text("utf-8")
     text = Reader(page).text
-    assert f"right for about {evaluated['accuracy']['value']:.0%} of the items" in text
+    band = evaluated["plausible"]
+    assert f"right for {band['low']:.0%} to {band['high']:.0%} of the items, whether" in text
+    assert f"it is about {evaluated['accuracy']['value']:.0%}: of 100 items" in text
     assert "as the annotators see it" in text
     for name in ("precision", "f1", "roc_auc"):
         assert f"{evaluated[name]['value']:.3f}" in text

@@ -16,11 +16,11 @@ from pairlearn.check import CheckReport, check, plot_plane
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,
+    Plausible,
     RocCurve,
-    Sensitivity,
     calibration_curve,
+    plausible,
     roc_curve,
-    sensitivity,
 )
 from pairlearn.report import figures
 from pairlearn.report.annotators import (
@@ -120,7 +120,7 @@ class Measured:
     probabilities: Floats
     roc: RocCurve | None
     calibration: CalibrationCurve | None
-    band: Sensitivity | None
+    band: Plausible | None
     reasons: dict[str, str]
     annotators: tuple[AnnotatorRow, ...]
     disagreements: tuple[Disagreement, ...]
@@ -209,7 +209,9 @@ def measure(
         "calibration": lambda: calibration_curve(
             p, p_prime, labels, prior=prior, items=ends, **options
         ),
-        "band": lambda: sensitivity(*given, items=ends, **options),
+        "band": lambda: plausible(
+            *given, items=ends, known=getattr(classifier, "confidence_", None), **options
+        ),
     }
     for name, compute in computed.items():
         try:
