@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser import PHONE, complaints, scan, snapshot
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.paper import GRIDS, Source
+from pairlearn.paper import Source
 from pairlearn.paper.page import build_report
 from pairlearn.report import build_report as build_model_report
 from pairlearn.report import measure, write_page
@@ -35,7 +35,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "limited": {"datasets": ("letter",), "priors": (0.2,), "methods": ("confdiff-abs",)},
         "robustness": {"datasets": ("letter",), "methods": ("likelihood-abs",)},
     }
-    sources = [Source(Path(f"{g}.jsonl"), g, tuple(made_up(g, **chosen[g]))) for g in GRIDS]
+    sources = [
+        Source(Path(f"{g}.jsonl"), g, tuple(made_up(g, **options))) for g, options in chosen.items()
+    ]
     write_page(files["bench"], build_report(sources).page)
     data, other = (
         simulate(pairs=250, annotators=3, repeated=0.3, noise=0.2, missing=0.1, seed=seed)

@@ -20,6 +20,7 @@ from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import CalibrationCurve, Estimate
 from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
+from pairlearn.report.html import percent
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_pages import HOSTILE, Reader
 
@@ -111,7 +112,7 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text("utf-8")
     text = Reader(page).text
     band = evaluated["plausible"]
-    assert f"right for {band['low']:.0%} to {band['high']:.0%} of the items, whether" in text
+    assert f"right for {percent(band['low'])} to {percent(band['high'])} of the items" in text
     assert f"it is about {evaluated['accuracy']['value']:.0%}: of 100 items" in text
     assert "as the annotators see it" in text
     for name in ("precision", "f1", "roc_auc"):

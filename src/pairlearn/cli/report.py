@@ -67,6 +67,7 @@ def report(
         source=items,
         threshold=threshold,
         prior=prior,
+        band=held.plausible(classifier, threshold, confidence),
         warnings=(*seen, *doubts, *map(as_options, told.warnings)),
     )
     size = write_page(out, build_report(measured))

@@ -19,7 +19,6 @@ from pairlearn.evaluation import (
     Plausible,
     RocCurve,
     calibration_curve,
-    plausible,
     roc_curve,
 )
 from pairlearn.report import figures
@@ -151,6 +150,7 @@ def measure(
     source: str | Path = "items",
     threshold: float = 0.5,
     prior: float | None = None,
+    band: Plausible | None = None,
     warnings: Sequence[str] = (),
 ) -> Measured:
     """Find out what a report shows, beside what an evaluation has found.
@@ -171,6 +171,8 @@ def measure(
         The file of the items, for messages.
     threshold, prior : float
         Those of the evaluation; the threshold is a probability.
+    band : Plausible, optional
+        The accuracy whatever the annotators' confidence.
     warnings : sequence of str
         Further reasons for doubt.
 
@@ -209,9 +211,6 @@ def measure(
         "calibration": lambda: calibration_curve(
             p, p_prime, labels, prior=prior, items=ends, **options
         ),
-        "band": lambda: plausible(
-            *given, items=ends, known=getattr(classifier, "confidence_", None), **options
-        ),
     }
     for name, compute in computed.items():
         try:
@@ -227,6 +226,7 @@ def measure(
         check=check(table, items=items, prior=prior),
         table=used,
         probabilities=probabilities(z),
+        band=band,
         **curves,
         reasons=reasons,
         annotators=compare_annotators(used, both),
