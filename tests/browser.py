@@ -242,6 +242,18 @@ def scan(page: Page) -> list[str]:
     ]
 
 
+def watch_shifts(page: Page) -> None:
+    """Have ``window.shifts`` add up what jumps on the page, by whomever it is caused."""
+    page.evaluate(
+        """() => {
+            window.shifts = 0;
+            new PerformanceObserver((list) => {
+                for (const entry of list.getEntries()) window.shifts += entry.value;
+            }).observe({ type: "layout-shift", buffered: true });
+        }"""
+    )
+
+
 def snapshot(page: Page, name: str) -> None:
     OUTPUT.mkdir(exist_ok=True)
     page.screenshot(path=OUTPUT / f"{name}.png")

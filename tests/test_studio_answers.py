@@ -24,6 +24,7 @@ from browser import (
     press,
     scan,
     snapshot,
+    watch_shifts,
 )
 from pairlearn import PairLabels
 from pairlearn.check import check
@@ -46,12 +47,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "laptop-light": {"viewport": {"width": 1280, "height": 720}, "color_scheme": "light"},
     "phone-dark": PHONE | {"color_scheme": "dark"},
 }
-SHIFTS = """() => {
-    window.shifts = 0;
-    new PerformanceObserver((list) => {
-        for (const entry of list.getEntries()) window.shifts += entry.value;
-    }).observe({ type: "layout-shift", buffered: true });
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +87,7 @@ def test_one_action_a_pair(
         troubles = complaints(page)
         open_link(page, studio, tokens[way])
         first = sum(one.annotator == way for one in answers_of(studio.folder))
-        page.evaluate(SHIFTS)
+        watch_shifts(page)
         for number in range(first, pairs):
             assert in_sight(page)
             button = page.locator("[data-level]").nth(number % len(LEVELS))

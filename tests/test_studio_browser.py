@@ -28,6 +28,7 @@ from browser import (
     scan,
     settled,
     snapshot,
+    watch_shifts,
 )
 from pairlearn import PairLabels
 from pairlearn.studio import Project, Store
@@ -121,6 +122,7 @@ def test_on_a_phone(desk: Desk) -> None:
     assert above is not None and below is not None
     assert above["y"] + above["height"] <= below["y"]  # stacked
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    watch_shifts(page)
     for name in ("similarity", "difference"):
         slider = page.locator(f"#{name}")
         slider.scroll_into_view_if_needed()
@@ -132,6 +134,7 @@ def test_on_a_phone(desk: Desk) -> None:
     done(page, 1, 12)
     page.locator("[data-sure=same]").tap()
     done(page, 2, 12)
+    assert page.evaluate("window.shifts") < 0.02
     assert None not in desk.said()[0] and desk.said()[1] == (1.0, 0.0)
 
 
