@@ -213,6 +213,7 @@ def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
     assert "44 of 44 answers are the same" in page
     status = run(app, ["status", str(project.folder)]).stdout
     assert "ann: 0 of 4 known pairs right; only 0 of 4" in status
+    assert "44 answers to 40 of 40 pairs" in status
     out = tmp_path / "pairs.csv"
     report = run(app, ["export", str(project.folder), str(out), "--json"])
     assert json.loads(report.stdout)["mixed_in"] == 4 and json.loads(report.stdout)["rows"] == 40

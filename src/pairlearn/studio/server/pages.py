@@ -206,7 +206,7 @@ def _context(studio: Studio) -> dict[str, Any]:
         "quality": quality,
         "dots": dots(answers, numbers),
         "answers": len(answers),
-        "judged": len({one.pair for one in answers if one.right}),
+        "judged": len({one.pair for one in answers if one.right} - studio.store.mixed_in),
         "pairs": sum(pair.origin != "import" for pair in studio.store.pairs()),
         "taking_part": sum(row.annotator.active for row in rows),
         "by_information": project.plan.mode == "information",
