@@ -80,6 +80,32 @@ def positive(z: float, q: float, u: float, v: float) -> float:
     return -math.log(probability(z, q, lambda y, w: y and w))
 
 
+def comparison(z: float, q: float, u: float, v: float) -> float:
+    """Cross-entropy to posteriors given the statement, enumerated for "left" and "right"."""
+    p, w = probability(z, 0.0, lambda y, _: y), probability(q, 0.0, lambda y, _: y)
+    if abs(u) == 1:
+        out = left if u > 0 else right
+        given = 1 - probability(z, q, out)
+        p = probability(z, q, lambda y, w: y and not out(y, w)) / given
+        w = probability(z, q, lambda y, w: w and not out(y, w)) / given
+    else:
+        gap = 0.0 if u == 0 else math.copysign(max(0.5, math.copysign(1, u) * (w - p)), u)
+        total = min(max(p + w, abs(gap)), 2 - abs(gap))
+        p, w = (total - gap) / 2, (total + gap) / 2
+    return label(z, q, p, w)
+
+
+def group(z: float, q: float, u: float, v: float) -> float:
+    """Cross-entropy to log-odds that are moved by u and v."""
+    p, w = (probability(at, 0.0, lambda y, _: y) for at in (z + u, q + v))
+    return label(z, q, p, w)
+
+
+def triplet(z: float, q: float, u: float, v: float) -> float:
+    """The same; x stands in both rows, half in each."""
+    return (group(z, q, u, v) + group(q, q, v, v) / 2) / 2
+
+
 COSTS = {
     "both": both,
     "similarity": similarity,
@@ -89,8 +115,12 @@ COSTS = {
     "confidence": label,
     "positive": positive,
     "unlabelled": lambda *_: 0.0,
+    "same": similarity,
+    "comparison": comparison,
+    "group": group,
+    "triplet": triplet,
 }
-ONE_SIDED = {"preference", "positive"}
+ONE_SIDED = {"preference", "positive", "comparison"} | {one.name for one in KINDS if one.joint}
 """Kinds that say less than the posteriors: a model that goes further fits them better."""
 
 
@@ -221,11 +251,44 @@ def test_log_probabilities_at_extreme_logits_and_in_half_precision() -> None:
 
 
 def test_gradients_of_a_mixed_table() -> None:
-    # Completed posteriors are constants in the gradient, so differences stay out.
-    rows = table([name for name in NAMES if name != "difference"], n=8)
+    # Completed posteriors are constants in the gradient, so these kinds stay out.
+    rows = table([k.name for k in KINDS if not k.completes(PairLikelihood())], n=12)
     objective = objective_of(rows, held_prior=0.3)
-    z = logits(8).requires_grad_()
+    z = logits(12).requires_grad_()
     assert torch.autograd.gradcheck(lambda t: value(objective, rows, t), z)
+
+
+def test_a_completed_triplet_has_the_gradient_of_its_probability() -> None:
+    """P(x is more like y than like z), enumerated over the classes of three items."""
+    z = torch.tensor([0.7, -0.4, 1.2], dtype=torch.float64, requires_grad=True)
+    p = torch.sigmoid(z)
+    event = torch.zeros((), dtype=torch.float64)
+    for classes in itertools.product((True, False), repeat=3):
+        chance = torch.stack([p[i] if y else 1 - p[i] for i, y in enumerate(classes)]).prod()
+        x, y, w = classes
+        event = event + chance * (0.5 + 0.5 * ((x == y) - (x == w)))
+    (wanted,) = torch.autograd.grad(-torch.log(event) / 2, z)
+    said = np.array([[1.0, 4.0], [0.0, 4.0]])
+    ends = p.detach().numpy()[[[0, 1], [0, 2]]]
+    made = np.stack(kind("triplet").complete(*ends.T, *said.T), 1)
+    moved = np.log(made / (1 - made)) - np.log(ends / (1 - ends))
+    rows = Judgements(np.array([[0, 1], [0, 2]]), np.full(2, code("triplet"), np.int8), moved)
+    found = 2 * value(objective_of(rows, "likelihood-none"), rows, torch.stack([z[[0, 0]], z[1:]]))
+    assert torch.allclose(torch.autograd.grad(found, z)[0], wanted)
+    # Half a triplet, or one whose rows do not share an item, says nothing.
+    apart = ends + np.array([[0.0, 0.0], [0.1, 0.0]])
+    for bad in (ends[:1], apart):
+        left_alone = kind("triplet").complete(*bad.T, *said[: len(bad)].T)
+        np.testing.assert_allclose(np.stack(left_alone, 1), bad)
+
+
+def test_a_group_is_completed_to_its_share_by_one_shift() -> None:
+    p = np.array([0.1, 0.5, 0.8, 0.3, 0.6])
+    share, number = np.array([0.2, 0.2, 0.2, 0.9, 0.9]), np.array([0.0, 0.0, 0.0, 1.0, 1.0])
+    made, _ = kind("group").complete(p, p, share, number)
+    assert made[:3].mean() == pytest.approx(0.2) and made[3:].mean() == pytest.approx(0.9)
+    shift = np.log(made / (1 - made)) - np.log(p / (1 - p))
+    assert np.ptp(shift[:3]) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -181,9 +181,44 @@ class Judgements:
         return cls(
             np.stack([items, np.full_like(items, -1)], 1),
             np.full(len(items), code(name), np.int8),
-            np.stack([values, np.zeros_like(values)], 1),
+            values if values.ndim == 2 else np.stack([values, np.zeros_like(values)], 1),
             None if weight is None else np.asarray(weight, np.float64),
         )
+
+    @classmethod
+    def in_groups(cls, of_item: Any, shares: Mapping[Any, Any]) -> Judgements:
+        """Statements about shares: how many items of a group are positive.
+
+        A share θ that is known to ±τ counts for n items as the classes of
+        n/(1 + nτ²/θ(1 − θ)) of them would: of all of them, where τ is 0.
+
+        Parameters
+        ----------
+        of_item : array of shape (N,)
+            The group of each item.
+        shares : mapping
+            {group: share} or {group: (share, standard error)}, of groups that are known.
+
+        Examples
+        --------
+        >>> told = Judgements.in_groups(["a", "b", "a"], {"a": 0.3, "b": (0.9, 0.3)})
+        >>> told.ends[:, 0].tolist(), told.u.tolist(), told.weight.round(2).tolist()
+        ([0, 2, 1], [0.3, 0.3, 0.9], [1.0, 1.0, 0.5])
+        """
+        (name,) = (one.name for one in KINDS if one.joint and one.single)
+        parts = []
+        for number, (group, stated) in enumerate(shares.items()):
+            share, error = stated if isinstance(stated, (tuple, list)) else (stated, 0.0)
+            rows = np.flatnonzero(np.asarray(of_item) == group)
+            if not 0 <= share <= 1 or not error >= 0 or not len(rows):
+                raise ValueError(
+                    f"group {group!r} has {len(rows)} items, share {share:g} and uncertainty "
+                    f"{error:g}: give items, a share in [0, 1], an uncertainty of at least 0"
+                )
+            values = np.tile([share, float(number)], (len(rows), 1))
+            weight = 1 / (1 + len(rows) * error**2 / max(share * (1 - share), 0.01))
+            parts.append(cls.about_items(name, rows, values, np.full(len(rows), weight)))
+        return cls.concatenate(parts)
 
     @classmethod
     def silent(cls, items: Any) -> Judgements:
@@ -259,6 +294,10 @@ class Judgements:
         >>> table.has("similarity"), table.has("difference")
         (array([ True, False]), array([ True,  True]))
         """
+        return self.of(*(one.name for one in KINDS if column in one.means)) | self.fills(column)
+
+    def fills(self, column: str) -> Mask:
+        """The same in files, where no other column can stand for it."""
         return self.of(*(one.name for one in KINDS if column in [c.name for c in one.columns]))
 
     def hard(self) -> Mask:
@@ -270,6 +309,11 @@ class Judgements:
         array([ True, False])
         """
         return np.asarray(np.isin(np.nan_to_num(self.values), (-1, 0, 1)).all(1))
+
+    @property
+    def joint(self) -> Mask:
+        """Mask of the rows that are completed together before each epoch."""
+        return self.of(*(one.name for one in KINDS if one.joint))
 
     @property
     def single(self) -> Mask:
@@ -310,7 +354,7 @@ class Judgements:
 
         Two statements of one kind and weight share a row, in random order, with the second
         value as v; the risk of a row is a mean over its ends. An odd one out is paired
-        with itself at half the weight.
+        with itself at half the weight, and so are those that have two values.
 
         Examples
         --------
@@ -322,7 +366,8 @@ class Judgements:
         if not single.any():
             return self
         parts = [self[~single]] if not single.all() else []
-        alone = self[single]
+        alone, two = self[single & ~self.joint], self[single & self.joint]
+        parts += [two.doubled()] if len(two) else []
         groups, of = np.unique(
             np.stack([alone.kind.astype(np.float64), alone.weight], 1), axis=0, return_inverse=True
         )
@@ -351,8 +396,8 @@ class Judgements:
         single = self.single
         if not single.any():
             return self
-        ends, values = self.ends.copy(), self.values.copy()
-        ends[single, 1], values[single, 1] = ends[single, 0], values[single, 0]
+        ends, values, one = self.ends.copy(), self.values.copy(), single & ~self.joint
+        ends[single, 1], values[one, 1] = ends[single, 0], values[one, 0]
         weight = np.where(single, self.weight / 2, self.weight)
         return Judgements(ends, self.kind, values, weight, self.annotator)
 

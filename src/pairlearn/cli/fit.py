@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,6 +94,7 @@ def fit(
     ids: Path | None = None,
     labelled: Path | None = None,
     positive: str | None = None,
+    groups: Path | None = None,
     holdout: float = 0.2,
     noisy: bool = False,
     checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
@@ -125,6 +126,9 @@ def fit(
     ----------
     out
         Folder to write the model to.
+    groups
+        File with the columns group, share of positives and perhaps uncertainty; ITEMS then has
+        a column group.
     holdout
         Share of the pairs to measure the accuracy with; 0: none.
     checkpoint_seconds
@@ -147,12 +151,14 @@ def fit(
         raise ValueError("--positive is a class of --labelled, which is not given")
     if stream and labelled is not None:
         raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
+    if stream and groups is not None:
+        raise ValueError("--groups is for pairs in memory: leave out --stream, or it")
     from pairlearn.check import check
     from pairlearn.estimators import measuring
     from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.pair_files import PairFile, open_items
     from pairlearn.tables import read_items
-    from pairlearn.tables.labelled import read_labelled
+    from pairlearn.tables.labelled import read_groups, read_labelled
     from pairlearn.training.ranks import joined_ranks
 
     classifier = how.classifier()
@@ -168,7 +174,10 @@ def fit(
                 source: Any = measuring.PairsInFile.open(classifier, file, out.absolute().parent)
                 table, rows = source.sample(), source.rows
             else:
-                known_items = known = read_items(items, ids, columns=columns.choice())
+                choice = columns.choice()
+                if groups is not None:
+                    choice = replace(choice, ignore=(*choice.ignore, "group"))
+                known_items = known = read_items(items, ids, columns=choice)
                 table = reading.table(pairs)
                 rows = len(table)
             report = reading.settled(
@@ -181,7 +190,9 @@ def fit(
             warned += _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
-                source = measuring.PairsInMemory.of(known, table.judgements(known), rows, classes)
+                told = None if groups is None else read_groups(groups, items)
+                said = table.judgements(known)
+                source = measuring.PairsInMemory.of(known, said, rows, classes, told)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

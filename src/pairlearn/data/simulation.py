@@ -338,7 +338,7 @@ def _stated(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
     if not 0 < count * size <= len(posterior):
         raise ValueError(f"also asks for {count} of {name}, and there are {len(posterior)} items")
     ends = permutation(rng, len(posterior))[: count * size].reshape(count, size)
-    left, right = ends[:, 0], ends[:, -1]
+    left, right = np.repeat(ends[:: of.shared, 0], of.shared)[:count], ends[:, -1]
     values = of.simulate(posterior[left], posterior[right], rng)
     said_of = ~np.isnan(values).any(1)
     left, right, values = left[said_of], right[said_of], values[said_of]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from pairlearn.estimators.parameters import (
     risk_of,
 )
 from pairlearn.estimators.prediction import PairPredictor
-from pairlearn.estimators.table import Table, read_table
+from pairlearn.estimators.table import Table, read_table, with_groups
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
@@ -264,6 +264,7 @@ class PairClassifier(PairPredictor):
         preference: Any = None,
         labelled: tuple[Any, Any] | None = None,
         positive: Any = None,
+        groups: tuple[Any, Mapping[Any, Any]] | None = None,
         progress: Progress | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> PairClassifier:
@@ -290,6 +291,8 @@ class PairClassifier(PairPredictor):
         positive : optional
             The positive one of the two classes of `labelled`. Needed unless they are
             numbers, of which the larger one is positive by default.
+        groups : (array of shape (N,), mapping), optional
+            The group of each item, and {group: share of positives}; see `Judgements.in_groups`.
         progress, checkpoint : optional
             Deprecated: give them as `callbacks`.
         """
@@ -304,7 +307,7 @@ class PairClassifier(PairPredictor):
         callbacks, kept = callbacks_of([*(self.callbacks or ()), progress, checkpoint])
         table = read_table(
             pairs,
-            labels,
+            with_groups(labels, groups),
             sample_weight,
             preference,
             labelled,
@@ -329,7 +332,7 @@ class PairClassifier(PairPredictor):
         prior = self._prior(need, features, table, rows.packed(seed), seed)
         if reads := risk_of(self, prior).kinds:
             need = "nothing"  # which reads the prior with every row
-        rows, self.unjudged_ = with_unjudged(self, table, features, rows, reads, seed)
+        rows, self.unjudged_ = with_unjudged(self, table, features, rows, need, reads, seed)
         with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))
@@ -447,13 +450,9 @@ class PairClassifier(PairPredictor):
         """Train a scikit-learn classifier by rounds of target completion."""
         from pairlearn.estimators.completion import complete_and_fit
 
+        side = population.majority_told(prior, self.majority)
         self.estimator_, rounds = complete_and_fit(
-            self.model,
-            features,
-            rows,
-            prior=prior,
-            majority=population.majority_told(prior, self.majority),
-            random_state=seed,
+            self.model, features, rows, prior=prior, majority=side, random_state=seed
         )
         self.sign_, self.slope_ = 1, 1.0
         self.history_ = [asdict(one) for one in rounds]

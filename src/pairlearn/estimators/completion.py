@@ -147,7 +147,7 @@ def complete_and_fit(
     rows = pairs
     _check_settings(rounds, tolerance, folds, damping, prior)
     known = rows[rows.known]
-    targets = Targets(rows[~rows.single])
+    targets = Targets(rows[~(rows.known | rows.says_nothing)].doubled())
     if not (targets.fixes("level") or len(known) or prior is not None):
         raise ValueError(
             "prior is needed: differences and preferences do not tell how frequent the classes "

@@ -141,23 +141,32 @@ class PairsInMemory:
         Rows of the table of judgements, each of which may say several things.
     known : Labelled or None
         Items of known class.
-    spare : Judgements
-        Items that nothing is said of, here or in rows that are held out.
+    beside : Judgements
+        Statements of no row: about groups, and of items that are in no row at all.
     """
 
     items: ItemTable
     said: Judgements
     rows: int
     known: Labelled | None = None
-    spare: Judgements | None = None
+    beside: Judgements | None = None
 
     @classmethod
-    def of(cls, items: ItemTable, said: Judgements, rows: int, known: Labelled | None) -> Self:
+    def of(
+        cls,
+        items: ItemTable,
+        said: Judgements,
+        rows: int,
+        known: Labelled | None,
+        groups: Judgements | None = None,
+    ) -> Self:
         """All that is in the files."""
         others = np.setdiff1d(np.arange(len(items)), said.ends)
+        beside = [Judgements.silent(others)] + ([] if groups is None else [groups])
         if known is not None:
             others = np.setdiff1d(others, known.rows)
-        return cls(items, said, rows, known, Judgements.silent(others))
+            beside[0] = Judgements.silent(others)
+        return cls(items, said, rows, known, Judgements.concatenate(beside))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -167,12 +176,13 @@ class PairsInMemory:
     def counts(self) -> dict[str, int]:
         """Rows by what they say, items that were judged, and items of known class."""
         ends, single = self.said.ends.ravel(), int(self.said.single.sum())
+        classes = 0 if self.known is None else len(self.known.rows)
         return {
             "judgements": self.rows,
             "features": len(self.items.names),
             "items": len(np.unique(ends[ends >= 0])),
             **by_kind(self.said.counts(), self.rows - single),
-            "labelled": single + (0 if self.known is None else len(self.known.rows)),
+            "labelled": int(self.said.known.sum()) + classes,
         }
 
     def fit(
@@ -187,7 +197,7 @@ class PairsInMemory:
             labelled = self.known.rows, np.where(self.known.positive, 1, -1)
         by_row = self.items.like(places, self.items.features)
         classifier.set_params(preprocessor=by_row, callbacks=[_watching(progress), checkpoint])
-        said = [self.said] if self.spare is None else [self.said, self.spare]
+        said = [self.said] if self.beside is None else [self.said, self.beside]
         classifier.fit(None, Judgements.concatenate(said), labelled=labelled)
         classifier.set_params(preprocessor=None, callbacks=None)  # of no use to a model
         if self.known is not None:

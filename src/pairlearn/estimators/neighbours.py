@@ -55,15 +55,18 @@ def with_unjudged(
     table: Table,
     features: Any,
     rows: Judgements,
+    need: str,
     reads: Sequence[str],
     seed: int,
 ) -> tuple[Judgements, int]:
     """Statements, and what is to be learnt of items that none is about; how many these are.
 
     A risk that `reads` certain kinds takes them as they are, if it reads such items at all.
+    Where the prior has to be known and no statement is about a pair, they have its mean.
     """
-    if reads:
-        some = any(kind(name).implied for name in reads)
+    held = need == "prior" and bool(rows.single.all())
+    if reads or held:
+        some = held or any(kind(name).implied for name in reads)
         more = Judgements.silent(table.spare) if some else None
     else:
         more = spread(classifier, table, features, rows, seed)

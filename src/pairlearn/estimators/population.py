@@ -102,6 +102,8 @@ def check_told(need: Need, prior: float | None, majority: Majority | None) -> No
 
 def unclear_majority(rows: Judgements, side: Majority) -> str | None:
     """Why classes cannot be told apart by their sizes, if so."""
+    if not rows.has("similarity").any():
+        return None
     found = prior_from_similarities(rows, side)
     if not found.low <= 0.5 <= found.high:
         return None

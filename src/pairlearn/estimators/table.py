@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -239,6 +240,16 @@ def _with_labels(
     elif positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
     return Table(features, judged, known, classes, table.step, ids, spare=spare)
+
+
+def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> Any:
+    """Statements with those about groups of items beside them."""
+    if groups is None:
+        return labels
+    told = Judgements.in_groups(*groups)
+    if labels is not None and not isinstance(labels, Judgements):
+        raise ValueError("groups name items by position: give labels as Judgements too, or None")
+    return told if labels is None else Judgements.concatenate([labels, told])
 
 
 def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:

@@ -6,11 +6,15 @@ The order is that of codes in `pairlearn.Judgements`; `register` adds a kind of 
 from __future__ import annotations
 
 from pairlearn.kinds.base import Column, Kind
+from pairlearn.kinds.comparison import Comparison
 from pairlearn.kinds.confidence import Confidence
+from pairlearn.kinds.group import GroupShare
 from pairlearn.kinds.label import Label
 from pairlearn.kinds.positive import Positive
 from pairlearn.kinds.preference import Preference
+from pairlearn.kinds.same import Same
 from pairlearn.kinds.soft import Both, Difference, Similarity
+from pairlearn.kinds.triplet import Triplet
 from pairlearn.kinds.unlabelled import Unlabelled
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
@@ -24,6 +28,10 @@ KINDS: list[Kind] = [
     Confidence(),
     Positive(),
     Unlabelled(),
+    Same(),
+    Comparison(),
+    GroupShare(),
+    Triplet(),
 ]
 
 

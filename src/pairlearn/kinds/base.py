@@ -139,6 +139,13 @@ class Kind:
         Of a kind about one item: whether u is what was said of its class, 1 for positive.
     implied : bool
         Whether it holds of every item that no statement is about.
+    means : tuple of str
+        Columns of other kinds that its values could stand in as well.
+    joint : bool
+        Whether posteriors are completed from all of its statements together: by `complete`
+        before each epoch, from where u and v are how much the log-odds of both items moved.
+    shared : int
+        How many statements, one after another, are about one x, as an annotator makes them.
     """
 
     name: ClassVar[str]
@@ -146,6 +153,9 @@ class Kind:
     single: ClassVar[bool] = False
     states: ClassVar[bool] = True
     implied: ClassVar[bool] = False
+    means: ClassVar[tuple[str, ...]] = ()
+    joint: ClassVar[bool] = False
+    shared: ClassVar[int] = 1
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """What such statements settle: the "level" of the posteriors, and their "side".
@@ -162,11 +172,11 @@ class Kind:
 
     def completes(self, risk: Risk) -> bool:
         """Whether `table` reads what `targets` makes of the values, and not the values."""
-        return False
+        return self.joint
 
     def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Values for `table` that depend on the model's log-odds of both items."""
-        return u, v
+        return (left + u).sigmoid().detach(), (right + v).sigmoid().detach()
 
     def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Weights of (+, −) and (−, +) that follow from the values without a model."""

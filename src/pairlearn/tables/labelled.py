@@ -1,4 +1,4 @@
-"""Files of items whose class is known: ``id`` and ``class``."""
+"""Files of items whose class is known, ``id`` and ``class``, and of shares of groups."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Ids, TableError, check_unique, find_rows, placed, shown
+from pairlearn.judgements import Judgements
 from pairlearn.tables.items import ItemTable
-from pairlearn.tables.sources import open_source
+from pairlearn.tables.sources import Source, open_source
 
-__all__ = ["Labelled", "read_labelled"]
+__all__ = ["Labelled", "read_groups", "read_labelled"]
 
 USUAL = ((-1, 1), (0, 1))
 
@@ -59,12 +60,7 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
     ...     read_labelled(path, ItemTable([8, 7], [[0.5], [1.5]]), positive="spam").rows
     array([1, 0])
     """
-    source = open_source(path, "labelled items")
-    for name in ("id", "class"):
-        if name not in source.names:
-            found = ", ".join(map(shown, source.names[:8]))
-            raise TableError(f"{source.path}: no column {name!r}; the columns are {found}")
-    columns = source.whole({"id": "id", "class": "id"})
+    source, columns = _columns(path, "labelled items", {"id": "id", "class": "id"})
     ids, said = columns["id"], columns["class"]
     with placed(source.place):
         check_unique("id", ids)
@@ -74,6 +70,49 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
         raise TableError(f"{source.place(row)}: id {shown(ids[row].item())} is not among the items")
     classes = _classes(path, said, positive)
     return Labelled(rows, np.asarray(said == classes[1]), classes)
+
+
+def read_groups(path: Path, items: Path) -> Judgements:
+    r"""Read how many items of each group are positive.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.csv`` or ``.parquet`` file with the columns ``group`` and ``share`` and, if there
+        is one, ``uncertainty``, the standard error of the share.
+    items : Path
+        A file of items with a column ``group``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     items, groups = Path(folder, "items.csv"), Path(folder, "groups.csv")
+    ...     _ = items.write_text("id,height,group\nann,1.62,north\nbob,1.8,south\n")
+    ...     _ = groups.write_text("group,share,uncertainty\nnorth,0.3,0.05\nsouth,0.8,\n")
+    ...     read_groups(groups, items).u
+    array([0.3, 0.8])
+    """
+    _, member = _columns(items, "items", {"group": "text"})
+    wanted = {"group": "text", "share": "number", "uncertainty": "number"}
+    if "uncertainty" not in open_source(path, "groups").names:
+        wanted.pop("uncertainty")
+    _, said = _columns(path, "groups", wanted)
+    errors = np.nan_to_num(said.get("uncertainty", np.zeros(len(said["share"]))))
+    stated = zip(said["share"].tolist(), errors.tolist(), strict=True)
+    return Judgements.in_groups(
+        member["group"], dict(zip(said["group"].tolist(), stated, strict=True))
+    )
+
+
+def _columns(path: Path, what: str, wanted: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """A file, and these of its columns."""
+    source = open_source(path, what)
+    for name in wanted:
+        if name not in source.names:
+            found = ", ".join(map(shown, source.names[:8]))
+            raise TableError(f"{source.path}: no column {name!r}; the columns are {found}")
+    return source, source.whole(wanted)
 
 
 def _classes(path: Path, said: Ids, positive: str | None) -> NDArray[Any]:

@@ -195,9 +195,9 @@ class PairTable:
             known = known.astype(np.str_)
         left, right = known[said.ends].T
         columns: dict[str, Any] = {
-            name: np.where(said.has(name), said.values[:, column.place], np.nan)
+            name: np.where(said.fills(name), said.values[:, column.place], np.nan)
             for name, column in kinds.columns().items()
-            if said.has(name).any()
+            if said.fills(name).any()
         }
         return cls.trusted(
             left=left,

@@ -16,9 +16,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import logit
 from torch import Tensor
 
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import kind
+from pairlearn.kinds.base import TINY
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.fleet import Fleet
@@ -227,6 +230,52 @@ class Until(Callback):
     def finished(self, fleet: Fleet) -> bool:
         """Whether it is done."""
         return fleet.epoch >= self.epoch
+
+
+class Completion(Callback):
+    """What joint statements make of the model's log-odds, before each epoch.
+
+    It is how much they move, and not where they come to: within an epoch a model may learn
+    from other statements, and these must not hold it back.
+
+    Parameters
+    ----------
+    rows : Judgements
+        All rows of the fleet, packed.
+    """
+
+    def __init__(self, rows: Judgements) -> None:
+        self.parts = [
+            (kind(name), np.flatnonzero(rows.of(name))) for name in rows[rows.joint].kinds()
+        ]
+        self.rows, self.targets = rows, torch.empty(0)
+
+    def before_epoch(self, fleet: Fleet) -> None:
+        """Complete the statements, unless an epoch goes on that has begun."""
+        values = torch.stack(fleet.batches.held[2:4])  # u and v of all members (2, G, M, n)
+        if not fleet.steps_done or not len(self.targets):
+            self.targets = values.clone()
+            for one, at in self.parts:
+                logits = fleet.logits(self.rows.ends[at].T.reshape(-1))
+                if fleet.objective.signs is not None:
+                    logits = logits * fleet.objective.signs
+                p = torch.sigmoid(logits).double().cpu().numpy()
+                for g, m in np.ndindex(*p.shape[:2]):
+                    ends = np.split(p[g, m].clip(TINY, 1 - TINY), 2)
+                    made = np.clip(one.complete(*ends, *self.rows.values[at].T), TINY, 1 - TINY)
+                    self.targets[:, g, m, at] = torch.from_numpy(logit(made) - logit(ends)).to(
+                        values
+                    )
+        for held, targets in zip(fleet.batches.held[2:4], self.targets, strict=True):
+            held.copy_(targets)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """As in `Callback`."""
+        return {}, {"targets": self.targets}
+
+    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """As in `Callback`."""
+        self.targets = tensors["targets"]
 
 
 class Guidance(Callback):

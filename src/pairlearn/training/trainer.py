@@ -30,6 +30,7 @@ from pairlearn.training.loop import (
     GUIDED,
     Average,
     Callback,
+    Completion,
     Cosine,
     EarlyStopping,
     Guidance,
@@ -119,6 +120,12 @@ def train(
     risks, readings = zip(*(read_by(risk, rows) for risk in risks), strict=True)
     rows = readings[0]
     held_out = held_out and read_by(risks[0], held_out)[1]
+    if rows.joint.any() and source is not None:
+        joint = ", ".join(rows[rows.joint].kinds())
+        raise ValueError(f"rows of kind {joint} need all rows in memory: fit without a stream")
+    if held_out is not None and held_out.joint.any():  # whose targets follow from training
+        held_out = held_out[~held_out.joint] if not held_out.joint.all() else None
+    completion = [Completion(rows)] if rows.joint.any() else []
     names = rows.kinds()
     uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
     members = [
@@ -151,10 +158,13 @@ def train(
         precision=recipe.precision,
         compiled=False,  # compiling takes longer than most trainings of one table
     )
+    callbacks = [*completion, *callbacks]
     first = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, checkpoint)
     mirrored = [
         member
-        for member in _lower_when_exchanged(fleet, features, rows, [one.module for one in first])
+        for member in _lower_when_exchanged(
+            fleet, features, rows[~rows.joint], [one.module for one in first]
+        )
         if _can_tell_sides(names, risks[member])
     ]
     if not mirrored:
@@ -224,6 +234,8 @@ def _lower_when_exchanged(
     fleet: Fleet, features: Any, rows: Judgements, modules: Sequence[nn.Module]
 ) -> list[int]:
     """Members whose objective is less with the classes exchanged."""
+    if not len(rows):
+        return []
     instances, ends = np.unique(rows.ends, return_inverse=True)
     chosen = np.asarray(features[instances])
     z = np.stack([module_logits(module, chosen)[ends.reshape(-1, 2)].T for module in modules])

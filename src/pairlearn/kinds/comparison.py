@@ -1,0 +1,79 @@
+"""Which of the two is more positive, with ties and grades.
+
+    left, right             rules out one of the four joint classes, as a preference does
+    equal                   both posteriors are the same: a difference of 0
+    much left, much right   the posteriors differ by a half at least
+
+Each is completed from the model: the cross-entropy to posteriors given the statement has the
+gradient of its likelihood (`Difference` completes the sum in the same way).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlearn.kinds.base import Column, Floats, Kind, divergence
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
+
+__all__ = ["Comparison"]
+
+WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}
+MUCH, LITTLE = 0.5, 0.1
+
+
+class Comparison(Kind):
+    """The more positive one of a pair: u < 0 the left, u > 0 the right, ±2 by a lot, 0 neither."""
+
+    name = "comparison"
+    columns = (Column("comparison", -2, 2, WORDS),)
+
+    def fixes(self, prior_known: bool) -> frozenset[str]:
+        """The side alone."""
+        return frozenset({"side"})
+
+    def table(self, risk: Risk) -> Tensor:
+        """Cross-entropies to the completed posteriors, under every risk."""
+        from pairlearn.risks.supervised import Supervised
+
+        return Supervised().table
+
+    def completes(self, risk: Risk) -> bool:
+        """Always."""
+        return True
+
+    def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Posteriors given the statement."""
+        return self.complete(left.sigmoid().detach(), right.sigmoid().detach(), u, v)
+
+    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """A third for the outcome that fits, a half where it is clear."""
+        share = np.where(abs(u) > 1, MUCH, 1 / 3)
+        return share * (u < 0), share * (u > 0)
+
+    def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Posteriors given the statement; of numpy arrays and of tensors."""
+        right, left, side = 1.0 * (u == 1), 1.0 * (u == -1), u * (abs(u) != 1) / 2
+        event = 1 - right * p * (1 - q) - left * (1 - p) * q + 1e-12
+        first, second = (p - right * p * (1 - q)) / event, (q - left * (1 - p) * q) / event
+        ahead = side * (q - p)
+        c = side * (ahead + MUCH + abs(ahead - MUCH)) / 2  # the larger of both
+        total = (p + q).clip(abs(c), 2 - abs(c))
+        one = right + left
+        return one * first + (1 - one) * (total - c) / 2, one * second + (1 - one) * (total + c) / 2
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """Of the completed posteriors from the model's."""
+        ends = zip(self.complete(p, q, u, v), (p, q), strict=True)
+        parts = [divergence(t, m) + divergence(1 - t, 1 - m) for t, m in ends]
+        return parts[0] + parts[1]
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """By the difference of the posteriors: a tenth is none, a half is a lot."""
+        size = np.select([abs(q - r) >= MUCH, abs(q - r) >= LITTLE], [2.0, 1.0], 0.0)
+        return np.stack([np.sign(q - r) * size, np.zeros_like(r)], 1)
