@@ -330,7 +330,7 @@ def told_confidence(
     These must be in judged pairs: they are found by their features. (None, 1) where they are
     few, or where answers are hard: those say nothing of how sure somebody was.
     """
-    both = judged[judged.of("both")]
+    both, known = judged[judged.of("both")], known[known.of("label")]
     if len(known) < LEAST_LABELS or not len(both) or both.hard().mean() > 0.5:
         return None, 1.0
     flat = features.reshape(len(features), -1)
