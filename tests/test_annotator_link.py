@@ -389,3 +389,14 @@ def test_methods_are_compared_on_mended_answers():
     assert not alone.warnings
     with pytest.raises(ValueError, match="annotators must be 'auto' or 'ideal'; got 'foo'"):
         compare(x, None, crowd, annotators="foo", **options)
+
+
+def test_a_table_of_one_answer_is_no_table_to_learn_from():
+    ends = np.arange(60).reshape(-1, 2)
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = PairClassifier(model="linear", preprocessor=x, epochs=2)
+    said = PairLabels(np.ones(60), np.zeros(60))
+    with pytest.warns(UserWarning, match="all annotators give one answer to everything"):
+        model.fit(np.tile(ends, (2, 1)), said, annotator=np.repeat(["a", "b"], 30))
+    with pytest.warns(UserWarning, match="the table gives one answer to everything"):
+        model.fit(ends, said[:30])

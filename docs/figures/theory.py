@@ -18,7 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from pairlearn import PairLabels, PairLikelihood
+from pairlearn.annotators import Crowd
 from pairlearn.check import plot_plane
+from pairlearn.judgements import Judgements
+from pairlearn.report.figures import plot_annotators
 from pairlearn.risks import ConfDiff, NonNegative, Sconf, SconfConfDiff, correct
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE, STYLE, method_style
 
@@ -279,6 +282,26 @@ def draw_prior() -> Figure:
     return figure
 
 
+def draw_annotators() -> Figure:
+    """How five annotators answer, as learnt from 200 pairs."""
+    rng = np.random.default_rng(0)
+    honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 200))).to_array())
+    anything = np.stack([rng.random(200), rng.uniform(-1, 1, 200)], axis=1)
+    said = {
+        "careful": honest + rng.normal(0, 0.02, honest.shape),
+        "says “same” too often": honest + np.array([0.15, 0]),
+        "hasty": honest + rng.normal(0, 0.15, honest.shape),
+        "half at random": np.where(rng.random((200, 1)) < 0.5, anything, honest),
+        "bored": np.tile([1.0, 0.0], (200, 1)),
+    }
+    answers = np.concatenate([one.clip([0, -1], [1, 1]) for one in said.values()])
+    ends = np.tile(np.arange(400).reshape(-1, 2), (len(said), 1))
+    crowd = Crowd.of(Judgements.from_pairs(ends, answers, np.repeat(list(said), 200)))
+    figure = Figure((5.2, 3.2), layout="constrained")
+    plot_annotators([crowd.manners[name] for name in said], figure.subplots())
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "idea": draw_idea,
     "outcomes": draw_outcomes,
@@ -286,6 +309,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "corrections": draw_corrections,
     "likelihood": draw_likelihood,
     "prior": draw_prior,
+    "annotators": draw_annotators,
 }
 
 

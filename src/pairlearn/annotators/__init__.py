@@ -12,6 +12,7 @@ from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.link import Link, fair, learn_link
 from pairlearn.annotators.manner import Manner
 from pairlearn.annotators.scale import AnswerScale, scale_of
+from pairlearn.annotators.uncertainty import with_errors
 
 SIMULATED = ("EPOCHS", "Annotator", "add_noise", "judge", "train_annotators")
 """Names that come with torch, which is loaded when one of them is asked for."""
@@ -30,6 +31,7 @@ __all__ = [
     "learn_link",
     "scale_of",
     "train_annotators",
+    "with_errors",
 ]
 
 

@@ -59,7 +59,7 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
     answers = Answers.of(judged)
     found: list[tuple[str, str]] = []
     said = [dict(zip(answers.pair[rows].tolist(), answers.values[rows].tolist(), strict=True))
-            for rows in map(answers.by, range(len(answers.names)))]  # fmt: skip
+            for rows in answers.each()]  # fmt: skip
     for later in range(1, len(said)):
         for first in range(later):
             shared = said[first].keys() & said[later].keys()
@@ -193,11 +193,14 @@ class Answers:
         """Rows of one annotator."""
         return np.flatnonzero(self.who == annotator)
 
+    def each(self) -> list[Indices]:
+        """Rows of every annotator."""
+        return [self.by(number) for number in range(len(self.names))]
+
     def feasible(self, slack: float = 0.0) -> NDArray[np.bool_]:
         """Whether two posteriors give each answer, rounded to the scale of its annotator."""
         found = np.ones(len(self), bool)
-        for number in range(len(self.names)):
-            rows = self.by(number)
+        for rows in self.each():
             said, differs = self.values[rows].T
             found[rows] = scale_of(said, differs).admits(said, differs, slack)
         return found

@@ -10,6 +10,7 @@ import numpy as np
 from pairlearn.annotators.answers import Answers, named, opposed, without_copies
 from pairlearn.annotators.link import learn_link
 from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.uncertainty import with_errors
 from pairlearn.judgements import Judgements
 
 __all__ = ["Crowd", "Doubt"]
@@ -83,11 +84,11 @@ class Crowd:
             lost[turned[0]] = Manner(turned[0], answers=int(rows.sum()), random=1.0)
             judged = judged[~rows]
         answers = Answers.of(judged)
-        told = [answers.values[answers.by(number)] for number in range(len(answers.names))]
+        told = [answers.values[rows] for rows in answers.each()]
         several = len(told) > 1 and max(map(len, told)) >= KNOWN and not answers.beyond
         rivals = False
         if several or answers.speak() is not None:
-            found = learn_link(answers).manners
+            found = with_errors(learn_link(answers), answers)
             voices = [one for one in found if not one.constant]
             # Of two of whom one answers other pairs it could be either.
             mixed_up = any(_outlies(one) and one.borrowed > one.random for one in voices)
@@ -171,5 +172,5 @@ def _outlies(one: Manner) -> bool:
 
 
 def _leans(one: Manner) -> bool:
-    least = max(LEAN, 2 * one.lean_error)
-    return max(abs(one.lean_same), abs(one.lean_right)) > least
+    leans = ((one.lean_same, one.same_error), (one.lean_right, one.right_error))
+    return any(abs(lean) > max(LEAN, 2 * error) for lean, error in leans)

@@ -90,7 +90,7 @@ class Link:
         the log-odds lead one to expect counts as one more voice. The worth of a pair, (P,), is
         the share of the voices other than that.
         """
-        state = _expect(self, answers, log_odds)
+        state = expect(self, answers, log_odds)
         spread = state.prior_variance.clip(1e-6)
         numerator, total = state.prior / spread, 1 / spread
         for number, manner in enumerate(self.manners):
@@ -144,7 +144,8 @@ class _State:
     fit: float
 
 
-def _expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
+def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
+    """What a link leads one to expect of every pair and every answer."""
     count = len(answers.ends)
     bins = np.zeros((count, 2), np.int64)
     if log_odds is not None:
@@ -350,7 +351,7 @@ def _climb(
     known: frozenset[str] = frozenset(),
 ) -> Link:
     for _ in range(iterations):
-        state = _expect(link, answers, scores)
+        state = expect(link, answers, scores)
         done = abs(state.fit - link.fit) < 1e-4
         link = _improve(link, answers, scores, state, known)
         if done:
@@ -413,7 +414,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     link = Link(tuple(begin), np.full((1, SIZE), 1 / SIZE), np.empty(0))
     some = answers.part(np.arange(min(PAIRS, len(answers.ends))))
     link = _climb(link, some, None, 40, frozenset(answers.names))
-    state = _expect(link, answers, None)
+    state = expect(link, answers, None)
     values, weight = answers.values.copy(), np.zeros(len(answers))
     least = min(float(one.noise().mean()) for one in link.manners)
     for number, manner in enumerate(link.manners):

@@ -74,8 +74,8 @@ class Manner:
         Share of answers that are unrelated to the pair, and its standard error.
     lean_same, lean_right : float
         What the lean adds, on average over the pairs, to similarities and to differences.
-    lean_error : float
-        Standard error of the leans.
+    random_error, same_error, right_error : float
+        Standard errors of guesses and of both leans as `with_errors` finds them, 0 before.
     spread : float
         Standard deviation, on the scale of s, of what is left; of hard answers 0.
     hard : bool
@@ -100,6 +100,9 @@ class Manner:
     lean_same: float = 0.0
     lean_right: float = 0.0
     constant: bool = False
+    random_error: float = 0.0
+    same_error: float = 0.0
+    right_error: float = 0.0
 
     @property
     def guesses(self) -> float:
@@ -110,14 +113,7 @@ class Manner:
     def guesses_error(self) -> float:
         """Its standard error."""
         share = (self.guesses * self.answers + 0.5) / (self.answers + 1)
-        return float(np.sqrt(share * (1 - share) / max(self.answers, 1)))
-
-    @property
-    def lean_error(self) -> float:
-        """Standard error of the leans."""
-        answers = max(self.answers * (1 - self.guesses), 1)
-        variance = 0.25 if self.hard else max(self.same_variance, self.right_variance / 4)
-        return float(np.sqrt(variance / answers))
+        return max(self.random_error, float(np.sqrt(share * (1 - share) / max(self.answers, 1))))
 
     @property
     def spread(self) -> float:
@@ -127,6 +123,11 @@ class Manner:
             max(self.right_variance - self.right_floor, 0) / 4,
         ]
         return 0.0 if self.hard else float(np.sqrt(np.mean(blurred)))
+
+    @property
+    def spread_error(self) -> float:
+        """Standard error of the spread."""
+        return self.spread / float(np.sqrt(2 * max(self.answers * (1 - self.guesses), 1)))
 
     @property
     def useful(self) -> bool:
@@ -169,14 +170,22 @@ class Manner:
             return "answers are hardly related to the pairs"
         found = []
         if self.guesses >= 0.02:
-            found.append(f"{_share(self.guesses)} of the answers are guesses")
-        for lean, more, less in (
-            (self.lean_same, "says “same”", "says “different”"),
-            (self.lean_right, "favours the right one by", "favours the left one by"),
+            low, high = (self.guesses + z * self.guesses_error for z in (-1.96, 1.96))
+            span = f" ({max(low, 0):.0%} to {min(high, 1):.0%})" * bool(self.random_error)
+            found.append(f"{_share(self.guesses)} of the answers are guesses{span}")
+        for lean, error, more, less in (
+            (self.lean_same, self.same_error, "says “same”", "says “different”"),
+            (
+                self.lean_right,
+                self.right_error,
+                "favours the right one by",
+                "favours the left one by",
+            ),
         ):
             if abs(lean) >= LEAST_LEAN / 2:
                 say = more if lean > 0 else less
-                found.append(f"{say} {abs(lean):.2f}{' too much' if 'says' in say else ''}")
+                span = f" ± {1.96 * error:.2f}" * bool(error)
+                found.append(f"{say} {abs(lean):.2f}{span}{' too much' * ('says' in say)}")
         if self.spread >= 0.05:
             found.append(f"answers vary by {self.spread:.2f}")
         return "; ".join(found) or "nothing to mend"
@@ -213,6 +222,31 @@ class Manner:
             total += given[:, None] * off**2 / self.variances[side]
             scale *= np.where(given, 1 / np.sqrt(2 * np.pi * self.variances[side]), 1)
         return np.asarray(np.exp(-total / 2) * scale[:, None])
+
+    def slopes(self, values: Floats, honest: Floats) -> Floats:
+        """Derivatives (n, 2) of log-likelihoods by something added to similarities, differences.
+
+        Parameters
+        ----------
+        values, honest
+            As in `updated`.
+        """
+        found = np.zeros((len(values), 2))
+        if self.hard:
+            same, right = self.mean(0).clip(0.02, 0.98), self.mean(1)
+            left_over, right_over = ((1 - same + sign * right).clip(0.02) for sign in (-1, 1))
+            none = np.zeros_like(same)
+            by_same = np.stack([-1 / (1 - same), -1 / (1 - same), 1 / same, none])
+            by_right = np.stack([-1 / left_over, 1 / right_over, none, none])
+            outcome = _outcome(values)
+            found[:, 0] = (honest * by_same[outcome]).sum(1)
+            found[:, 1] = (honest * by_right[outcome]).sum(1)
+            return found * ~np.isnan(values)
+        for side in (0, 1):
+            off = np.nan_to_num(values[:, side])
+            gap = off * honest.sum(1) - honest @ self.mean(side)
+            found[:, side] = np.where(np.isnan(values[:, side]), 0, gap / self.variances[side])
+        return found
 
     def anything(self, values: Floats) -> Floats:
         """Density (n,) of answers at random on the scales."""

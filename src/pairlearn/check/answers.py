@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.annotators.crowd import Crowd
 from pairlearn.check.columns import Columns, Floats, Indices, Infeasible
 from pairlearn.check.findings import Finding, Severity, finding
 from pairlearn.dependence import Dependence
@@ -164,7 +163,7 @@ def check_annotators(columns: Columns) -> Iterator[Finding]:
         names = [name for group in words.values() for name in group]
         listed = [f"{scale} ({', '.join(group)})" for scale, group in words.items()]
         yield _about("levels", names, scale="; ".join(listed).replace(" ()", ""))
-    for doubt in Crowd.of(columns.judged).doubts():
+    for doubt in columns.crowd.doubts():
         yield _about(doubt.code, doubt.names, words=doubt.words)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.judgements import Judgements
 from pairlearn.labels import TOLERANCE, PairLabels
@@ -152,6 +153,11 @@ class Columns:
         given = {"similarity": self.s, "difference": self.c}
         given["preference"] = np.where(self.preference == 0, np.nan, self.preference)
         return Judgements.from_columns(self.ends, given, annotator=self.names)
+
+    @cached_property
+    def crowd(self) -> Crowd:
+        """How everybody answers."""
+        return Crowd.of(self.judged)
 
     @cached_property
     def names(self) -> NDArray[np.str_]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
+from pairlearn.annotators.crowd import Crowd
 from pairlearn.prior import PriorEstimate
 
 __all__ = ["RULES", "CheckReport", "Finding", "Severity", "Summary", "finding"]
@@ -120,6 +121,8 @@ class CheckReport:
         Errors first, then warnings, then notes.
     summary : Summary
         The table in numbers.
+    crowd : Crowd or None
+        How its annotators answer, where that could be looked at.
 
     Examples
     --------
@@ -132,6 +135,7 @@ class CheckReport:
 
     findings: tuple[Finding, ...]
     summary: Summary
+    crowd: Crowd | None = None
 
     @property
     def ok(self) -> bool:

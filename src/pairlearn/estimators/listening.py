@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from pairlearn.annotators.answers import Answers, opposed, without_copies
 from pairlearn.annotators.link import Link, learn_link
-from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.manner import Manner, is_constant
+from pairlearn.annotators.uncertainty import with_errors
 from pairlearn.estimators.parameters import is_scikit_learn, recipe_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
@@ -57,6 +58,14 @@ def listen(
     if classifier.annotators == "ideal":
         return table, []
     answers = Answers.of(table.judged)
+    if len(answers) and all(is_constant(answers.values[rows]) for rows in answers.each()):
+        who = "all annotators give" if len(answers.names) > 1 else "the table gives"
+        warnings.warn(
+            f"{who} one answer to everything: there is nothing to learn from. Check that these are "
+            "the right columns, and ask again",
+            AnnotatorsWarning,
+            stacklevel=3,
+        )
     if len(answers.ends) < LEAST:
         return table, []
     if classifier.annotators == "auto" and answers.speak() is None:
@@ -86,7 +95,8 @@ def listen(
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
     link = learn_link(answers, scores, start=link.manners, seed=seed)
-    return replace(table, judged=link.statements(table.judged, answers, scores)), list(link.manners)
+    manners = with_errors(link, answers, scores)
+    return replace(table, judged=link.statements(table.judged, answers, scores)), list(manners)
 
 
 def _out_of_fold(

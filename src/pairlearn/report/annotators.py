@@ -1,13 +1,13 @@
-"""The annotators of a table beside one another, and beside a model."""
+"""The annotators of a table: how they answer, and how far they are from a model."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators import Crowd, Manner
 from pairlearn.check.columns import Columns
 from pairlearn.labels import PairLabels
 from pairlearn.tables import PairTable
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AnnotatorRow:
-    """One annotator in numbers; NaN where there is nothing to compare with.
+    """One annotator.
 
     Parameters
     ----------
@@ -27,32 +27,30 @@ class AnnotatorRow:
         As the table has it.
     judgements : int
         Rows.
-    shared : int
-        Rows about pairs that others judged too.
-    gap : float
-        Mean distance |Δs| and |Δc| to the mean of the others on the same pairs, over both
-        kinds of judgement.
-    similarity_bias, difference_bias : float
-        Mean of own less others': above 0 is more often "same", or further to the right.
+    words : str
+        How they answer.
     model_gap : float
-        Mean distance to what the model says.
+        Mean distance |Δs| and |Δc| to what the model says, over both kinds of judgement; NaN
+        where there are none.
+    manner : Manner or None
+        Guesses, leans and precision, where something is known.
 
     Examples
     --------
-    >>> AnnotatorRow("ann", 3, 0, np.nan, np.nan, np.nan, 0.1).shared
-    0
+    >>> AnnotatorRow("ann", 3, "nothing to mend", 0.1).manner is None
+    True
     """
 
     name: str
     judgements: int
-    shared: int
-    gap: float
-    similarity_bias: float
-    difference_bias: float
+    words: str
     model_gap: float
+    manner: Manner | None = None
 
 
-def compare_annotators(table: PairTable, log_odds: Floats) -> tuple[AnnotatorRow, ...]:
+def compare_annotators(
+    table: PairTable, log_odds: Floats, crowd: Crowd | None = None
+) -> tuple[AnnotatorRow, ...]:
     """Compare the annotators of a table.
 
     Parameters
@@ -61,6 +59,8 @@ def compare_annotators(table: PairTable, log_odds: Floats) -> tuple[AnnotatorRow
         The judgements.
     log_odds : array of shape (n, 2)
         Of the model, for both ends of each row.
+    crowd : Crowd, optional
+        What is known about them already.
 
     Returns
     -------
@@ -69,51 +69,26 @@ def compare_annotators(table: PairTable, log_odds: Floats) -> tuple[AnnotatorRow
 
     Examples
     --------
-    Two annotators of one pair, in opposite orders of its ends:
-
     >>> table = PairTable([1, 2], [2, 1], [0.8, 0.6], [0.1, -0.3], annotator=["ann", "bob"])
     >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
-    >>> round(ann.similarity_bias, 3), round(ann.difference_bias, 3), round(ann.gap, 3)
-    (0.2, -0.2, 0.2)
+    >>> ann.words, round(ann.model_gap, 3)
+    ('has too few answers to say', 0.2)
     """
     columns = Columns.of(table)
-    said = np.stack([columns.s, columns.c])
-    turn = np.stack([np.ones(len(columns)), columns.turn])  # bias is as the annotator saw the pair
-    away = turn * (turn * said - np.stack([_others(values, columns) for values in turn * said]))
-    model_away = said - model_labels(log_odds).T
-    rows = []
-    for who, name in enumerate(columns.annotators):
-        mine = columns.who == who
-        rows.append(
-            AnnotatorRow(
-                str(name),
-                int(mine.sum()),
-                int((~np.isnan(away[:, mine])).any(axis=0).sum()),
-                _mean(np.abs(away[:, mine])),
-                _mean(away[0, mine]),
-                _mean(away[1, mine]),
-                _mean(np.abs(model_away[:, mine])),
-            )
+    crowd = crowd or Crowd.of(columns.judged)
+    away = np.abs(table.to_array() - model_labels(log_odds))
+    given = ~np.isnan(away)
+    return tuple(
+        AnnotatorRow(
+            str(name),
+            int(mine.sum()),
+            crowd.words(str(name)),
+            float(away[mine][given[mine]].mean()) if given[mine].any() else np.nan,
+            crowd.manners.get(str(name)),
         )
-    return tuple(rows)
-
-
-def _others(values: Floats, columns: Columns) -> Floats:
-    """For each row the mean of what other annotators said of its pair, NaN if none did."""
-    given = ~np.isnan(values) & (columns.who >= 0)
-    own = columns.pair * (len(columns.annotators) + 1) + columns.who + 1
-    totals = []
-    for keys in (columns.pair, own):
-        place = np.unique(keys, return_inverse=True)[1].reshape(-1)
-        terms = (given * 1.0, np.where(given, values, 0.0))
-        totals.append([np.bincount(place, term)[place] for term in terms])
-    count, sums = np.array(totals[0]) - np.array(totals[1])
-    return np.where(given & (count > 0.5), sums / np.maximum(count, 1), np.nan)
-
-
-def _mean(values: Floats) -> float:
-    given = values[~np.isnan(values)]
-    return float(given.mean()) if len(given) else math.nan
+        for name in columns.annotators
+        for mine in [columns.names == name]
+    )
 
 
 def probabilities(z: Floats) -> Floats:

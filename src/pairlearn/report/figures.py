@@ -16,13 +16,14 @@ import numpy as np
 
 from pairlearn.atomic import replacing
 from pairlearn.extras import missing_extra
-from pairlearn.style import BLUE, FAMILIES, GREY, ORANGE, STYLE, label_axes, method_style
+from pairlearn.style import BLUE, FAMILIES, GREEN, GREY, ORANGE, STYLE, label_axes, method_style
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from pairlearn.annotators import Manner
     from pairlearn.evaluation import CalibrationCurve, RocCurve
 
 _PAGE_COLOURS = {  # greys of the figures, and colours that are no method's, as the page has them
@@ -189,6 +190,40 @@ def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
     return label_axes(ax, "epoch", "risk", x_unit="passes over the pairs", y_unit="mean loss")
 
 
+def plot_annotators(manners: Sequence[Manner], ax: Axes) -> Axes:
+    """Guesses, leans and spread of every annotator, with 95% intervals.
+
+    Those who give one answer to everything have a name and no marks.
+    """
+    kinds = {
+        "guesses": ("o", BLUE, "guesses", "guesses_error"),
+        "lean to “same”": ("^", ORANGE, "lean_same", "same_error"),
+        "lean to the right": ("s", GREEN, "lean_right", "right_error"),
+        "spread": ("D", GREY, "spread", "spread_error"),
+    }
+    known = [place for place, one in enumerate(manners) if not one.constant]
+    ax.axvline(0, color="black", ls="--", lw=0.9)
+    for number, (name, (marker, color, *columns)) in enumerate(kinds.items()):
+        value, error = (
+            np.array([getattr(manners[place], column) for place in known]) for column in columns
+        )
+        # Shares and spreads are never below 0; leans may be.
+        low = value - 1.96 * error if "lean" in name else np.maximum(value - 1.96 * error, 0)
+        high = np.minimum(value + 1.96 * error, 1)
+        at = np.array(known) + 0.18 * (number - 1.5)
+        span = [value - low, high - value]
+        ax.errorbar(value, at, xerr=span, fmt=marker, color=color, ms=5, lw=1.3, label=name)
+    names = [
+        _label(one.name, number) + " (constant)" * one.constant
+        for number, one in enumerate(manners, 1)
+    ]
+    ax.set_yticks(range(len(manners)), names, parse_math=False)
+    ax.set_ylim(len(manners) - 0.4, -0.6)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=4, handlelength=1)
+    ax.set_xlabel("share of guesses, lean and spread; 0 is ideal")
+    return ax
+
+
 def evenly(count: int, most: int) -> Any:
     """At most so many places among so many, both ends included.
 
@@ -198,6 +233,12 @@ def evenly(count: int, most: int) -> Any:
     array([0, 4, 8])
     """
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
+
+
+def _label(name: str, number: int) -> str:
+    """A name as far as fonts have its letters, in so many that they fit."""
+    fits = name.isprintable() and all(ord(letter) < 256 or letter in "“”’" for letter in name)
+    return name[:24] if name and fits else f"annotator {number}"
 
 
 def _diagonal(ax: Axes) -> None:

@@ -48,6 +48,8 @@ Floats = NDArray[np.float64]
 
 SHOWN = 12
 """Pairs on which model and annotators are furthest apart that are named."""
+MOST_PEOPLE = 30
+"""Annotators that are drawn; the table has all."""
 MOST_DOTS = 2000
 """Judgements that are drawn; of more, as many evenly from the whole table."""
 
@@ -217,19 +219,20 @@ def measure(
             curves[name] = compute()
         except ValueError as error:  # judgements of one kind alone do not tell it
             curves[name], reasons[name] = None, str(error)
+    checked = check(table, items=items, prior=prior)
     return Measured(
         model=names[0],
         pairs=names[1],
         evaluation=evaluation,
         threshold=threshold,
         warnings=tuple(warnings),
-        check=check(table, items=items, prior=prior),
+        check=checked,
         table=used,
         probabilities=probabilities(z),
         band=band,
         **curves,
         reasons=reasons,
-        annotators=compare_annotators(used, both),
+        annotators=compare_annotators(used, both, checked.crowd),
         disagreements=_disagreements(used, both),
         # Of every epoch, or of every round where a scikit-learn classifier was completed.
         history=[
@@ -352,6 +355,12 @@ def _charts(measured: Measured) -> dict[str, Markup]:
     if measured.roc is not None:
         area = f"ROC curve with the area {measured.evaluation.roc_auc.value:.3f}"
         charts["roc"] = figures.draw(partial(figures.plot_roc, measured.roc), area)
+    people = {one.name: one.manner for one in measured.annotators if one.manner is not None}
+    if people:
+        told = "; ".join(f"{one.name} {one.words}" for one in measured.annotators)
+        plot = partial(figures.plot_annotators, list(people.values())[:MOST_PEOPLE])
+        size = (5.2, 1.2 + 0.42 * min(len(people), MOST_PEOPLE))
+        charts["annotators"] = figures.draw(plot, told, size)
     history = [row for row in measured.history if np.isfinite(row.get("risk", np.nan))]
     if len(history) > 1:
         first, last = history[0]["risk"], history[-1]["risk"]
