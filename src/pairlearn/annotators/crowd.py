@@ -173,4 +173,6 @@ def _outlies(one: Manner) -> bool:
 
 def _leans(one: Manner) -> bool:
     leans = ((one.lean_same, one.same_error), (one.lean_right, one.right_error))
-    return any(abs(lean) > max(LEAN, 2 * error) for lean, error in leans)
+    # Answers that vary a lot stop at the ends of the scales, which looks like a lean.
+    least = max(LEAN, 1.5 * one.spread)
+    return any(abs(lean) > max(least, 2 * error) for lean, error in leans)

@@ -115,7 +115,7 @@ def check(
         findings = [replace(f, rows=tuple(int(numbers[r - 1]) for r in f.rows)) for f in findings]
     # A stable sort: within one severity the order above stays.
     findings.sort(key=lambda found: ("error", "warning", "note").index(found.severity))
-    crowd = columns.crowd if readable else None
+    crowd = columns.crowd if readable and len(columns.annotators) else None
     return CheckReport(tuple(findings), _summary(columns, infeasible, implied), crowd)
 
 
