@@ -1,4 +1,4 @@
-"""Twelve tables that newcomers bring, with known truth: no figure may be silent and wrong.
+"""Thirteen tables that newcomers bring, with known truth: no figure may be silent and wrong.
 
 For each table `check`, `fit` and `evaluate` are run as one would type them. The headline, an
 accuracy with its interval, must hold the true accuracy of the saved model on new items, or a
@@ -9,11 +9,13 @@ warning or a refusal must name the reason. The last column says which it was.
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.cli import app
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from pairlearn.tables import ItemTable, PairTable, read_items, write_items, write_pairs
 
 Floats = NDArray[np.float64]
 FEATURES = 5
@@ -42,6 +44,7 @@ class Case:
     features: Floats
     options: tuple[str, ...] = ()
     known: NDArray[np.bool_] | None = None
+    write: Callable[[Floats, Path], Any] = lambda x, path: write_items(ItemTable(None, x), path)
     rows: list[str] = field(default_factory=list)
 
 
@@ -55,8 +58,28 @@ def hard(x: Floats) -> Floats:
     return 1 / (1 + np.exp(-40 * x.mean(1) * np.sqrt(x.shape[1])))
 
 
+def any_columns(x: Floats, path: Path) -> None:
+    """Write items with text, categories, dates, yes and no, and gaps in place of numbers."""
+    rng = np.random.default_rng(len(x))
+    words = np.array(["awful", "poor", "fair", "good", "great"])[
+        np.digitize(x[:, 0], [-1, -0.3, 0.3, 1])
+    ]
+    gaps = rng.random((len(x), 2)) < 0.1
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "size", "maker", "sealed", "bought", "note"])
+        for k, (a, b, c, d, *_) in enumerate(x):
+            size, maker = f"{a + rng.normal():.2f}", "Acme" if b > 0 else "Bolt"
+            day = date(2024, 1, 1) + timedelta(int(100 * d))
+            note = " ".join(
+                ["it", "looks", words[k], *rng.choice(["by", "day", "and", "night"], 3)]
+            )
+            cells = ["" if gaps[k, 0] else size, "" if gaps[k, 1] else maker]
+            rows.writerow([k, *cells, "yes" if c > 0 else "no", day, note])
+
+
 def cases() -> list[Case]:
-    """The twelve tables."""
+    """The thirteen tables."""
     rng = np.random.default_rng(0)
 
     def answers(r: Floats, ends: Any) -> tuple[Floats, Floats]:
@@ -112,6 +135,7 @@ def cases() -> list[Case]:
         case("--majority at equal classes", ("coin toss",), lambda s, c: (s, None),
              "--majority", "negative", r=balanced),
         case("similarities and known classes", (), lambda s, c: (s, None), known=True, r=balanced),
+        replace(case("text, categories, dates and gaps", (), same), write=any_columns),
     ]  # fmt: skip
 
 
@@ -123,7 +147,7 @@ def typed(*line: object) -> tuple[int, str]:
 
 def run(case: Case, folder: Path) -> bool:
     """Type the commands, print a line a command; whether none was silent and wrong."""
-    write_items(ItemTable(None, case.features), folder / "items.csv")
+    case.write(case.features, folder / "items.csv")
     write_pairs(case.table, folder / "pairs.csv")
     write_pairs(case.held_out, folder / "held_out.csv")
     checked = [o for o in case.options if o != "--noisy"]
@@ -145,7 +169,9 @@ def run(case: Case, folder: Path) -> bool:
         model = PairClassifier.load(folder / "model")
         x = np.random.default_rng(9).normal(size=(20_000, case.features.shape[1]))
         r = case.posterior(x)
-        truth = float(np.where(model.decision_function(ItemTable(None, x)) > 0, r, 1 - r).mean())
+        case.write(x, folder / "new.csv")
+        new = read_items(folder / "new.csv", columns=model.columns())
+        truth = float(np.where(model.decision_function(new) > 0, r, 1 - r).mean())
         noisy = ["--noisy"] if "--noisy" in case.options else []
         stated = [o for o in case.options if o not in ("--noisy", "--majority", "negative")]
         said["evaluate"] = typed("evaluate", folder / "model", folder / "items.csv",

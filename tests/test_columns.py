@@ -278,6 +278,7 @@ TEN = range(10)
         ),
         ([f"word{k} of many words" for k in TEN], "text"),
         ([f"New York {k % 3}" for k in TEN], "category"),
+        ([f"phrase {k % 60}" for k in range(200)], "text"),
     ],
 )
 def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
@@ -383,6 +384,19 @@ def test_data_frames_by_index_by_id_and_as_items(frames: Any, tmp_path: Path) ->
     assert not hasattr(numeric, "encoder_")
     turned = numeric.decision_function(frame[["id", "size"]].fillna(0))
     assert turned == pytest.approx(numeric.decision_function(indexed[["size"]].fillna(0)))
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp-bn"])
+def test_words_that_no_judged_item_has_do_not_decide(frames: Any, model: str) -> None:
+    frame, ends, labels = frames
+    rows = (ends < 140).all(1)
+    items = frame[["size", "notes"]].copy()
+    items.loc[140:, "notes"] += " zebra"
+    one = classifier().set_params(model=model)
+    one.fit(items, Judgements.from_pairs(ends[rows], labels[rows]))
+    assert "zebra" in one.encoder_.columns[1].words
+    changed = items[:100].assign(notes=items["notes"][:100] + " zebra")
+    assert abs(one.decision_function(changed) - one.decision_function(items[:100])).mean() < 0.5
 
 
 def test_steps_of_ones_own(frames: Any, tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def _priors(
     if classifier.majority is None:
         check_majority_shows(table.judged, needing)
         weight = table.judged.item_weight(len(table.features))
-        prepared = standardised(table.features, *table.scale(weight))
+        prepared = standardised(table.features, *table.scale(weight, normed=True))
         classifier.majority = find_majority(prepared, table.judged, seed, classifier.device)
     return [prior_from_similarities(part, classifier.majority).value for part in parts]
 
@@ -404,7 +404,7 @@ def _train_together(
     """Train what `PairClassifier` trains, on the same rows, batches and initial weights."""
     seed = int(check_random_state(seed).randint(2**31 - 1))
     features = table.features
-    mean, scale = table.scale(said.item_weight(len(features)))
+    mean, scale = table.scale(said.item_weight(len(features)), normed=True)
     prepared = standardised(features, mean, scale).reshape(len(features), -1)
     recipe = recipe_of(classifier, len(said), seed)
     trained = train(

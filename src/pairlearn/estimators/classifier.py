@@ -20,6 +20,7 @@ from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     callbacks_of,
     check_parameters,
+    flattens,
     is_scikit_learn,
     keyword_only,
     make_module,
@@ -358,7 +359,7 @@ class PairClassifier(PairPredictor):
         table.step.remember(self)
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
-            self.mean_, self.scale_ = table.scale(weight)
+            self.mean_, self.scale_ = table.scale(weight, normed=flattens(self.model))
 
     def _prior(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
@@ -79,12 +80,18 @@ class Table:
             weight[self.spare] = 1.0
         return weight
 
-    def scale(self, weight: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of features; 0 and 1 where yes, no and words are encoded."""
+    def scale(self, weight: Floats, *, normed: bool) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of features, and what leaves yes, no and words as they are.
+
+        Standardised, a word of few items would count as much as one of many. Built-in networks
+        begin with a batch norm (`normed`), which divides by √(variance + ε): made small as √ε,
+        such features come out of it as they were.
+        """
         mean, scale = feature_scale(self.features, weight)
         if self.step.encoder is not None:
             measured = self.step.encoder.scaled
-            mean, scale = np.where(measured, mean, 0.0), np.where(measured, scale, 1.0)
+            apart = torch.nn.BatchNorm1d(1).eps ** -0.5 if normed else 1.0
+            mean, scale = np.where(measured, mean, 0.0), np.where(measured, scale, apart)
         return mean, scale
 
     def fingerprints(self) -> NDArray[np.int64]:

@@ -21,6 +21,8 @@ KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )
+MOST_CATEGORIES = 50
+"""Those that are a feature each."""
 _NOTATIONS = {
     "dates": re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}"),
     "numbers": re.compile(r"[$€£¥]?\s*[+-]?[0-9][0-9.,'\s]*[%$€£¥]?"),
@@ -250,7 +252,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
                     )
             counts = Counter(cells)
             phrases = sum(len(cell.split()) for cell in counts) >= 2 * len(counts)
-            if phrases and 2 * len(counts) > len(cells):
+            if phrases and len(counts) > min(len(cells) // 2, MOST_CATEGORIES):
                 return "text"
     if distinct and (not numeric or _ID_NAME.search(name)):
         raise ValueError("has another value in every row, as an id has")

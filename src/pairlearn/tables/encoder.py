@@ -16,14 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import RowError, first_rows, shown
-from pairlearn.tables.cells import KINDS, ColumnKind, read_cells, refuse_columns
+from pairlearn.tables.cells import (
+    KINDS,
+    MOST_CATEGORIES,
+    ColumnKind,
+    read_cells,
+    refuse_columns,
+)
 
 Values: TypeAlias = dict[str, NDArray[Any]]
 """Columns by name: numbers (NaN is a gap; of a date, days since 1970) or text ("" is a gap)."""
 
 PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
 """Days after which a season comes again."""
-MOST_CATEGORIES = 50
 MOST_WORDS = 2000
 MOST_CELLS = 1 << 27
 """Words times items: large tables keep fewer words, so that their features fit the memory."""
