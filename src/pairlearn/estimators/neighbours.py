@@ -123,7 +123,7 @@ def neighbour_graph(x: Floats) -> sparse.csr_array:
     Examples
     --------
     >>> neighbour_graph(np.arange(8.0)[:, None]).toarray()[0].round(2).tolist()[:3]
-    [0.0, 0.33, 0.29]
+    [0.0, 0.28, 0.25]
     """
     found = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(x)
     graph = sparse.csr_array(found.kneighbors_graph(mode="distance"))

@@ -376,6 +376,10 @@ class PairTable:
         return f"PairTable(n={len(self)}, columns={list(self.columns())})"
 
 
+USUAL = 3
+"""Columns about pairs that messages name."""
+
+
 def pair_columns() -> list[str]:
     """Columns that a table of pairs can have, in the order in which they are written.
 
@@ -425,8 +429,8 @@ def check_pairs(table: PairTable, single: NDArray[np.bool_] | None = None, *, no
         )
         for single in (False, True)
     }
-    pairs = columns_about(single=False)
-    listed = f"{', '.join(pairs[:-1])} or {pairs[-1]}"
+    *first, last = columns_about(single=False)[:USUAL]
+    listed = f"{', '.join(first)} or {last}"
     for bad, text in (
         (~alone & ~given[False], f"no judgement; give {listed}, or drop the row"),
         (alone & (given[False] | ~given[True]), "right is empty; every row needs it"),

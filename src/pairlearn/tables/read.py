@@ -21,7 +21,7 @@ from pairlearn.columns import (
 )
 from pairlearn.judgements import Judgements
 from pairlearn.tables.items import ItemTable
-from pairlearn.tables.pairs import PairTable, check_pairs, columns_about, pair_columns
+from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, columns_about, pair_columns
 from pairlearn.tables.sources import Source, open_source
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -138,7 +138,8 @@ def named_pairs(source: Source) -> list[str]:
         if name not in source.names:
             raise missing_column(source, f"no column {name!r}")
     if not {*single, *judged} & {*source.names}:
-        raise missing_column(source, f"no column of judgements ({', '.join(map(repr, judged))})")
+        listed = ", ".join(map(repr, judged[:USUAL]))
+        raise missing_column(source, f"no column of judgements ({listed})")
     return [name for name in pair_columns() if name in source.names]
 
 
