@@ -86,7 +86,7 @@ def work(folder: Path, seconds: float) -> int:
         ends = told.items.features[told.pairs.positions(told.items)]
         classifier.set_params(callbacks=[checkpoint]).fit(ends, told.pairs.labels())
         checkpoint.remove()
-        classifier.save(folder / "model")
+        classifier.save(folder / "model", overwrite=True)
         loaded = PairClassifier.load(folder / "model")
         loaded.evaluate(ends, read_pairs(pairs).labels())
         predict_file(loaded, folder / "items.csv", folder / "predictions.csv")

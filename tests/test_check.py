@@ -60,6 +60,10 @@ def test_a_clean_table_has_no_errors_and_no_warnings(seed: int) -> None:
     assert codes(check(made.pairs, items=made.items, precision=False), "error", "warning") == []
 
 
+def test_one_pair_is_not_fine() -> None:
+    assert "few-pairs" in codes(check(table((1, 2, 0.5, 0.1))), "warning")
+
+
 def test_summary_counts() -> None:
     made = simulate(pairs=200, missing=0.5, preference=0.25, annotators=2)
     report = check(made.pairs)

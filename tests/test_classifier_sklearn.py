@@ -80,6 +80,9 @@ def test_saved_and_loaded_it_is_the_same(model, tmp_path):
     options = {"majority": "positive", "target_prior": 0.7, "epochs": 2}
     classifier = linear(**options).set_params(model=model).fit(PAIRS, told)
     classifier.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="is a model already: choose another folder, or overwrite"):
+        classifier.save(tmp_path / "model")
+    classifier.save(tmp_path / "model", overwrite=True)
     module = model if isinstance(model, nn.Module) else None
     loaded = PairClassifier.load(tmp_path / "model", module=module)
     assert np.array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
@@ -121,3 +124,17 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
         model=LogisticRegression(C=1e6), preprocessor=x, standardize=False, random_state=0
     ).fit(pairs, labels)
     assert np.isfinite(classifier.decision_function(x)).all()
+
+
+@pytest.mark.parametrize(
+    ("odds", "chosen"),
+    [(lambda x: 4 * x[:, 0], "linear"), (lambda x: 6 * x[:, 0] * x[:, 1], "mlp-bn")],
+)
+def test_few_pairs_have_the_model_that_they_need(odds, chosen, tmp_path):
+    x = np.random.default_rng(0).normal(size=(120, 3))
+    r = 1 / (1 + np.exp(-odds(x)))
+    pairs, labels = x.reshape(60, 2, 3), PairLabels.from_posteriors(r[::2], r[1::2])
+    classifier = PairClassifier(random_state=0).fit(pairs, labels)
+    classifier.save(tmp_path / "model")
+    assert PairClassifier.load(tmp_path / "model").model_ == chosen
+    assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"

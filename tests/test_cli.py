@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,14 @@ NAMES = [*commands(typer.main.get_command(app))]
 @pytest.mark.parametrize("name", NAMES, ids=" ".join)
 def test_help(name: tuple[str, ...]) -> None:
     """Flags take no value and do not look as if they did; examples and exit codes are there."""
-    result = CliRunner(env={"COLUMNS": "100"}).invoke(app, [*name, "--help"])
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*name, "--help"])
     assert result.exit_code == 0
     assert "--help" in result.output
     assert "bool" not in result.output.lower()
+    below = [line.rstrip() for line in result.output.partition("Examples:")[2].splitlines()[1:]]
+    examples = list(takewhile(bool, below))
+    for above, line in pairwise(examples):  # none is broken in two
+        assert line.startswith("   pairlearn ") or above.endswith("\\")
     if len(name) == 1 and name[0] not in ("annotate", "bench", "demo"):
         text = plain(result.output)
         assert f"Examples: pairlearn {name[0]} " in text

@@ -306,7 +306,7 @@ def forget_items(model: Path) -> None:
     loaded = PairClassifier.load(model)
     assert len(loaded.training_items_)
     del loaded.training_items_
-    loaded.save(model)
+    loaded.save(model, overwrite=True)
 
 
 def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -169,3 +170,19 @@ def test_what_killed_writers_left_goes_with_the_rest(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x")
     checkpoint.remove()
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_the_first_one_is_due_after_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    checkpoint = Checkpoint(tmp_path / "one", seconds=60)
+    assert not checkpoint.due()
+    now[0] += 1
+    assert checkpoint.due()
+    checkpoint.save({"number": np.array(1)}, "work")
+    now[0] += 59
+    assert not checkpoint.due()
+    now[0] += 1
+    assert checkpoint.due()

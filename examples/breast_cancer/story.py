@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
     print(f"false alarms:         {more.false_positive_rate}")
 
     # Keep it, load it, predict the biopsies that nobody has compared with anything.
-    classifier.save(folder / "model")
+    classifier.save(folder / "model", overwrite=True)
     loaded = PairClassifier.load(folder / "model")
     new = items[~np.isin(items.ids, pairs)]
     probability = loaded.predict_proba(new)[:, 1]

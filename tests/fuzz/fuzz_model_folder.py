@@ -43,7 +43,7 @@ def loaded(place: Path, config: bytes, tensors: bytes) -> Any:
     found = attempt(lambda: PairClassifier.load(place), place, ModelFolderError)
     if not isinstance(found, str):
         copy = place.parent.parent / "copy"
-        found.save(copy)
+        found.save(copy, overwrite=True)
         same(content(PairClassifier.load(copy)), content(found), "written and read")
     return found
 

@@ -30,6 +30,8 @@ __all__ = ["check"]
 
 Majority = Literal["positive", "negative"]
 
+FEW = 10
+"""Pairs of which a fifth are too few to measure anything with."""
 MOST_ROWS = 20_000
 """Rows whose items are compared, evenly from the whole table."""
 
@@ -107,6 +109,8 @@ def check(
         findings += _prior(columns, implied, prior, majority)
         findings += check_comparisons(columns, prior)
     findings += _graph(columns)
+    if len(columns) < FEW:
+        findings.append(finding("few-pairs", pairs=len(columns)))
     if precision and not ranges:
         findings += _precision(columns, implied)
     if alone:

@@ -105,7 +105,8 @@ def init(
     Examples:
       pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
       pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
-      pairlearn annotate init mails letters/ --question-similarity "Both angry, or neither?"
+      pairlearn annotate init mails letters/ \\
+        --question-similarity "Both angry, or neither?"
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
@@ -180,7 +181,8 @@ def serve(
     Examples:
       pairlearn annotate serve pumps
       pairlearn annotate serve pumps --open
-      pairlearn annotate serve pumps --host 0.0.0.0 --public --url https://studio.example
+      pairlearn annotate serve pumps --host 0.0.0.0 --public \\
+        --url https://studio.example
 
     Exit codes: 0 ended by an interrupt, 2 wrong request.
     """  # noqa: D301

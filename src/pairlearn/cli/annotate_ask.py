@@ -164,9 +164,11 @@ def ask(
     \b
     Examples:
       pairlearn annotate ask pumps --model mymodel:judge
-      pairlearn annotate ask pumps --endpoint http://127.0.0.1:8000/v1 --model-name small
-      pairlearn annotate ask pumps --endpoint https://api.example.com/v1 --model-name large \\
-        --key-env API_KEY --per item --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
+      pairlearn annotate ask pumps --model-name small \\
+        --endpoint http://127.0.0.1:8000/v1
+      pairlearn annotate ask pumps --model-name large \\
+        --endpoint https://api.example.com/v1 --key-env API_KEY --per item \\
+        --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
 
     Exit codes: 0 all judged, 1 the model failed, 2 wrong request, 3 a limit was reached.
     """  # noqa: D301

@@ -146,7 +146,8 @@ def import_(
       pairlearn annotate import pumps project-3.json
       pairlearn annotate import pumps wins.csv --annotator judge \\
         --preference-column p --preference-means ties-half
-      pairlearn annotate import pumps survey.csv --annotator ann --similarity-scale 1,5
+      pairlearn annotate import pumps survey.csv --annotator ann \\
+        --similarity-scale 1,5
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
@@ -186,7 +187,8 @@ def label_studio(
     \b
     Examples:
       pairlearn annotate label-studio pumps studio/
-      pairlearn annotate label-studio cats studio/ --prefix https://files.example/cats/
+      pairlearn annotate label-studio cats studio/ \\
+        --prefix https://files.example/cats/
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301

@@ -186,7 +186,7 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
     \b
     Examples:
       pairlearn bench report bench.html
-      pairlearn bench report bench.html --store runs/accuracy.jsonl --store runs/gamma.jsonl
+      pairlearn bench report bench.html --store accuracy.jsonl --store gamma.jsonl
       pairlearn bench report bench.html --results results/
 
     Exit codes: 0 written, 2 wrong request or unusable file.

@@ -153,6 +153,7 @@ def as_options(text: str) -> str:
         value = f" {found[2]}" if found.lastindex == 2 and found[2] else ""
         return f"--{found[1].replace('_', '-')}{value}"
 
+    text = text.replace("overwrite=True", "--force")
     text = re.sub(r"The '(\w+)' parameter of PairClassifier", option, text)
     return re.sub(rf"\b({'|'.join(AS_OPTIONS)})=([^\s,;:]?)", option, text)
 

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import Told, baseline, command
@@ -32,6 +32,7 @@ class Comparing(Training):
         Splits; more are steadier and slower.
     """
 
+    model: Literal["mlp-bn", "mlp", "linear"] = "mlp-bn"
     folds: int = 5
     repeats: int = 1
     confidence: float = 0.95
@@ -64,8 +65,8 @@ def compare(
     \b
     Examples:
       pairlearn compare items.csv pairs.csv
-      pairlearn compare items.csv pairs.csv --model linear --epochs 50 --out ranking.csv
-      pairlearn compare items.npy pairs.parquet --methods likelihood,sconfconfdiff-abs --json
+      pairlearn compare items.csv pairs.csv --model linear --out ranking.csv
+      pairlearn compare items.csv pairs.csv --methods likelihood,sconf --json
 
     Exit codes: 0 done, 2 wrong request or unreadable file.
     """  # noqa: D301

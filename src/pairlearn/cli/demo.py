@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pairlearn.cli.command import Told, command
+from pairlearn.cli.command import Told, baseline, command
 from pairlearn.cli.options import FIGURES, Seed, check_suffix
 from pairlearn.progress import bar
 
@@ -23,7 +23,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
     Examples:
       pairlearn demo --seed 1 --out demo.png
     """  # noqa: D301
-    from pairlearn.paper.demo import METHODS, draw_demo, run_demo
+    from pairlearn.paper.demo import METHODS, PRIOR, draw_demo, run_demo
     from pairlearn.report.figures import save_figure
 
     check_suffix("--out", out, *FIGURES)
@@ -39,6 +39,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
             f"(95% {found.prior.low:.3f} to {found.prior.high:.3f})\n",
             f"{'method':<20}  test accuracy   estimated without labels (95%)",
             *rows,
+            baseline(PRIOR),
             f"\nfigure: {out}",
         ],
     )

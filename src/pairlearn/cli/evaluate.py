@@ -80,8 +80,9 @@ def evaluate(
     \b
     Examples:
       pairlearn evaluate model items.csv held_out.csv
-      pairlearn evaluate model items.csv held_out.csv --cost 1,5 --choose-threshold
-      pairlearn evaluate model items.csv held_out.csv --sensitivity --labelled known.csv
+      pairlearn evaluate model items.csv held.csv --cost 1,5 --choose-threshold
+      pairlearn evaluate model items.csv held.csv --sensitivity \\
+        --labelled known.csv
       pairlearn evaluate model items.csv held_out.csv --at-least 0.9 --quiet
 
     Exit codes: 0 done, 1 the accuracy does not reach --at-least, 2 wrong request or

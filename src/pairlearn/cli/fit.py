@@ -6,7 +6,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -34,9 +34,10 @@ class Learning(Training):
     Parameters
     ----------
     annotators
-        auto, learn or ideal: whether to learn how each of them answers.
+        Whether to learn how each of them answers; auto: where the pairs give reason to.
     model
-        mlp-bn and mlp have three hidden layers.
+        mlp-bn and mlp have three hidden layers; auto is mlp-bn, or linear where few pairs
+        need no more.
     risk
         likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …
     correction
@@ -57,7 +58,8 @@ class Learning(Training):
         Stop when held-out pairs say so.
     """
 
-    annotators: str = "auto"
+    model: Literal["auto", "mlp-bn", "mlp", "linear"] = "auto"
+    annotators: Literal["auto", "learn", "ideal"] = "auto"
     unjudged: str = "auto"
     risk: str = "likelihood"
     correction: str = "abs"
@@ -157,8 +159,10 @@ def fit(
     from pairlearn.estimators import measuring
     from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.pair_files import PairFile, open_items
+    from pairlearn.estimators.parameters import model_of
     from pairlearn.tables import read_items
     from pairlearn.tables.labelled import read_groups, read_labelled
+    from pairlearn.training.loop import DivergedError
     from pairlearn.training.ranks import joined_ranks
 
     classifier = how.classifier()
@@ -199,7 +203,7 @@ def fit(
                 measured = measuring.fit_and_measure(
                     classifier, source, kept, holdout=holdout, seed=how.seed, prior=how.prior
                 )
-            except measuring.DivergedError as error:
+            except DivergedError as error:
                 raise Failed(as_options(str(error))) from None
             except KeyboardInterrupt:
                 raise Failed(_interrupted(kept.folder), INTERRUPTED) from None
@@ -212,6 +216,7 @@ def fit(
         "model": str(out),
         **source.counts(),
         "columns": None if encoder is None else {one.name: one.kind for one in encoder.columns},
+        "trained": model_of(classifier),
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
         "shift": classifier.shift_,
@@ -242,9 +247,9 @@ def fit(
         "pairs_sha256": digest(pairs),
         "accuracy": accuracy,
     }
-    classifier.save(out)
+    classifier.save(out, overwrite=force)
     kept.remove()
-    text = _text(data, how.target_prior)
+    text = _text(data, how)
     text[1:1] = [] if encoder is None else [f"  columns: {encoder}"]
     return Told(data, text, warnings=warned)
 
@@ -279,13 +284,14 @@ def _interrupted(folder: Path) -> str:
     return f"interrupted: the training so far is in {folder}; the same command goes on from there"
 
 
-def _text(told: dict[str, Any], target_prior: float | None) -> list[str]:
+def _text(told: dict[str, Any], how: Learning) -> list[str]:
     listed = by_kind(told) + f", {told['labelled']:,} known classes" * bool(told["labelled"])
-    shifted = "" if target_prior is None else f", shifted to {target_prior:g}"
+    shifted = "" if how.target_prior is None else f", shifted to {how.target_prior:g}"
+    chosen = " (chosen by --model auto)" * (how.model == "auto")
     text = [
         "learnt from {judgements:,} judgements of {items:,} items with {features:,} features: "
         "{listed}".format(**told, listed=listed),
-        "  {epochs} epochs in {seconds:.1f} s".format(**told),
+        "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s".format(**told, chosen=chosen),
         "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
     ]
     if told["unjudged"]:

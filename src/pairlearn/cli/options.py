@@ -12,7 +12,6 @@ import typer
 
 FIGURES = (".png", ".svg", ".pdf")
 Majority = Literal["positive", "negative"]
-Model = Literal["mlp-bn", "mlp", "linear"]
 Seed = Annotated[int, typer.Option(min=0)]
 AtLeastOne = Annotated[int, typer.Option(min=1)]
 PerhapsSome = Annotated[int | None, typer.Option(min=1)]
@@ -20,15 +19,8 @@ PerhapsSome = Annotated[int | None, typer.Option(min=1)]
 
 @dataclass(frozen=True)
 class Training:
-    """How to train, and what is known: parameters of the library with the same names.
+    """How to train, and what is known: parameters of the library with the same names."""
 
-    Parameters
-    ----------
-    model
-        The network; mlp-bn and mlp have three hidden layers.
-    """
-
-    model: Model = "mlp-bn"
     prior: float | None = None
     majority: Majority | None = None
     epochs: PerhapsSome = None
@@ -146,9 +138,7 @@ def check_new_model(path: Path, *, force: bool) -> None:
     from pairlearn.estimators.folder_format import check_replaceable
 
     folder = path.expanduser().resolve()
-    check_replaceable(folder)
-    if folder.is_dir() and any(folder.iterdir()) and not force:
-        raise ValueError(f"{path} is a model already: choose another folder, or --force")
+    check_replaceable(folder, overwrite=force)
     _check_parent(folder)
 
 

@@ -58,7 +58,8 @@ def plan(
     Examples:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
-      pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv --model model
+      pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
+        --model model
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301

@@ -34,7 +34,7 @@ def predict(
     \b
     Examples:
       pairlearn predict model items.csv --out predictions.csv
-      pairlearn predict model items.parquet --out predictions.parquet --threshold 0.2
+      pairlearn predict model items.csv --out predictions.csv --threshold 0.2
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301

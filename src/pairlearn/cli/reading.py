@@ -56,7 +56,7 @@ class Reading:
     similarity_scale
         Lowest and highest similarity that could be given, as 1,5 or 0,100.
     difference_scale
-        Lowest and highest difference, as in --difference-scale=-2,2.
+        Lowest and highest difference, with an equals sign: =-2,2.
     difference_means
         preference: which one, not by how much; difference: as it is, surely.
     """

@@ -40,7 +40,8 @@ def report(
     \b
     Examples:
       pairlearn report model --items items.csv --pairs held_out.csv report.html
-      pairlearn report model --items items.csv --pairs held_out.csv report.html --force --json
+      pairlearn report model --items items.csv --pairs held_out.csv report.html \\
+        --force
 
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301

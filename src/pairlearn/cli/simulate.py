@@ -84,7 +84,8 @@ def simulate(
     Examples:
       pairlearn simulate try
       pairlearn simulate moons --from moons --pairs 500 --prior 0.2 --noise 0.2
-      pairlearn simulate cancer --from breast-cancer --pairs 200 --annotators 3 --repeated 0.3
+      pairlearn simulate cancer --from breast-cancer --pairs 200 \\
+        --annotators 3 --repeated 0.3
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301

@@ -39,7 +39,7 @@ def split(
     \b
     Examples:
       pairlearn split pairs.csv training.csv held_out.csv
-      pairlearn split pairs.parquet training.parquet held_out.parquet --share 0.1 --seed 1
+      pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
 
     Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301

@@ -14,16 +14,19 @@ from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from pairlearn.estimators import population
+from pairlearn.estimators.cross_fitting import choose_model
 from pairlearn.estimators.listening import listen
 from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
+    NETWORK,
     callbacks_of,
     check_parameters,
     flattens,
     is_scikit_learn,
     keyword_only,
     make_module,
+    model_of,
     needs_prior,
     recipe_of,
     risk_of,
@@ -34,7 +37,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
-from pairlearn.training.loop import Callback, Report, Until
+from pairlearn.training.loop import Callback, Report, Until, refuse_divergence
 from pairlearn.training.trainer import Recipe, Trained, is_guided, train
 
 TRIAL_SHARE = 0.2
@@ -80,7 +83,10 @@ class PairClassifier(PairPredictor):
         norm on the input only), "linear", "resnet34", "resnet32"; a module with one output,
         which is copied and trained from the weights that it has; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
-        whose `fit` takes `sample_weight`, trained by rounds of target completion.
+        whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
+        "mlp-bn", but with fewer than 400 rows "linear" if that is nearly as good as answers
+        allow, or surely better than the network, on pairs held out from short trainings.
+        With `epochs`, `batch_size` or `learning_rate` of your own it is always "mlp-bn".
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
@@ -147,6 +153,8 @@ class PairClassifier(PairPredictor):
     module_ : nn.Module, or estimator_ : scikit-learn classifier
         The trained model. Its inputs are standardised, its logits z become
         `sign_` · `slope_` · z + `shift_`.
+    model_ : str
+        What `model` was chosen to be; only where that is "auto".
     mean_, scale_ : array
         Of the standardisation (0 and 1 without).
     sign_ : int
@@ -206,7 +214,7 @@ class PairClassifier(PairPredictor):
         majority: population.Majority | None = None,
         target_prior: float | None = None,
         annotator_prior: float | None = None,
-        model: Any = "mlp-bn",
+        model: Any = "auto",
         loss: str = "logistic",
         learning_rate: float | str = "auto",
         schedule: str = "auto",
@@ -329,12 +337,16 @@ class PairClassifier(PairPredictor):
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
         table, self.annotators_ = listen(self, table, features, seed)
         rows = table.rows(self.labelled_weight)
+        if self.model == "auto":
+            small = type(table) is Table  # rows that stay in their file are many
+            self.model_ = choose_model(self, features, rows, seed) if small else NETWORK
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
         if reads := risk_of(self, prior).kinds:
             need = "nothing"  # which reads the prior with every row
         rows, self.unjudged_ = with_unjudged(self, table, features, rows, need, reads, seed)
-        with training_bar("fit", shown=not callbacks and bool(self.verbose)) as shown:
+        callbacks.insert(0, Report(refuse_divergence))
+        with training_bar("fit", shown=len(callbacks) == 1 and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))
             if is_scikit_learn(self.model):
@@ -415,7 +427,7 @@ class PairClassifier(PairPredictor):
                     features,
                     rows,
                     [risk],
-                    make_module(self.model, features.shape[1:], seed),
+                    make_module(model_of(self), features.shape[1:], seed),
                     recipe,
                     source=table.source(recipe),
                     held_out=held_out,

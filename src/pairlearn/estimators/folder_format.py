@@ -63,17 +63,25 @@ class ModelFolderError(ValueError):
     """A model folder that cannot be read or must not be written; the message says why."""
 
 
-def write_folder(path: str | Path, tensors: Mapping[str, Tensor], config: dict[str, Any]) -> None:
+def write_folder(
+    path: str | Path,
+    tensors: Mapping[str, Tensor],
+    config: dict[str, Any],
+    *,
+    overwrite: bool = True,
+) -> None:
     """Write a model folder, whole or not at all.
 
     Parameters
     ----------
     path : str or Path
-        The folder. It may exist if it is empty or a pairlearn model, which it replaces.
+        The folder. It may exist if it is empty or a pairlearn model.
     tensors : mapping of str to Tensor
         The numbers.
     config : dict
         Anything that is JSON: str keys, finite numbers.
+    overwrite : bool
+        Whether to replace a model that is there, or to refuse.
 
     Examples
     --------
@@ -98,7 +106,7 @@ def write_folder(path: str | Path, tensors: Mapping[str, Tensor], config: dict[s
         raise ModelFolderError(f"config must be JSON: {error}") from None
     if msgspec.json.decode(text) != manifest:
         raise ModelFolderError("config would read back as another: keys must be str, and no tuples")
-    check_replaceable(path)
+    check_replaceable(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     part.mkdir()
@@ -259,8 +267,10 @@ def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
     return data
 
 
-def check_replaceable(path: Path) -> None:
+def check_replaceable(path: Path, *, overwrite: bool = True) -> None:
     """Refuse a place where writing a model would destroy anything but a model.
+
+    Without `overwrite` a model is refused, too.
 
     Examples
     --------
@@ -281,6 +291,10 @@ def check_replaceable(path: Path) -> None:
             raise ModelFolderError(
                 f"{folder}: exists and is not a pairlearn model; choose another folder, or remove "
                 "it yourself"
+            )
+        if folder == path and not overwrite:
+            raise ModelFolderError(
+                f"{path} is a model already: choose another folder, or overwrite=True"
             )
 
 

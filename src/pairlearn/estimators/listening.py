@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from pairlearn.annotators.answers import Answers, opposed, without_copies
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
 from pairlearn.annotators.uncertainty import with_errors
-from pairlearn.estimators.parameters import is_scikit_learn, recipe_of
+from pairlearn.estimators.cross_fitting import FOLDS, out_of_fold
 from pairlearn.estimators.table import Table
-from pairlearn.judgements import Judgements
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-FOLDS = 4
 SHARE = 0.2
 """Of the epochs that models of a fold train for: more would learn their pairs by heart."""
 LEAST = 20
@@ -91,40 +88,11 @@ def listen(
     # Where it is open who is right, the features decide, by models of what all say on average.
     first = Link.naive(answers) if link.rivals else link
     judged = first.statements(table.judged, answers)
-    scores = _out_of_fold(classifier, features, judged, len(answers.ends), seed)
+    fold = np.full(len(judged), -1)  # what is said of single items is in all trainings
+    fold[: len(answers.ends)] = np.random.default_rng(seed).permutation(len(answers.ends)) % FOLDS
+    scores = out_of_fold(classifier, features, judged, fold, seed, SHARE)[: len(answers.ends)]
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
     link = learn_link(answers, scores, start=link.manners, seed=seed)
     manners = with_errors(link, answers, scores)
     return replace(table, judged=link.statements(table.judged, answers, scores)), list(manners)
-
-
-def _out_of_fold(
-    classifier: PairClassifier, features: Any, judged: Judgements, pairs: int, seed: int
-) -> NDArray[np.float64]:
-    """Log-odds (pairs, 2) of the items of the first rows, by models that did not see the row."""
-    fold = np.full(len(judged), FOLDS)
-    fold[:pairs] = np.random.default_rng(seed).permutation(pairs) % FOLDS
-    scores = np.empty((pairs, 2))
-    for held in range(FOLDS):
-        rest = judged[fold != held]
-        model = clone(classifier).set_params(
-            annotators="ideal",
-            unjudged="ignore",
-            preprocessor=None,
-            standardize=False,
-            target_prior=None,
-            annotator_prior=None,
-            callbacks=None,
-            verbose=0,
-            random_state=seed + held,
-        )
-        if not is_scikit_learn(classifier.model):
-            epochs = recipe_of(classifier, len(rest), seed).epochs
-            model.set_params(epochs=max(round(SHARE * epochs), 5))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model to keep gives them, too
-            model.fit(features, rest)
-        at = np.flatnonzero(fold == held)
-        scores[at] = model.decision_function(features[judged.ends[at].ravel()]).reshape(-1, 2)
-    return scores

@@ -6,7 +6,6 @@ the model to keep is then fitted to all pairs.
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 __all__ = [
-    "DivergedError",
     "FitCheckpoints",
     "HeldOut",
     "Measured",
@@ -54,10 +52,6 @@ MEASURED_PAIRS = 100_000
 """Most pairs of a file that the accuracy is measured with, about."""
 TOO_FEW = "there are too few pairs, or their items recur too often, to hold some out"
 NOTHING_SOFT = "an accuracy takes pairs with a similarity or a difference, and none has"
-
-
-class DivergedError(ArithmeticError):
-    """The loss is not a number any more."""
 
 
 class FitCheckpoints:
@@ -196,7 +190,7 @@ class PairsInMemory:
         if self.known is not None and len(self.known.rows):
             labelled = self.known.rows, np.where(self.known.positive, 1, -1)
         by_row = self.items.like(places, self.items.features)
-        classifier.set_params(preprocessor=by_row, callbacks=[_watching(progress), checkpoint])
+        classifier.set_params(preprocessor=by_row, callbacks=[progress, checkpoint])
         said = [self.said] if self.beside is None else [self.said, self.beside]
         classifier.fit(None, Judgements.concatenate(said), labelled=labelled)
         classifier.set_params(preprocessor=None, callbacks=None)  # of no use to a model
@@ -290,7 +284,7 @@ class PairsInFile:
         fit_survey(
             classifier,
             self.survey,
-            progress=_watching(progress),
+            progress=progress,
             checkpoint=checkpoint,
             scratch=self.scratch,
         )
@@ -416,21 +410,6 @@ def _surveyed(
 ) -> Survey:
     with bar("looking through", file.rows, unit="rows") as progress:
         return survey_for(classifier, file, held, progress)
-
-
-def _watching(progress: Progress | None) -> Progress:
-    """The same progress, with an error as soon as the loss is not a number any more."""
-
-    def watch(epochs: int, row: dict[str, float]) -> None:
-        if not math.isfinite(row["risk"]):
-            raise DivergedError(
-                f"training diverged: the loss is {row['risk']} in epoch {row['epoch']:.0f}; try a "
-                "lower learning_rate="
-            )
-        if progress is not None:
-            progress(epochs, row)
-
-    return watch
 
 
 def _soft(said: Judgements) -> NDArray[np.bool_]:

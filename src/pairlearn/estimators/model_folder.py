@@ -57,7 +57,7 @@ class Saved(msgspec.Struct):
     networks: dict[str, Any]
 
 
-def save_classifier(estimator: Any, path: str | Path) -> None:
+def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a fitted estimator as a model folder.
 
     Parameters
@@ -66,6 +66,8 @@ def save_classifier(estimator: Any, path: str | Path) -> None:
         Fitted attributes end in "_"; one of them is its network.
     path : str or Path
         The folder; see `write_folder`.
+    overwrite : bool
+        Replace a model that is there.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def save_classifier(estimator: Any, path: str | Path) -> None:
         for key, value in estimator.get_params(deep=False).items()
     }
     saved = Saved(name, parameters, fitted, networks)
-    write_folder(path, tensors, msgspec.structs.asdict(saved))
+    write_folder(path, tensors, msgspec.structs.asdict(saved), overwrite=overwrite)
 
 
 def load_classifier(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 MODELS = ("mlp", "mlp-bn", "linear", *CONVOLUTIONAL)
+NETWORK = "mlp-bn"
+"""The network that "auto" stands for, where it is not the linear model."""
 STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
 
@@ -149,7 +151,8 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
     epochs = min(200, max(10, -(-STEPS // -(-rows // batch_size))))
     if estimator.epochs != "auto":
         epochs = int(estimator.epochs)
-    learning_rate, schedule = 1e-2 if estimator.model == "linear" else 2e-3, "cosine"
+    linear = model_of(estimator) == "linear"
+    learning_rate, schedule = 1e-2 if linear else 2e-3, "cosine"
     if estimator.learning_rate != "auto":
         learning_rate, schedule = float(estimator.learning_rate), "constant"
     if estimator.schedule != "auto":
@@ -187,6 +190,11 @@ def is_scikit_learn(model: Any) -> bool:
     return hasattr(model, "fit") and not isinstance(model, (nn.Module, type))
 
 
+def model_of(estimator: PairClassifier) -> Any:
+    """The model as it is given, or as "auto" was chosen."""
+    return getattr(estimator, "model_", NETWORK) if estimator.model == "auto" else estimator.model
+
+
 def flattens(model: Any) -> bool:
     """Whether a model reads instances as vectors."""
     return isinstance(model, str) and model not in CONVOLUTIONAL
@@ -205,7 +213,8 @@ def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Modul
     """
     if isinstance(model, str):
         if model not in MODELS:
-            raise ValueError(f"model {model!r} is unknown; choose one of {', '.join(MODELS)}")
+            listed = ", ".join(("auto", *MODELS))
+            raise ValueError(f"model {model!r} is unknown; choose one of {listed}")
         return model
     if isinstance(model, nn.Module):
         module = copy.deepcopy(model)

@@ -156,12 +156,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         result = evaluate(logits[0], logits[1], told, **found, **options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted classifier into a folder: tensors and JSON, no code."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted classifier into a folder: tensors and JSON, no code.
+
+        A model that is there is replaced with `overwrite` only, and nothing else ever.
+        """
         from pairlearn.estimators.model_folder import save_classifier
 
         check_is_fitted(self)
-        save_classifier(self, path)
+        save_classifier(self, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path, module: nn.Module | None = None, features: Any = None) -> Self:

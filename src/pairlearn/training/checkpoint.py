@@ -26,6 +26,8 @@ Arrays = dict[str, NDArray[Any]]
 _FORMAT = b"pairlearn checkpoint 2\n"
 _DIGEST = 32
 _WORK = "work"  # the array that says whose checkpoint it is
+FIRST = 1.0
+"""Seconds until the first one of a training is due, at most: an interruption keeps something."""
 
 
 class CheckpointError(ValueError):
@@ -46,7 +48,7 @@ class Checkpoint:
     path : Path
         The file; the one before is beside it, with ``.before`` at the end of its name.
     seconds : float
-        How often `due` says that it is time for another.
+        How often `due` says that it is time for another; for the first one, after a second.
 
     Examples
     --------
@@ -65,15 +67,15 @@ class Checkpoint:
     def __init__(self, path: Path, seconds: float = 60.0) -> None:
         self.path, self.seconds = Path(path), seconds
         self.before = self.path.with_name(f"{self.path.name}.before")
-        self._saved = time.monotonic()
+        self._next = time.monotonic() + min(seconds, FIRST)
 
     def after(self) -> Checkpoint:
         """That of the work which follows this one, in a file of its own."""
         return Checkpoint(self.path.with_name(f"{self.path.name}.after"), self.seconds)
 
     def due(self) -> bool:
-        """Whether the last one was made, or this object, more than `seconds` ago."""
-        return time.monotonic() - self._saved >= self.seconds
+        """Whether it is time for another."""
+        return time.monotonic() >= self._next
 
     def save(self, state: Mapping[str, NDArray[Any]], work: str) -> None:
         """Keep a state; what was the last one becomes the one before.
@@ -95,7 +97,7 @@ class Checkpoint:
                 file.write(digest)
             if self.path.exists():
                 self.path.replace(self.before)
-        self._saved = time.monotonic()
+        self._next = time.monotonic() + self.seconds
 
     def load(self, work: str) -> Arrays | None:
         """The last state that is whole; None if there is none to go on from.

@@ -316,6 +316,23 @@ class Report(Callback):
         self.progress(self.epochs, row)
 
 
+DIVERGED = 1e6
+"""A loss that no useful model has: with standardised features the first one is about ½."""
+
+
+class DivergedError(ArithmeticError):
+    """The loss is not a number any more, or beyond all bounds."""
+
+
+def refuse_divergence(epochs: int, row: dict[str, float]) -> None:
+    """Progress that raises as soon as training has failed."""
+    if not abs(row["risk"]) < DIVERGED:
+        raise DivergedError(
+            f"training diverged: the loss is {row['risk']:.3g} in epoch {row['epoch']:.0f} of "
+            f"{epochs}; try a lower learning_rate="
+        )
+
+
 class Testing(Callback):
     """Accuracies on the groups' test sets after each of the last `window` epochs."""
 

@@ -10,7 +10,8 @@ A guiding prior keeps networks that learn pairs by heart from the reflection of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +40,8 @@ from pairlearn.training.loop import (
 )
 
 Floats = NDArray[np.float64]
+WORK = 2e8
+"""Operations of a step that are worth a thread: 2 ms on one core."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +262,8 @@ def _epochs(
     callbacks: list[Callback] = [Cosine()] if recipe.schedule == "cosine" else []
     callbacks += [Guidance(), average, *([] if stopping is None else [stopping]), *more]
     work = "" if checkpoint is None else _work(fleet, recipe, held_out)
-    history = run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
+    with _threads(fleet):
+        history = run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
     # Without a best epoch (none was looked for, or every risk was NaN) the last one.
     best, slope = (stopping.best_epoch, stopping.best_slope) if stopping is not None else (0, 1.0)
     fleet.network.load_state_dict(stopping.best if stopping and best else average.weights)
@@ -268,6 +272,19 @@ def _epochs(
         Trained(fleet.module(0, m), best or fleet.epoch, list(history), slope=slope)
         for m in range(count)
     ]
+
+
+@contextmanager
+def _threads(fleet: Fleet) -> Iterator[None]:
+    """No more threads than a step has work for: others only wait, long on a busy machine."""
+    before = torch.get_num_threads()
+    if fleet.features.ndim == 2:
+        weights = sum(one.numel() for one in fleet.network.parameters())
+        torch.set_num_threads(min(before, 1 + int(6 * 2 * fleet.batch_size * weights / WORK)))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _work(fleet: Fleet, recipe: Recipe, held_out: Judgements | None) -> str:
