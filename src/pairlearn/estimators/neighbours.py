@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from pairlearn.estimators.completion import Targets
+from pairlearn.estimators.parameters import model_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
@@ -170,6 +171,7 @@ def _posteriors(classifier: PairClassifier, x: Any, rows: Judgements, seed: int)
     model = clone(classifier).set_params(
         annotators="ideal", unjudged="ignore", preprocessor=None, standardize=False,
         target_prior=None, annotator_prior=None, callbacks=None, verbose=0, random_state=seed,
+        model=model_of(classifier),
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model to keep gives them, too
