@@ -209,7 +209,8 @@ def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path:
     pairs["similarity"], pairs["difference"] = labels.similarity, labels.difference
     pairs.to_csv(tmp_path / "pairs.csv", index=False)
     run("fit", project / "items", tmp_path / "pairs.csv", "--out", tmp_path / "model",
-        "--model", "linear", "--epochs", 20, "--holdout", 0)  # fmt: skip
+        "--epochs", 20, "--holdout", 0)  # fmt: skip
+    assert PairClassifier.load(tmp_path / "model").model_ == "linear"
     run("predict", tmp_path / "model", texts, "--out", tmp_path / "p.csv")
     with (tmp_path / "p.csv").open() as file:
         found = {row["id"]: float(row["probability"]) for row in csv.DictReader(file)}

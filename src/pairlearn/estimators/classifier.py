@@ -86,7 +86,8 @@ class PairClassifier(PairPredictor):
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
         "mlp-bn", but with fewer than 400 rows "linear" if that is nearly as good as answers
         allow, or surely better than the network, on pairs held out from short trainings.
-        With `epochs`, `batch_size` or `learning_rate` of your own it is always "mlp-bn".
+        With `epochs`, `batch_size` or `learning_rate` of your own it is always "mlp-bn", and
+        with columns of free text always "linear".
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
@@ -339,7 +340,10 @@ class PairClassifier(PairPredictor):
         rows = table.rows(self.labelled_weight)
         if self.model == "auto":
             small = type(table) is Table  # rows that stay in their file are many
-            self.model_ = choose_model(self, features, rows, seed) if small else NETWORK
+            if table.step.encoder is not None and table.step.encoder.reads_text:
+                self.model_ = "linear"
+            else:
+                self.model_ = choose_model(self, features, rows, seed) if small else NETWORK
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
         if reads := risk_of(self, prior).kinds:

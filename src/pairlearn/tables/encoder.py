@@ -185,6 +185,11 @@ class ItemEncoder:
         return all(one.kind == "number" and one.fill is None for one in self.columns)
 
     @property
+    def reads_text(self) -> bool:
+        """Whether some columns are free text."""
+        return any(one.kind == "text" for one in self.columns)
+
+    @property
     def scaled(self) -> NDArray[np.bool_]:
         """Which features have a scale of their own, unlike those that say yes or no, or words."""
         measured = [
