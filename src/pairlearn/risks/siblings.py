@@ -138,10 +138,10 @@ def _sibling(family: str, title: str, *kinds: str, **more: Any) -> type[SharesRi
 SIBLINGS: dict[str, type[Risk]] = {
     risk.family: risk
     for risk in (
-        _sibling("sd", "SD", "similarity", defined_at_half=False),
-        _sibling("su", "SU", "similarity", "unlabelled", defined_at_half=False),
+        _sibling("sd", "SD", "similarity", "same", defined_at_half=False),
+        _sibling("su", "SU", "similarity", "same", "unlabelled", defined_at_half=False),
         _sibling("pcomp", "Pcomp", "preference"),
-        _sibling("sdpcomp", "SD-Pcomp", "both", "similarity", "preference"),
+        _sibling("sdpcomp", "SD-Pcomp", "both", "similarity", "same", "preference"),
         _sibling("nnpu", "nnPU", "positive", "unlabelled", usual_correction="relu"),
         _sibling("uu", "UU", "group"),
         Pconf,
