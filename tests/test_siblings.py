@@ -231,7 +231,7 @@ def test_a_fleet_of_siblings_is_each_alone() -> None:
     torch.testing.assert_close(fleet[0], torch.stack(alone))
 
 
-@pytest.mark.parametrize("name", ["sd", "pcomp", "sdpcomp", "nnpu"])
+@pytest.mark.parametrize("name", ["sd", "pcomp", "sdpcomp", "nnpu", "uu"])
 def test_a_classifier_learns_from_them(name: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2400, 2)).astype(np.float32)
@@ -244,6 +244,11 @@ def test_a_classifier_learns_from_them(name: str) -> None:
         "sdpcomp": {"similarity": left == right, "difference": right - left},
     }.get(name, {})
     rows = Judgements.from_columns(ends, said)
+    if name == "uu":
+        of = rng.random(2400) < np.where(y, 0.8, 0.2)
+        share = np.where(of, y[of].mean(), y[~of].mean())
+        alone = np.stack([np.arange(2400), np.full(2400, -1)], 1)
+        rows = Judgements.from_columns(alone, {"share": share, "group": of})
     if name == "nnpu":
         known = np.flatnonzero(y)[:100]
         parts = ("positive", known), ("unlabelled", np.arange(2400))
