@@ -116,7 +116,7 @@ def test_what_else_fit_takes(arguments, message):
         ({"batch_size": 0}, "The 'batch_size' parameter of PairClassifier must be"),
         ({"epochs": 1.5}, "The 'epochs' parameter of PairClassifier must be"),
         ({"precision": "float16"}, "The 'precision' parameter of PairClassifier must be"),
-        ({"model": "tree"}, "model 'tree' is unknown; choose one of mlp"),
+        ({"model": "tree"}, "model 'tree' is unknown; choose one of auto, mlp"),
         ({"model": nn.Linear(3, 2)}, r"one logit for each instance; .* shape \(2, 2\)"),
         ({"model": nn.Linear(4, 1)}, r"model does not take instances of shape \(3,\)"),
         ({"model": LogisticRegression(), "risk": "sconf"}, "trained by the pair likelihood"),
