@@ -181,6 +181,10 @@ def test_endpoint(
     assert server.most_at_once <= 4 and set(server.questions.values()) == {1}
     assert set(server.keys) == {f"Bearer {KEY}"}
     assert_judged(project, "small")
+    status = CliRunner().invoke(annotate, ["status", str(project), "--json"]).stdout
+    (model,) = json.loads(status)["annotators"]  # an annotator as others are, by its name
+    assert (model["annotator"]["name"], model["words"]) == ("small", "nothing to mend")
+    assert model["manner"]["answers"] == 20
     everything = b"".join(path.read_bytes() for path in project.iterdir())
     assert KEY.encode() not in everything
     if per == "pair":
