@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit, logit
 
 from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence
 
@@ -42,6 +41,8 @@ class GroupShare(Kind):
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """The model's posteriors, shifted to the share of their group."""
+        from scipy.special import expit, logit  # heavy, and kinds are imported everywhere
+
         of, z = self._groups(v), logit(np.clip(p, TINY, 1 - TINY))
         wanted = self._mean(of, u)
         low, high = np.full_like(wanted, -40.0), np.full_like(wanted, 40.0)
