@@ -243,7 +243,7 @@ def test_check_of_a_good_table(here: Path) -> None:
     [
         (
             ["a,[b],70,0.1", "c,c,1,0", "d,e,0.5,"],
-            ["similarity-scale", "self-pair", "(rows 2; c)", "2 errors, 0 warnings: not usable"],
+            ["similarity-scale", "self-pair", "(rows 2; c)", "2 errors, 1 warning: not usable"],
         ),
         (
             [f"a{k},b{k},{40 + k % 50},{(k % 9 - 4) / 10}" for k in range(100)],
