@@ -28,13 +28,15 @@ def one_input(data: bytes) -> Any:
         if listing(place) != before:
             raise Broken("a file that was refused has changed") from error
         return str(error)
-    with store:
+    store.close()
+    migrated = listing(place)  # a file of the first version is brought to the present one
+    with Store.open(project) as store:
         try:
             found = everything(store)
         except StoreError as error:
             named(error, project)
             return str(error)
-    if listing(place) != before:
+    if listing(place) != migrated:
         raise Broken("reading has changed the file")
     return found
 
