@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.utils import check_random_state
@@ -17,6 +16,7 @@ from pairlearn.estimators import population
 from pairlearn.estimators.cross_fitting import choose_model
 from pairlearn.estimators.listening import listen
 from pairlearn.estimators.neighbours import with_unjudged
+from pairlearn.estimators.network import train_network
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     NETWORK,
@@ -25,10 +25,7 @@ from pairlearn.estimators.parameters import (
     flattens,
     is_scikit_learn,
     keyword_only,
-    make_module,
-    model_of,
     needs_prior,
-    recipe_of,
     risk_of,
 )
 from pairlearn.estimators.prediction import PairPredictor
@@ -37,14 +34,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
-from pairlearn.training.loop import Callback, Report, Until, refuse_divergence
-from pairlearn.training.trainer import Recipe, Trained, is_guided, train
-
-TRIAL_SHARE = 0.2
-EARLIEST = 1 / 6
-LEAST_TRIED = 50
-SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
-"""What log-odds that were learnt from hard answers are multiplied with, one of these."""
+from pairlearn.training.loop import Report, refuse_divergence
 
 
 class PairClassifier(PairPredictor):
@@ -356,7 +346,12 @@ class PairClassifier(PairPredictor):
             if is_scikit_learn(self.model):
                 self._complete(features, rows, prior, seed)
             else:
-                self._train(features, table, rows.packed(seed), need, prior, seed, callbacks, kept)
+                packed = rows.packed(seed)
+                trained, self.slope_ = train_network(
+                    self, features, table, packed, need, prior, seed, callbacks, kept
+                )
+                self.module_, self.sign_ = trained.module, trained.sign
+                self.history_, self.n_iter_ = trained.history, trained.epoch
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(features)
         if self.annotators != "ideal" and table.known is not None and type(table) is Table:
@@ -402,64 +397,6 @@ class PairClassifier(PairPredictor):
             population.check_majority_shows(rows, self.risk)
             majority = population.find_majority(features, rows, seed, self.device)
         return table.prior(rows, majority)
-
-    def _train(
-        self,
-        features: NDArray[np.float32],
-        table: Table,
-        rows: Judgements,
-        need: population.Need,
-        prior: float | None,
-        seed: int,
-        callbacks: Sequence[Callback],
-        checkpoint: Checkpoint | None,
-    ) -> None:
-        """Train a module on rows, or on a stream of which they are a sample."""
-        risk, held_out = risk_of(self, prior), None
-        if self.early_stopping:
-            rows, held_out = table.held_out(rows, self.validation_fraction, seed)
-        recipe = recipe_of(self, table.count(rows), seed)
-        # For risks without a prior, of which a reflection is as likely.
-        guided = not risk.needs_prior and is_guided(recipe.epochs)
-
-        def trained_on(
-            rows: Judgements, recipe: Recipe, held_out: Judgements | None, **options: Any
-        ) -> Trained:
-            with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
-                torch.manual_seed(seed)
-                (found,) = train(
-                    features,
-                    rows,
-                    [risk],
-                    make_module(model_of(self), features.shape[1:], seed),
-                    recipe,
-                    source=table.source(recipe),
-                    held_out=held_out,
-                    held_prior=float(self.prior) if need == "prior" else None,
-                    guiding_prior=population.guiding_prior(features, rows, seed)
-                    if guided
-                    else None,
-                    **options,
-                )
-            return found
-
-        self.slope_ = 1.0
-        if self._hard(table, rows):
-            # How long to train, and how sure to be, is found with a fifth of the rows held out.
-            rest, apart = table.held_out(rows, TRIAL_SHARE, seed)
-            longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
-            trial = trained_on(rest, longer, apart, slopes=SLOPES, earliest=EARLIEST)
-            self.slope_, callbacks = trial.slope, [*callbacks, Until(trial.epoch)]
-        trained = trained_on(rows, recipe, held_out, callbacks=callbacks, checkpoint=checkpoint)
-        self.module_, self.sign_ = trained.module, trained.sign
-        self.history_, self.n_iter_ = trained.history, trained.epoch
-
-    def _hard(self, table: Table, rows: Judgements) -> bool:
-        """Whether the rows are hard answers, which a network would learn by heart."""
-        chosen = self.annotators != "ideal" and self.epochs == "auto" and not self.early_stopping
-        if not chosen or needs_prior(self.risk) or type(table) is not Table:
-            return False
-        return len(rows) >= LEAST_TRIED and float(rows.hard().mean()) > 0.9
 
     def _complete(
         self, features: NDArray[np.float32], rows: Judgements, prior: float | None, seed: int
