@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import hmac
 import sqlite3
-import statistics
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.studio import known
 from pairlearn.studio.changes import (
-    STANDING,
-    THEIRS,
     Changes,
     fresh_token,
-    stored_answers,
     token_hash,
 )
 from pairlearn.studio.choosing import random_pairs
@@ -30,28 +22,21 @@ from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
     Annotator,
     Answer,
-    Change,
-    Pair,
-    Progress,
     Receipt,
-    StoredAnswer,
     Task,
 )
 from pairlearn.studio.store_file import (
     StoreError,
-    connect,
     find_damage,
     has_answers,
     make_file,
     reading,
     remove_file,
 )
+from pairlearn.studio.stored import Stored
 from pairlearn.studio.writer import Writer
 
 T = TypeVar("T")
-
-RECENT = 50
-"""Answers that the pace is taken from."""
 
 _TASK = (
     "SELECT p.id, p.left, p.right, (SELECT count(*) FROM assignment b WHERE "
@@ -62,7 +47,7 @@ _TASK = (
 )
 
 
-class Store:
+class Store(Stored):
     r"""The answers of a project. Any thread may use it; close it, or use it in a ``with``.
 
     Attributes
@@ -95,16 +80,13 @@ class Store:
     """
 
     def __init__(self, project: Project) -> None:
-        self.project = project
+        super().__init__(project)
         self.supervisor_token: str | None = None
         self.known: dict[int, Known] = {}
         self.repeats: dict[int, int] = {}
         self.mixed_in: frozenset[int] = frozenset()
         self._crowd: tuple[int, Crowd] | None = None
         self._writer = Writer(project.store_path)
-        self._local = threading.local()
-        self._readers: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()
-        self._guard = threading.Lock()
 
     @classmethod
     def create(cls, project: Project) -> Store:
@@ -199,10 +181,7 @@ class Store:
     def close(self) -> None:
         """Finish what was submitted, and let the file go."""
         self._writer.close()
-        with self._guard:
-            for reader in list(self._readers):
-                reader.close()
-            self._readers.clear()
+        self._close_readers()
 
     def __enter__(self) -> Store:
         return self
@@ -227,50 +206,6 @@ class Store:
     def renew_token(self, annotator_id: int) -> str:
         """A new token for somebody; the old link is void. Who retired takes part again."""
         return self.carry_out(lambda changes: changes.renew_token(annotator_id), share_out=True)
-
-    def annotators(self) -> list[Annotator]:
-        """All of them, those that retired too, in the order of joining."""
-        rows = self._all(
-            "SELECT n.id, n.name, n.retired_at IS NULL, c.who FROM annotator n LEFT JOIN change c "
-            "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
-        )
-        return [
-            Annotator(number, name, bool(active), who if who in ("model", "import") else "person")
-            for number, name, active, who in rows
-        ]
-
-    def by_token(self, token: str) -> Annotator | None:
-        """Whose token this is; None if nobody's.
-
-        The file is searched for its hash, which nobody can steer: how long that takes
-        tells nothing about the tokens.
-        """
-        digest = token_hash(token)
-        found = self._one(
-            "SELECT id, name, token_hash FROM annotator "
-            "WHERE token_hash = ? AND retired_at IS NULL",
-            digest,
-        )
-        if found is None or not hmac.compare_digest(digest, found[2]):
-            return None
-        return Annotator(found[0], found[1])
-
-    def is_supervisor(self, token: str) -> bool:
-        """Whether this is the supervisor's token."""
-        found = self._setting("supervisor")
-        digest = token_hash(token).hex()
-        return found is not None and hmac.compare_digest(digest, str(found[0]))
-
-    def link_of(self, annotator_id: int) -> Any:
-        """What tells somebody's link from another (0: the supervisor's); None if it has ended."""
-        found = (
-            self._setting("supervisor")
-            if annotator_id == 0
-            else self._one(
-                "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL", annotator_id
-            )
-        )
-        return found and found[0]
 
     def renew_supervisor_token(self) -> str:
         """A new token for the supervisor; the old one is void."""
@@ -365,43 +300,6 @@ class Store:
 
         return self._submit(work, who="practice")
 
-    def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
-        """Their answer to a pair as it stands, or None."""
-        return next(iter(self._stored(THEIRS, annotator_id, pair)), None)
-
-    def progress(self, annotator_id: int) -> Progress:
-        """How far they are, how fast (by the median of their last answers), how long still."""
-        done, total = self._counts(annotator_id)
-        recent = "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?"
-        seconds = [row[0] for row in self._all(recent, annotator_id, RECENT)]
-        typical = statistics.median(seconds) if seconds else 0.0
-        if typical <= 0:
-            return Progress(done, total, None, None)
-        return Progress(done, total, 3600 / typical, (total - done) * typical)
-
-    def answers(self, current: bool = True) -> list[StoredAnswer]:
-        """All answers that stand; with ``current=False`` also those revised or withdrawn."""
-        return self._stored(STANDING if current else "answer x")
-
-    def _stored(self, source: str, *values: object) -> list[StoredAnswer]:
-        with reading(self.project.store_path):
-            return stored_answers(self._reader(), source, *values)
-
-    def history(self, annotator_id: int | None = None, pair: int | None = None) -> list[Change]:
-        """Every change, or those of one annotator or pair, in order."""
-        rows = self._all(
-            "SELECT c.id, c.at, c.who, c.action, n.name, c.pair, c.before, c.after, c.detail "
-            "FROM change c LEFT JOIN annotator n ON n.id = c.annotator "
-            "WHERE (?1 IS NULL OR c.annotator = ?1) AND (?2 IS NULL OR c.pair = ?2) ORDER BY c.id",
-            annotator_id,
-            pair,
-        )
-        return [Change(*row) for row in rows]
-
-    def created_at(self) -> str:
-        """When the project was made."""
-        return str(self._all("SELECT at FROM change WHERE id = 1")[0][0])
-
     def overview(self) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer."""
         totals = {one: self._counts(one.id)[1] for one in self.annotators()}
@@ -412,18 +310,6 @@ class Store:
         return overview_of(answers, totals, self._crowd[1])
 
     # -- pairs ---------------------------------------------------------------------------
-
-    @cached_property
-    def items(self) -> Items:
-        """The items of the project."""
-        return Items.open(self.project)
-
-    def pairs(self) -> list[Pair]:
-        """All pairs, in the order in which they are judged; not what is said of one item."""
-        rows = self._all(
-            "SELECT id, left, right, weight, origin FROM pair WHERE right <> '' ORDER BY id"
-        )
-        return [Pair(*row) for row in rows]
 
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
         """Add chosen pairs, each with its inclusion weight, and assign them; their ids.
@@ -461,32 +347,3 @@ class Store:
             return result
 
         return self._writer.submit(whole)
-
-    # -- reading -------------------------------------------------------------------------
-
-    def _reader(self) -> sqlite3.Connection:
-        """The reading connection of this thread."""
-        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
-        if reader is None:
-            reader = connect(self.project.store_path)
-            self._local.reader = reader
-            with self._guard:
-                self._readers.add(reader)
-        return reader
-
-    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with reading(self.project.store_path):
-            return self._reader().execute(query, values).fetchall()
-
-    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        rows = self._all(query, *values)
-        return rows[0] if rows else None
-
-    def _setting(self, name: str) -> tuple[Any, ...] | None:
-        return self._one("SELECT value FROM setting WHERE name = ?", name)
-
-    def _counts(self, annotator_id: int) -> tuple[int, int]:
-        """Answered and all pairs of an annotator."""
-        query = "SELECT count(answer), count(*) FROM assignment WHERE annotator = ?"
-        ((done, total),) = self._all(query, annotator_id)
-        return int(done), int(total)

@@ -1,0 +1,132 @@
+"""``pairlearn annotate serve`` and ``demo``: the studio's web app."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairlearn.cli.command import command
+from pairlearn.extras import missing_extra
+
+NOT_RANDOM = (
+    "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
+    "which `pairlearn annotate export` writes"
+)
+
+
+@command("annotate serve", has_json=False)
+def serve(
+    project: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
+    public: bool = False,
+    url: str | None = None,
+    show: Annotated[bool, typer.Option("--open")] = False,
+) -> None:
+    """Open the web app, on this machine alone unless --public says otherwise.
+
+    A project has one server at a time; all other commands may run beside it.
+
+    Parameters
+    ----------
+    host
+        Address to listen at.
+    port
+        Port to listen at.
+    public
+        Let other machines reach it; links stay secret.
+    url
+        Address that people use, such as https://studio.example. [default: where it listens]
+    show
+        Print links for everybody that hold until the server ends, and open the supervisor's.
+
+    \b
+    Examples:
+      pairlearn annotate serve pumps
+      pairlearn annotate serve pumps --open
+      pairlearn annotate serve pumps --host 0.0.0.0 --public \\
+        --url https://studio.example
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.studio import Project
+    from pairlearn.studio.endpoint import is_loopback
+
+    try:
+        from pairlearn.studio.server import serve as run
+    except ImportError as error:
+        raise missing_extra("annotate", str(error.name), "the studio") from None
+    if not public and not is_loopback(host):
+        raise ValueError(f"--host {host} can be reached from other machines: add --public")
+    description = Project.load(project)
+    if description.plan.mode == "information":
+        typer.echo(f"warning: {NOT_RANDOM}", err=True)
+
+    def ready(address: str) -> None:
+        typer.echo(
+            f"{description.title}: {address}\n"
+            "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
+            err=True,
+        )
+
+    def invite(links: dict[str, str]) -> None:
+        _print_links(links)
+        webbrowser.open(links["supervisor"])
+
+    run(
+        project, host, port, public=public, url=url, ready=ready,
+        invite=invite if show else None,
+    )  # fmt: skip
+
+
+def _print_links(links: dict[str, str]) -> None:
+    for name, one in links.items():
+        typer.echo(f"  {name}  {one}", err=True)
+
+
+@command("annotate demo", has_json=False)
+def demo(
+    project: Path = Path("studio-demo"),
+    *,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
+    show: Annotated[bool, typer.Option("--open/--no-open")] = True,
+) -> None:
+    """Try the studio: judge handwritten digits, with definitions, practice and known pairs.
+
+    Parameters
+    ----------
+    project
+        Folder to make; one that is there is served again.
+    port
+        Port to listen at.
+    show
+        Open the annotator's page in the browser.
+
+    \b
+    Examples:
+      pairlearn annotate demo
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.studio import Store
+    from pairlearn.studio.demo import make_demo
+
+    try:
+        from pairlearn.studio.server import serve as run
+    except ImportError as error:
+        raise missing_extra("annotate", str(error.name), "the studio") from None
+    if not (project / "project.json").exists():
+        with Store.open(make_demo(project)) as store:
+            store.add_annotator("you")
+
+    def invite(links: dict[str, str]) -> None:
+        typer.echo(f"the project is in {project}; end with Ctrl-C", err=True)
+        _print_links(links)
+        if show:
+            webbrowser.open(links["you"])
+
+    run(project, port=port, invite=invite)
