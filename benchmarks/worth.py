@@ -67,7 +67,9 @@ def cell(name: str, n: int, seed: int) -> dict[str, Any]:
     pairs = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
 
     def accuracy(said: Judgements, model: str) -> float:
-        fitted = PairClassifier(model=model, random_state=seed, device="cpu").fit(x, said)
+        options: dict[str, Any] = {"model": model, "random_state": seed, "device": "cpu"}
+        # The items of the test are among those that nobody judged: they are not to be learnt from.
+        fitted = PairClassifier(unjudged="ignore", **options).fit(x, said)
         found["chose"] = fitted.model_ if model == "auto" else found["chose"]
         return float(((fitted.decision_function(x[test]) > 0) == positive[test]).mean())
 

@@ -38,12 +38,32 @@ def replacing(path: Path) -> Iterator[Path]:
     # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        yield part
-        sync(part)
-        part.replace(path)
-        sync(path.parent)
+        with naming(path):
+            yield part
+            sync(part)
+            part.replace(path)
+            sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have errors of the system, such as a full disk, name what was to be written.
+
+    Examples
+    --------
+    >>> with naming(Path("model")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'model'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        raise
 
 
 def sync(path: Path) -> None:

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 import pairlearn
-from pairlearn.atomic import sync
+from pairlearn.atomic import naming, sync
 
 FORMAT, VERSION = "pairlearn-model", 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
@@ -111,9 +111,10 @@ def write_folder(
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     part.mkdir()
     try:
-        _write_synced(part / TENSORS, data)
-        _write_synced(part / CONFIG, text + b"\n")
-        sync(part)
+        with naming(path):
+            _write_synced(part / TENSORS, data)
+            _write_synced(part / CONFIG, text + b"\n")
+            sync(part)
         _take_place(part, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
