@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
-from pairlearn.estimators.instances import fingerprints, seen_items
+from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, seen_items
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 
 NAN = float("nan")
@@ -165,3 +165,16 @@ def test_ids_tell_items_with_equal_features_apart() -> None:
     assert not seen_items(None, same).any()
     with pytest.raises(ValueError, match="must be int64 of shape"):
         seen_items(np.zeros(3), same)
+
+
+def test_pairs_of_near_neighbours_are_told_of():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 3))
+    r = 1 / (1 + np.exp(-3 * x[:, 0]))
+    apart = np.arange(600).reshape(-1, 2)
+    model = PairClassifier(model="linear", epochs=10, preprocessor=x, random_state=0)
+    model.fit(apart[:150], PairLabels.from_posteriors(*r[apart[:150]].T))
+    near = 300 + np.argsort(x[300:, 0]).reshape(-1, 2)
+    with pytest.warns(DependentPairsWarning, match="pairs of near neighbours"):
+        model.estimate_accuracy(near, PairLabels.from_posteriors(*r[near].T))
+    model.estimate_accuracy(apart[150:], PairLabels.from_posteriors(*r[apart[150:]].T))

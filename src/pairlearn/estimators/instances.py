@@ -286,6 +286,10 @@ NO_ACCURACY = "this is not an accuracy"
 """How a doubt begins where all pairs have items of the training."""
 
 
+class DependentPairsWarning(UserWarning):
+    """Pairs whose ends were not drawn one without the other measure no accuracy."""
+
+
 class SeenItemsWarning(UserWarning):
     """A model is measured on items that it was trained on, which is not its accuracy."""
 

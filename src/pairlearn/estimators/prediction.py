@@ -23,6 +23,7 @@ from pairlearn.columns import shown
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.instances import (
     NO_ACCURACY,
+    DependentPairsWarning,
     SeenItemsWarning,
     doubt_of_seen,
     is_item_table,
@@ -98,9 +99,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         choose by accuracy although there are no classes. Use them with `ItemKFold` where
         items are in several pairs.
         """
-        return float(
-            self.estimate_accuracy(pairs, labels, sample_weight, annotator=annotator).value
-        )
+        found = self.estimate_accuracy(pairs, labels, sample_weight, annotator=annotator)
+        return float(found.value)
 
     def estimate_accuracy(
         self,
@@ -116,22 +116,25 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where `fit` learnt how annotators answer, what they said here is mended for that;
         `annotator` (n,) says who it was. Judgements do not tell whether annotators are as sure
         as they should be: `plausible` of what is returned is the range that holds whether or
-        not, and printed first.
+        not, and printed first. A `DependentPairsWarning` says where pairs were not drawn at
+        random, as with near neighbours, and the figure is wrong.
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where
         no others remain, all are used, the warning says that this is no accuracy, and so
         does the estimate's `method`. See `pairlearn.evaluation.estimate_accuracy`.
         """
         from pairlearn.evaluation import estimate_accuracy, plausible
+        from pairlearn.evaluation.judged import JudgedPairs
+        from pairlearn.evaluation.measures import dependent_ends
 
         logits, told, options, doubt = self._held_out(pairs, labels, sample_weight, annotator)
         options["confidence"] = confidence
         found = estimate_accuracy(logits[0], logits[1], told, **options)
+        if wrong := dependent_ends(JudgedPairs.of(logits[0], logits[1], told, **options)):
+            warnings.warn(wrong, DependentPairsWarning, stacklevel=2)
         del options["side"]  # both judgements tell it
-        known = getattr(self, "confidence_", None)
-        found = replace(
-            found, plausible=plausible(logits[0], logits[1], told, known=known, **options)
-        )
+        options["known"] = getattr(self, "confidence_", None)
+        found = replace(found, plausible=plausible(logits[0], logits[1], told, **options))
         if doubt is not None and doubt.startswith(NO_ACCURACY):
             return replace(found, method=f"{found.method}, on items seen in training")
         return found

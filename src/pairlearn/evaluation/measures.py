@@ -319,6 +319,20 @@ def evaluate(
     )
 
 
+def dependent_ends(pairs: JudgedPairs) -> str | None:
+    """Why pairs measure nothing, where their ends were not drawn one without the other."""
+    left, right = _ranks(pairs)
+    alike, error = likeness(left, right, pairs.weight, pairs.dependence)
+    if not stands_out(alike, error):
+        return None
+    return (
+        f"the outputs for both ends of a pair have a correlation of {alike:.2f}, so the pairs "
+        "are no independent draws: pairs of near neighbours, for instance, make the accuracy "
+        "and all other figures wrong. Measure on pairs drawn at random, or give weights that "
+        "undo how they were chosen"
+    )
+
+
 def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) -> list[str]:
     found = []
     effective = pairs.effective_ends / 2
@@ -327,15 +341,7 @@ def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) 
             f"the pairs are worth {effective:.0f} independent ones: "
             f"intervals of fewer than {FEW_PAIRS} are rough"
         )
-    left, right = _ranks(pairs)
-    alike, error = likeness(left, right, pairs.weight, pairs.dependence)
-    if stands_out(alike, error):
-        found.append(
-            f"the outputs for both ends of a pair have a correlation of {alike:.2f}, so the pairs "
-            "are no independent draws: pairs of near neighbours, for instance, make the accuracy "
-            "and all other figures wrong. Measure on pairs drawn at random, or give weights that "
-            "undo how they were chosen"
-        )
+    found += filter(None, [dependent_ends(pairs)])
     both = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
     gap = solutions[0].value(both[0]) - solutions[0].value(both[1])
     apart = solutions[0].influences(both) @ [1, -1]
