@@ -77,7 +77,8 @@ class Demo:
                 {
                     "method": row.method,
                     "test_accuracy": row.accuracy,
-                    "accuracy_without_labels": asdict(row.estimate),
+                    "accuracy_without_labels": row.estimate.to_dict()
+                    | {"method": row.estimate.method, "n": row.estimate.n},
                 }
                 for row in self.rows
             ],
