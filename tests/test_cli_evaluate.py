@@ -159,7 +159,7 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
     # A folder of an earlier version knows the file alone.
     old = PairClassifier.load(tmp_path / "model")
     del old.training_items_
-    old.save(tmp_path / "model")
+    old.save(tmp_path / "model", overwrite=True)
     warned = (
         "the model was fitted to these very pairs, and does better on them than on others: "
         "measure on pairs that were held out"

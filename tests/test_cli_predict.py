@@ -290,7 +290,7 @@ def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
 def test_images_of_a_model_that_reads_vectors(tmp_path: Path, standardize: bool) -> None:
     pairs = np.random.default_rng(0).normal(2, 3, size=(40, 2, 1, 3, 3))
     classifier = PairClassifier(model="mlp", epochs=1, standardize=standardize, random_state=0)
-    classifier.fit(pairs, np.tile([0.6, 0.1], (40, 1)))
+    classifier.fit(pairs, np.tile([[0.6, 0.1], [0.7, -0.1]], (20, 1)))
     classifier.export_onnx(tmp_path / "model.onnx")
     images = pairs[:, 0]
     found = answers(tmp_path / "model.onnx", images.reshape(40, 9))["probability"]

@@ -73,6 +73,7 @@ def check(
     >>> for found in check(table).findings:
     ...     print(found.severity, found.code)
     error needs-majority
+    warning few-pairs
     note recurring-items
     >>> check(table, majority="negative").ok
     True

@@ -143,7 +143,8 @@ def fit(
       pairlearn fit items.csv pairs.csv --out model --target-prior 0.1
       pairlearn fit items.csv pairs.csv --out model --labelled known.csv \\
         --positive spam
-      pairlearn fit items.csv pairs.csv --out model --ignore name --kinds zip:category
+      pairlearn fit items.csv pairs.csv --out model --ignore name \\
+        --kinds zip:category
       pairlearn fit items.npy pairs.parquet --out model --stream
 
     Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
