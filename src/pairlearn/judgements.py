@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.kinds import KINDS, code
+from pairlearn.columns import placed
+from pairlearn.kinds import KINDS, code, kind
+from pairlearn.kinds import columns as columns_of_kinds
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
@@ -98,7 +100,7 @@ class Judgements:
         (('both', 'preference'), [[0, 1], [0, 1], [2, 3]])
         """
         ends = np.asarray(ends, np.int64)
-        given = {name: np.asarray(column, np.float64) for name, column in columns.items()}
+        given = {name: _numbers(name, column) for name, column in columns.items()}
         said = {name: ~np.isnan(column) for name, column in given.items()}
         parts = []
         for names in _slots():
@@ -178,6 +180,16 @@ class Judgements:
         [[3, -1], [4, -1]]
         """
         items, values = np.asarray(items, np.int64), np.asarray(values, np.float64)
+        if (items < 0).any():
+            raise ValueError(f"items must be numbers of rows, from 0 on; got {items.min()}")
+        (first, *_), stated = kind(name).columns, values if values.ndim == 1 else values[:, 0]
+        outside = ~((first.low <= stated) & (stated <= first.high))
+        if outside.any():
+            row = int(outside.argmax())
+            raise ValueError(
+                f"{first.name} must lie in [{first.low:g}, {first.high:g}]; row {row} is "
+                f"{stated[row]:g}"
+            )
         return cls(
             np.stack([items, np.full_like(items, -1)], 1),
             np.full(len(items), code(name), np.int8),
@@ -423,3 +435,15 @@ def _slots() -> list[list[int]]:
         else:
             slots.append((names, [number]))
     return [members for _, members in slots]
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    """A column as numbers, checked as in a file; answers may have noise."""
+    known = columns_of_kinds()
+    if name not in known:
+        raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
+    with placed(lambda row: f"row {row}"):
+        numbers = known[name].read(values)
+    for row, text in known[name].mistakes(numbers, noisy=name in ("similarity", "difference")):
+        raise ValueError(f"row {row}: {text}")
+    return numbers

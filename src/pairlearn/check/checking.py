@@ -212,7 +212,7 @@ def _implied_prior(
 ) -> PriorEstimate | None:
     """The prior that the similarities imply, on the side that is known, or else below ½."""
     # An item paired with itself tells nothing about two independent ones.
-    given = columns.has_s & ~columns.itself
+    given = columns.has_s & ~columns.itself & columns.useful
     if given.sum() < LEAST_ANSWERS:
         return None
     side: Majority = "positive" if prior is not None and prior > 0.5 else "negative"
@@ -292,7 +292,7 @@ def _graph(columns: Columns) -> Iterator[Finding]:
 
 def _precision(columns: Columns, implied: PriorEstimate | None) -> Iterator[Finding]:
     """How well an accuracy could be known from these pairs."""
-    both = columns.has_s & columns.has_c
+    both = columns.has_s & columns.has_c & columns.useful
     n = int(both.sum() * columns.effective_rows / max(len(columns), 1))
     if implied is None or n < 30 or not (columns.s[both] < 1).any():
         return

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import KINDS
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.tables import PairTable
 
@@ -76,9 +77,14 @@ class Columns:
             names, who = np.unique(table.annotator, return_inverse=True)
             if len(names) and names[0] == "":  # the empty name sorts first
                 names, who = names[1:], who - 1
+        similarity = table.similarity
+        for one in KINDS:
+            if "similarity" in one.means and one.name in table.said():
+                stated = table.said()[one.name]
+                similarity = np.where(np.isnan(similarity), stated, similarity)
         choice = np.zeros(n, np.int64) if table.preference is None else table.preference
         return cls(
-            s=table.similarity,
+            s=similarity,
             c=table.difference,
             preference=choice.astype(np.int64),
             weight=np.ones(n) if table.weight is None else table.weight,
@@ -158,6 +164,15 @@ class Columns:
     def crowd(self) -> Crowd:
         """How everybody answers."""
         return Crowd.of(self.judged)
+
+    @cached_property
+    def useful(self) -> NDArray[np.bool_]:
+        """Rows of those who have something to say: not one answer to everything, or anything."""
+        if len(self.annotators) < 2:
+            return np.ones(len(self), bool)
+        useless = [one.name for one in self.crowd.manners.values() if not one.useful]
+        kept = ~np.isin(self.names, useless)
+        return kept if kept.any() else ~kept
 
     @cached_property
     def names(self) -> NDArray[np.str_]:

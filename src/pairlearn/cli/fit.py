@@ -185,14 +185,18 @@ def fit(
                 known_items = known = read_items(items, ids, columns=choice)
                 table = reading.table(pairs)
                 rows = len(table)
-            report = reading.settled(
-                check(table, items=known, prior=how.prior, majority=how.majority, precision=False)
-            )
+            report = None
+            if not table.single.all():  # what is said of single items needs no such look
+                found = check(
+                    table, items=known, prior=how.prior, majority=how.majority, precision=False
+                )
+                report = reading.settled(found)
             settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
             sample = f" (in a sample of {len(table):,} rows)" * (len(table) < rows)
             place = None if known is not None else sample  # whose rows are not the file's
             warned = [*known_items.notes, *reading.notes]
-            warned += _usable(report, settled, (items, pairs), place)
+            if report is not None:
+                warned += _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 told = None if groups is None else read_groups(groups, items)

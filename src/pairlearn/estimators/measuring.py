@@ -375,6 +375,7 @@ def _measured(
 ) -> Measured | str:
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
     names = {column.name for name in source.kinds for column in kind(name).columns}
+    names |= {column for name in source.kinds for column in kind(name).means}
     if not names & {"similarity", "difference"}:
         return NOTHING_SOFT
     parts = source.hold_out(classifier, fraction, seed)

@@ -302,6 +302,8 @@ def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
     2
     """
     soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
+    for one in KINDS:
+        soft |= {name: soft[name] + counts.get(one.name, 0) for name in one.means if name in soft}
     return {
         "both": soft["both"],
         "similarity_only": soft["similarity"],
