@@ -375,6 +375,7 @@ def undisturbed(tmp_path, monkeypatch) -> RunStore:
     return store
 
 
+@pytest.mark.long
 def test_killed_and_finished(tmp_path, undisturbed):
     store = finished_store(tmp_path / "killed.jsonl", [(2, 0.0)])
     assert len(store) == 8

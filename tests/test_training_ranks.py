@@ -147,6 +147,7 @@ def alone() -> dict[str, dict[str, torch.Tensor]]:
     return found
 
 
+@pytest.mark.long
 def test_ranks_equal_one_process(tmp_path: Path, alone: dict[str, dict[str, torch.Tensor]]) -> None:
     for found in on_ranks(3, tmp_path, everything):
         for what, expected in alone.items():

@@ -438,12 +438,14 @@ def _slots() -> list[list[int]]:
 
 
 def _numbers(name: str, values: Any) -> Floats:
-    """A column as numbers, checked as in a file; answers may have noise."""
+    """A column as numbers, checked as in a file; what has noise is checked where it is used."""
     known = columns_of_kinds()
     if name not in known:
         raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
+    if name in ("similarity", "difference"):
+        return np.asarray(values, np.float64)
     with placed(lambda row: f"row {row}"):
         numbers = known[name].read(values)
-    for row, text in known[name].mistakes(numbers, noisy=name in ("similarity", "difference")):
+    for row, text in known[name].mistakes(numbers):
         raise ValueError(f"row {row}: {text}")
     return numbers
