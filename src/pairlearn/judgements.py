@@ -186,10 +186,8 @@ class Judgements:
         outside = ~((first.low <= stated) & (stated <= first.high))
         if outside.any():
             row = int(outside.argmax())
-            raise ValueError(
-                f"{first.name} must lie in [{first.low:g}, {first.high:g}]; row {row} is "
-                f"{stated[row]:g}"
-            )
+            span = f"[{first.low:g}, {first.high:g}]"
+            raise ValueError(f"{first.name} must lie in {span}; row {row} is {stated[row]:g}")
         return cls(
             np.stack([items, np.full_like(items, -1)], 1),
             np.full(len(items), code(name), np.int8),
