@@ -1,8 +1,8 @@
 """What models say about pairs that they did not see, and which model that speaks for.
 
 A network learns few pairs by heart, and with 40 to 200 of them a linear model is often the better
-one, as on wine, and often not, as on two moons (`benchmarks/worth.py`). What tells them apart is how
-often the linear model is right about pairs that it did not see (both alike, or which one is
+one, as on wine, and often not, as on two moons (`benchmarks/worth.py`). What tells them apart is
+how often the linear model is right about pairs that it did not see (both alike, or which one is
 positive), beside how often the annotator is, by the answers: where it comes near that, there is
 nothing to gain. A network that is compared with it directly wins too often by chance with 40 pairs,
 and by likelihood nearly always: it imitates the annotator better, which is not the aim.
