@@ -131,3 +131,15 @@ def test_statements_about_items_alone_are_fitted_from_a_file(tmp_path):
     new = read_items(tmp_path / "items.csv")[np.arange(60, 80)]
     found = PairClassifier.load(tmp_path / "m").predict(new)
     assert (found == np.where(x[60:, 0] > 0, 1, -1)).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"closer": [1, 0]}, "row 0 has a closer alone: give closer and triplet"),
+        ({"share": [0.5, 0.5], "group": [1, np.nan]}, "row 1 has a share alone: give share and"),
+    ],
+)
+def test_half_a_statement_is_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        Judgements.from_columns([[0, 1], [2, 3]], columns)

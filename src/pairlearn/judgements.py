@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import placed
 from pairlearn.kinds import KINDS, code, kind
-from pairlearn.kinds import columns as columns_of_kinds
+from pairlearn.kinds.reading import read_columns
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
@@ -100,7 +99,7 @@ class Judgements:
         (('both', 'preference'), [[0, 1], [0, 1], [2, 3]])
         """
         ends = np.asarray(ends, np.int64)
-        given = {name: _numbers(name, column) for name, column in columns.items()}
+        given = read_columns(columns)
         said = {name: ~np.isnan(column) for name, column in given.items()}
         parts = []
         for names in _slots():
@@ -433,17 +432,3 @@ def _slots() -> list[list[int]]:
         else:
             slots.append((names, [number]))
     return [members for _, members in slots]
-
-
-def _numbers(name: str, values: Any) -> Floats:
-    """A column as numbers, checked as in a file; what has noise is checked where it is used."""
-    known = columns_of_kinds()
-    if name not in known:
-        raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
-    if name in ("similarity", "difference"):
-        return np.asarray(values, np.float64)
-    with placed(lambda row: f"row {row}"):
-        numbers = known[name].read(values)
-    for row, text in known[name].mistakes(numbers):
-        raise ValueError(f"row {row}: {text}")
-    return numbers

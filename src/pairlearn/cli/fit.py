@@ -179,8 +179,9 @@ def fit(
                 source: Any = measuring.PairsInFile.open(classifier, file, out.absolute().parent)
                 table, rows = source.sample(), source.rows
             else:
-                choice = columns.choice()
+                choice, told = columns.choice(), None
                 if groups is not None:
+                    told = read_groups(groups, items)
                     choice = replace(choice, ignore=(*choice.ignore, "group"))
                 known_items = known = read_items(items, ids, columns=choice)
                 table = reading.table(pairs)
@@ -199,7 +200,6 @@ def fit(
                 warned += _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
-                told = None if groups is None else read_groups(groups, items)
                 said = table.judgements(known)
                 source = measuring.PairsInMemory.of(known, said, rows, classes, told)
         with warnings.catch_warnings(record=True) as caught:
