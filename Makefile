@@ -4,10 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The demo alone needs neither the tools nor the extras; where they are, it takes them.
+DEMO := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-long setup browser lint types docs bench fuzz wheel clean
+.PHONY: demo test test-long setup browser lint types docs bench fuzz release clean
 
-demo: $(STAMP)
+demo: $(DEMO)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
 	@$(BIN)/pairlearn demo --out demo.png
 	@echo "== demo: done, the figure is in demo.png"
@@ -39,8 +42,13 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@echo "== setup: creating $(VENV) and installing pairlearn with its tools"
 	@test -x $(BIN)/python || $(MAKE) --no-print-directory $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt torch==2.13.0 --editable ".[dev]"
+	@$(INSTALL) --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	@echo "== setup: creating $(VENV) and installing pairlearn with matplotlib"
+	@test -x $(BIN)/python || $(MAKE) --no-print-directory $(BIN)/python
+	@$(INSTALL) --editable ".[plot]"
 	@touch $@
 
 # Debian's Python comes without ensurepip; then virtualenv, from a folder of its own, does it.
@@ -70,12 +78,16 @@ bench: $(STAMP)
 
 # Atheris looks for files that break a reader, some seconds each.
 fuzz: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable ".[fuzz]"
+	@$(INSTALL) --editable ".[fuzz]"
 	@$(BIN)/python benchmarks/fuzz.py --seconds $${SECONDS_EACH:-60}
 
-wheel: $(STAMP)
-	@$(BIN)/python -m build --wheel --outdir dist .
+# Wheel and sdist, each installed into an empty environment and tried outside the repository.
+release: $(STAMP)
+	@$(INSTALL) --editable ".[release]"
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist .
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python tests/try_package.py dist
 
 clean:
 	rm -rf $(VENV) dist demo.png .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -66,6 +66,13 @@ def test_pictures_of_reports_show_what_the_commands_give(tmp_path: Path) -> None
     assert described(IMAGES / "report-bench.png") == bench_source()
 
 
+def test_the_first_picture_shows_what_the_tutorial_prints() -> None:
+    drawn = re.findall(r">(\d\.\d{3})<", (IMAGES / "home.svg").read_text(encoding="utf-8"))
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    assert len(drawn) == 4
+    assert not [number for number in drawn if number not in tutorial]
+
+
 @pytest.mark.parametrize("name", [*THEORY, "scaling"])
 def test_drawings_are_what_their_scripts_draw(name: str, tmp_path: Path) -> None:
     """Every coordinate, to a fifth of a point; another matplotlib lays out differently."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         make_risk,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AccuracyEstimate",

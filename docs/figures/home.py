@@ -1,0 +1,122 @@
+"""The picture of the first page: the tutorial's run, from judged pairs to a checked accuracy.
+
+Draw it again with ``python docs/figures/home.py``: it runs the commands of docs/tutorial.md in an
+empty folder, writes docs/images/home.svg, and prints the numbers that the picture shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from typer.testing import CliRunner
+
+from pairlearn.cli import app
+from pairlearn.style import BLUE, GREEN, GREY, ORANGE, STYLE
+
+OUT = Path(__file__).resolve().parents[1] / "images" / "home.svg"
+COMMANDS = """
+simulate clinic --from breast-cancer --pairs 240 --items 510 --annotators 2
+split clinic/pairs.csv train.csv held_out.csv
+fit clinic/items.csv train.csv --out model --model linear --epochs 50
+predict model clinic/items.csv --out predictions.csv
+evaluate model clinic/items.csv held_out.csv --json
+"""
+
+
+def run_tutorial() -> dict[str, Any]:
+    """Judged pairs, probabilities of the items that were not learnt from, and accuracies."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for line in COMMANDS.strip().splitlines():
+            done = CliRunner().invoke(app, line.split(), catch_exceptions=False)
+            assert done.exit_code == 0, done.output
+        tables = ("train.csv", "clinic/truth.csv", "predictions.csv")
+        train, truth, scores = (list(csv.DictReader(Path(one).open())) for one in tables)
+    learnt = {row[end] for row in train for end in ("left", "right")}
+    rows = [
+        (float(one["probability"]), row["class"] == "1")
+        for one, row in zip(scores, truth, strict=True)
+        if one["id"] not in learnt
+    ]
+    return {"pair": train[0], "items": rows, "accuracy": json.loads(done.stdout)}
+
+
+def plot_pair(pair: dict[str, str], ax: Axes) -> Axes:
+    """A pair and what a doctor said about it."""
+    ax.set(xlim=(0, 10), ylim=(0, 10))
+    ax.axis("off")
+    for left, name in ((0.4, pair["left"]), (5.6, pair["right"])):
+        ax.add_patch(Rectangle((left, 6.3), 4, 2.9, fc="0.95", ec=GREY, lw=0.8))
+        ax.text(left + 2, 7.75, f"biopsy {name}\n30 measurements", ha="center", va="center")
+    for height, low, name, text in (
+        (3.9, 0, "similarity", "both of the same kind?"),
+        (0.9, -1, "difference", "is the right one more likely malignant?"),
+    ):
+        value = float(pair[name])
+        at = 1 + 8 * (value - low) / (1 - low)
+        ax.text(5, height + 1.15, text, ha="center", va="center")
+        ax.plot([1, 9], [height, height], color="0.8", lw=3, solid_capstyle="round")
+        ax.plot(at, height, "o", ms=7, color="black")
+        told = f"{value:.2f}".replace("-", "−")
+        ax.text(at, height - 0.95, told, ha="center", va="center", weight="bold")
+    return ax
+
+
+def plot_scores(items: list[tuple[float, bool]], ax: Axes) -> Axes:
+    """The probabilities that single items got, by their true class."""
+    groups = [[p for p, malignant in items if malignant is kind] for kind in (False, True)]
+    names = ["benign", "malignant"]
+    bins = np.linspace(0, 1, 21).tolist()
+    ax.hist(groups, bins=bins, stacked=True, color=[BLUE, ORANGE], label=names)
+    ax.axvline(0.5, color="black", lw=0.8, ls=":")
+    ax.set(xlabel="probability of malignant", ylabel="biopsies it never saw", xlim=(0, 1))
+    ax.legend(title="in truth", loc="upper center", frameon=False)
+    return ax
+
+
+def plot_accuracy(found: dict[str, Any], truth: float, ax: Axes) -> Axes:
+    """The estimates without labels, and the accuracy by the true classes."""
+    sure, wide = found["accuracy"], found["plausible"]
+    rows = (
+        (2, wide, GREY, "if the doctors may be twice too sure or half as sure"),
+        (1, sure, GREEN, "if they are right as often as they say"),
+    )
+    for height, limits, color, text in rows:
+        low, high = limits["low"], limits["high"]
+        ax.plot([low, high], [height, height], color=color, lw=5, solid_capstyle="butt")
+        ax.text(0.851, height + 0.2, text, va="bottom", fontsize=7.5)
+        ax.text(low - 0.001, height, f"{low:.3f}", ha="right", va="center")
+        ax.text(high + 0.001, height, f"{high:.3f}", ha="left", va="center")
+    ax.plot(sure["value"], 1, "o", color="black", ms=4)
+    ax.axvline(truth, ymax=0.8, color="black", lw=1)
+    ax.text(truth - 0.002, 0.35, f"by the true classes: {truth:.3f}", ha="right", va="center")
+    ax.set(xlim=(0.85, 1.005), ylim=(0, 2.7), yticks=[], xlabel="accuracy, found without labels")
+    return ax
+
+
+def draw(found: dict[str, Any]) -> Figure:
+    """Who judged what, what came out, and how sure that is."""
+    figure = Figure((9.2, 2.7), layout="constrained")
+    pair, scores, accuracy = figure.subplots(1, 3, width_ratios=(1.05, 1, 1.1))
+    right = np.mean([(p > 0.5) == malignant for p, malignant in found["items"]])
+    plot_pair(found["pair"], pair).set_title("1  two doctors compare 240 pairs …")
+    plot_scores(found["items"], scores).set_title("2  … a model scores single biopsies …")
+    title = "3  … and the answers tell its accuracy"
+    plot_accuracy(found["accuracy"], float(right), accuracy).set_title(title)
+    return figure
+
+
+if __name__ == "__main__":
+    result = run_tutorial()
+    with rc_context(STYLE | {"font.size": 8}):
+        draw(result).savefig(OUT, metadata={"Date": None})
+    print(result["accuracy"])
