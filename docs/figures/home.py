@@ -40,7 +40,8 @@ def run_tutorial() -> dict[str, Any]:
             done = CliRunner().invoke(app, line.split(), catch_exceptions=False)
             assert done.exit_code == 0, done.output
         tables = ("train.csv", "clinic/truth.csv", "predictions.csv")
-        train, truth, scores = (list(csv.DictReader(Path(one).open())) for one in tables)
+        texts = (Path(one).read_text(encoding="utf-8").splitlines() for one in tables)
+        train, truth, scores = (list(csv.DictReader(text)) for text in texts)
     learnt = {row[end] for row in train for end in ("left", "right")}
     rows = [
         (float(one["probability"]), row["class"] == "1")
