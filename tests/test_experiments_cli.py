@@ -107,6 +107,19 @@ def test_run_keeps_what_was_finished_before_a_failure_and_refuses_a_store_in_use
     assert "is being written to by another process" in done.stderr
 
 
+def test_a_folder_of_parts_is_read_as_one(calls: list[dict[str, Any]]) -> None:
+    for seed in ("0", "1"):
+        part = f"parts/accuracy-{seed}.jsonl"
+        assert call("run", *MNIST, "--seeds", f"{seed}-{seed}", "--store", part).exit_code == 0
+    counts = json.loads(call("status", *MNIST, "--store", "parts", "--json").output)
+    assert counts == {"mnist": {"finished": 114, "wanted": 285}}
+    rows = json.loads(call("table", *MNIST, "--store", "parts", "--json").output)
+    assert {row["seeds"] for row in rows} == {2}
+    RunStore("parts/accuracy-1.jsonl").to_parquet("one.parquet")
+    rows = json.loads(call("table", *MNIST, "--store", "one.parquet", "--json").output)
+    assert {row["seeds"] for row in rows} == {1}
+
+
 def test_status_counts(calls: list[dict[str, Any]]) -> None:
     call("run", *MNIST, "--seeds", "1")
     done = call("status", "accuracy", "--datasets", "mnist,letter")

@@ -5,8 +5,5 @@ from importlib import import_module
 
 from pairlearn.paper import *  # noqa: F403
 
-for _old, _new in (
-    *(("clusters", "workers"), ("execute", "execute")),
-    *(("report", "page"), ("theory", "theory")),
-):
+for _old, _new in {"execute": "execute", "report": "page", "theory": "theory"}.items():
     globals()[_old] = sys.modules[f"{__name__}.{_old}"] = import_module(f"pairlearn.paper.{_new}")

@@ -26,11 +26,11 @@ def status(chosen: Chosen) -> Told:
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
 
-    wanted, finished = chosen.runs(), chosen.open_store().finished()
+    wanted, finished = chosen.runs(), {record.run for record in chosen.records()}
     counts: dict[str, dict[str, int]] = {}
     for one in wanted:
         count = counts.setdefault(one.dataset, {"finished": 0, "wanted": 0})
-        count["finished"] += one.key() in finished
+        count["finished"] += one in finished
         count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
     return Told(counts, [aligned(["data set", "finished", "wanted"], rows)])
@@ -228,14 +228,11 @@ def headline(sources: Sources) -> Told:
 def _summaries(chosen: Chosen, test_subset: str) -> list[list[Cell]]:
     """The cells on each test subset asked for; an error if there are none."""
     from pairlearn.paper.cells import TEST_SUBSETS, summarize
-    from pairlearn.paper.grids import GRIDS
 
-    store = chosen.open_store()
-    records = chosen.selection().records(GRIDS[chosen.grid], store)
+    records = chosen.records()
     if not records:
-        raise ValueError(
-            f"{store.path} has no such runs; `pairlearn bench run {chosen.grid}` makes them"
-        )
+        path = chosen.open_store().path
+        raise ValueError(f"{path} has no such runs; `pairlearn bench run {chosen.grid}` makes them")
     return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
 
 

@@ -1,4 +1,4 @@
-"""``pairlearn bench run``: train what is missing, on this machine or on a cluster."""
+"""``pairlearn bench run``: train what is missing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.command import INTERRUPTED, REFUSED, Failed, Told, command
+from pairlearn.cli.command import INTERRUPTED, Failed, Told, command
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
     from pairlearn.paper.grids import Selection
-    from pairlearn.paper.runs import Run
+    from pairlearn.paper.runs import Record, Run
     from pairlearn.paper.store import RunStore
-    from pairlearn.paper.workers import Cluster
 
 GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
 PLACES = ("grid", "store")
@@ -33,7 +32,8 @@ class Chosen:
     grid
         The experiment.
     store
-        File of finished runs. [default: runs/GRID.jsonl]
+        File of finished runs; to read, also a folder of such files, or their export to
+        Parquet. [default: runs/GRID.jsonl]
     datasets
         Data sets, separated by commas. [default: those of the paper]
     priors
@@ -83,7 +83,22 @@ class Chosen:
         """Where finished runs are kept."""
         from pairlearn.paper.store import RunStore
 
-        return RunStore(self.store or Path("runs", f"{self.grid}.jsonl"))
+        return RunStore(self._path())
+
+    def records(self) -> list[Record]:
+        """The finished runs of the experiment that are chosen, of one file or of several."""
+        from pairlearn.paper.grids import GRIDS
+        from pairlearn.paper.store import read_sources
+
+        path = self._path()
+        if path.is_dir() or path.suffix == ".parquet":
+            found = [r for s in read_sources([path]) if s.grid == self.grid for r in s.records]
+        else:
+            found = list(self.open_store())
+        return self.selection().records(GRIDS[self.grid], found)
+
+    def _path(self) -> Path:
+        return self.store or Path("runs", f"{self.grid}.jsonl")
 
 
 @command("bench run", Chosen)
@@ -93,8 +108,7 @@ def run(
     data: Annotated[Path | None, typer.Option(envvar="PAIRLEARN_DATA")] = None,
     device: Literal["auto", "cpu", "cuda"] = "auto",
     precision: Literal["float32", "tf32", "bf16"] = "float32",
-    cluster: str = "local",
-    cluster_option: list[str] | None = None,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
     checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
 ) -> Told:
     """Train what is not in the store yet; stop it at any time and start it again.
@@ -107,25 +121,18 @@ def run(
         Where to train.
     precision
         Of the matrix products.
-    cluster
-        Who trains: local, ray, ray:HOST:PORT, ray:auto, slurm or slurm:local.
-    cluster_option
-        KEY=VALUE for the cluster, such as partition=gpu; may be repeated.
+    workers
+        Processes on a CPU. [default: one a core]
     checkpoint_seconds
         How often a fleet's state is kept.
     """
-    from pairlearn.paper.workers import ClusterError, open_cluster
-
     wanted, kept = chosen.runs(), chosen.open_store()
     missing = kept.missing(wanted)
-    trainer = open_cluster(cluster, cluster_option or (), kept.path.with_suffix(".jobs"))
     start, finished = time.monotonic(), 0
-    options = {"data": data, "device": device, "precision": precision}
+    options = {"data": data, "device": device, "precision": precision, "workers": workers}
     if missing:
         try:
-            finished = _train(missing, kept, trainer, checkpoint_seconds, among=wanted, **options)
-        except ClusterError as error:
-            raise Failed(error, REFUSED) from None
+            finished = _train(missing, kept, checkpoint_seconds, among=wanted, **options)
         except KeyboardInterrupt:
             where = f"interrupted: finished runs are in {kept.path}; the same command goes on"
             raise Failed(where, INTERRUPTED) from None
@@ -141,29 +148,23 @@ def run(
     return Told(report, [text.format(**report)])
 
 
-def _train(
-    runs: list[Run], store: RunStore, cluster: Cluster, checkpoint_seconds: float, **options: Any
-) -> int:
+def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **options: Any) -> int:
     """Run and keep the runs, and say how many were kept."""
     from pairlearn.paper.benchmark import Checkpoints
     from pairlearn.paper.execute import execute
+    from pairlearn.training import choose_device
 
     finished = 0
     folder = store.path.absolute().with_suffix(".checkpoints")
-    with store, bar("starting") as progress, cluster:
-        notes = {
-            "device": cluster.device(options["device"]).partition(":")[0],
-            "precision": options["precision"],
-            "version": __version__,
-        }
-        results = execute(
-            runs,
-            progress=progress,
-            cluster=cluster,
-            checkpoints=Checkpoints(folder, checkpoint_seconds),
-            **options,
-        )
-        # Closed before the cluster is: what is under way is cancelled there.
+    notes = {
+        "device": choose_device(options["device"]).type,
+        "precision": options["precision"],
+        "version": __version__,
+    }
+    with store, bar("starting") as progress:
+        checkpoints = Checkpoints(folder, checkpoint_seconds)
+        results = execute(runs, progress=progress, checkpoints=checkpoints, **options)
+        # Closed before the store is: what is under way is cancelled.
         with closing(results):
             for run, result in results:
                 store.append(run, result, **notes)

@@ -6,8 +6,7 @@ import gc
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -285,45 +284,6 @@ class Checkpoints:
         keys = "".join(run.key() for group in groups for run in group)
         name = hashlib.sha256(keys.encode()).hexdigest()[:24]
         return {"checkpoint": self.folder / name, "checkpoint_seconds": self.seconds}
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What every task on one data set reads.
-
-    Parameters
-    ----------
-    benchmark : Benchmark
-        The data set.
-    posteriors : dict
-        Of each annotator, by seed and prior, for every instance; empty until trained.
-    report : callable, optional
-        Called with the fleet, the epoch and the mean risk after each epoch of a fleet
-        that trains in this process.
-    checkpoints : Checkpoints, optional
-        Where to keep the state of fleets, and to go on from it.
-    """
-
-    benchmark: Benchmark
-    posteriors: Posteriors = field(default_factory=dict)
-    report: Callable[[PlannedFleet, int, float], None] | None = None
-    checkpoints: Checkpoints | None = None
-
-    def to_share(self) -> Inputs:
-        """The same for another process."""
-        return replace(self, report=None)
-
-
-def train_fleet(inputs: Inputs, fleet: PlannedFleet) -> list[Result]:
-    """Train one planned fleet: the work of most tasks."""
-    report = inputs.report
-    progress = None if report is None else partial(report, fleet)
-    return inputs.benchmark.train(fleet, inputs.posteriors, progress, inputs.checkpoints)
-
-
-def train_annotator_batch(inputs: Inputs, batch: list[AnnotatorKey]) -> Posteriors:
-    """Train one batch of annotators: the work that comes first."""
-    return inputs.benchmark.annotate(batch)
 
 
 def company_of(run: Run) -> tuple[Any, ...]:

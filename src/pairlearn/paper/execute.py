@@ -3,15 +3,19 @@
 Runs of one data set that share architecture, number of pairs and epochs form fleets.
 Within a fleet a group is one (prior, seed): the same pairs, the same batches. On CUDA
 a fleet is as large as the device's memory allows; on a CPU, where stacking gains
-nothing, small fleets run side by side. Workers do the training: processes of this
-machine, or those of Ray or Slurm.
+nothing, small fleets run side by side in processes of this machine.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -22,21 +26,17 @@ from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.paper.benchmark import (
     Benchmark,
     Checkpoints,
-    Inputs,
     PlannedFleet,
     Posteriors,
     Result,
     annotator_of,
     company_of,
     free_memory,
-    train_annotator_batch,
-    train_fleet,
 )
 from pairlearn.paper.methods import risk_of
 from pairlearn.paper.runs import Run, grouped
-from pairlearn.paper.workers import Cluster, ClusterError, Processes
 from pairlearn.risks import Supervised
-from pairlearn.training import Precision
+from pairlearn.training import Precision, choose_device
 
 MEMBERS_ON_CPU = 1  # stacking gains nothing there, and alone a run rounds as it always does
 MODELS_ON_CUDA = 1024
@@ -62,33 +62,31 @@ class Memory:
     free: float
 
 
-def largest_fleet(cluster: Cluster, inputs: Inputs, runs: Sequence[Run]) -> int:
-    """How many models of these runs may train together on the cluster's devices.
+def largest_fleet(benchmark: Benchmark, runs: Sequence[Run]) -> int:
+    """How many models of these runs may train together on the benchmark's device.
 
-    On CPUs one. On CUDA as many as fit by measurement, on the smallest of the devices;
-    of runs that train alone anyhow nothing is measured.
+    On a CPU one. On CUDA as many as fit by measurement; of runs that train alone anyhow
+    nothing is measured.
 
     Parameters
     ----------
-    cluster : Cluster
-        Where they will train.
-    inputs : Inputs
+    benchmark : Benchmark
         Their data set.
     runs : sequence of Run
         All of the experiment on that data set, so that the answer stays the same when
         some of them are done.
     """
-    if torch.device(inputs.benchmark.device).type != "cuda":
+    if torch.device(benchmark.device).type != "cuda":
         return MEMBERS_ON_CPU
     fleets = plan_fleets(runs, MODELS_ON_CUDA)
     # The more pairs there are, and the larger their batches, the more memory a model takes.
     largest = max(fleets, key=lambda fleet: (*_size_of_a_model(fleet), places(fleet)))
     if max(map(places, fleets)) == 1:
         return MODELS_ON_CUDA
-    return min(map(models_that_fit, cluster.everywhere(measure_memory, inputs, largest)))
+    return models_that_fit(measure_memory(benchmark, largest))
 
 
-def measure_memory(inputs: Inputs, fleet: PlannedFleet) -> Memory:
+def measure_memory(benchmark: Benchmark, fleet: PlannedFleet) -> Memory:
     """Train two small parts of a fleet for one epoch and see what memory they take.
 
     Where a device has room for more than such a fleet could take, that bound is given in
@@ -96,12 +94,11 @@ def measure_memory(inputs: Inputs, fleet: PlannedFleet) -> Memory:
 
     Parameters
     ----------
-    inputs : Inputs
+    benchmark : Benchmark
         The data set.
     fleet : list of list of Run
         Of at least two models; its first groups are trained.
     """
-    benchmark = inputs.benchmark
     free, _ = torch.cuda.mem_get_info(torch.device(benchmark.device))
     at_most = largest_model(benchmark, fleet)
     if places(fleet) * at_most < MARGIN * free:
@@ -144,7 +141,7 @@ def models_that_fit(memory: Memory) -> int:
     """
     fitting = (MARGIN * memory.free - memory.fixed) / memory.per_model
     if fitting < 1:
-        raise ClusterError(
+        raise ValueError(
             f"one model takes {(memory.fixed + memory.per_model) / 2**20:,.0f} MiB and "
             f"{MARGIN * memory.free / 2**20:,.0f} MiB of the device may be used; free some "
             "of its memory or choose another device"
@@ -221,7 +218,6 @@ def execute(
     precision: Precision = "float32",
     progress: Progress | None = None,
     workers: int | None = None,
-    cluster: Cluster | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Generator[Result, None, None]:
     """Train the runs and yield each with its accuracies, in the order they finish.
@@ -236,13 +232,11 @@ def execute(
     data : Path, optional
         Folder of the data sets.
     device, precision
-        As in `Fleet`; "auto" is what the cluster has.
+        As in `Fleet`.
     progress : callable, optional
         Called with epochs × models done, their total, and what is being trained.
     workers : int, optional
         Processes on a CPU; by default one a core. One trains in this process.
-    cluster : Cluster, optional
-        Where to train, entered already; by default processes of this machine.
     checkpoints : Checkpoints, optional
         Where fleets keep their state from time to time; one that was interrupted goes on.
 
@@ -254,8 +248,9 @@ def execute(
         all four with "_shifted", where log-odds are moved from the class prior of the
         annotator's population to that of the pairs.
     """
-    cluster = cluster or Processes(workers)
-    device = cluster.device(device)
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers={workers} must be 1 or more")
+    device = str(choose_device(device))
     # Runs that differ in what their risk does not read are trained once.
     alike = grouped(runs, _as_trained)
     among = list(grouped(among or runs, _as_trained))
@@ -269,9 +264,7 @@ def execute(
         mixed = images == "published"
         dataset = load(name, data, images="published") if mixed else load(name, data)
         benchmark = Benchmark(dataset, model, device, precision)
-        report = bar.report if progress is not None else None
-        inputs = Inputs(benchmark, report=report, checkpoints=checkpoints)
-        fleets = plan_fleets(members, largest_fleet(cluster, inputs, members))
+        fleets = plan_fleets(members, largest_fleet(benchmark, members))
         fleets = [fleet for fleet in fleets if chosen.intersection(_runs_of(fleet))]
         trained_runs = [run for fleet in fleets for run in _runs_of(fleet)]
         # What trains in the company of what is asked for trains again.
@@ -279,21 +272,67 @@ def execute(
         bar.say(f"{name}: annotators")
         # On CUDA annotators train together, so all of them do; on a CPU each alone.
         judged = trained_runs if device == "cpu" else members
-        inputs = replace(inputs, posteriors=_annotate(cluster, inputs, judged))
-        with closing(cluster.run(train_fleet, inputs, fleets)) as finished:
+        posteriors: Posteriors = {}
+        for batch in benchmark.annotator_batches(judged):
+            posteriors |= benchmark.annotate(batch)
+        inputs = benchmark, posteriors, checkpoints
+        report = bar.report if progress is not None else None
+        with closing(_trained(inputs, fleets, report, workers)) as finished:
             for results in finished:
                 bar.advance(sum(run.epochs for run, _ in results), name)
                 for trained, accuracies in results:
                     yield from ((run, dict(accuracies)) for run in alike.get(trained, []))
 
 
-def _annotate(cluster: Cluster, inputs: Inputs, runs: Sequence[Run]) -> Posteriors:
-    """Posteriors of every annotator that the runs ask for."""
-    batches = inputs.benchmark.annotator_batches(runs)
-    posteriors: Posteriors = {}
-    for found in cluster.run(train_annotator_batch, inputs, batches):
-        posteriors |= found
-    return posteriors
+Inputs = tuple[Benchmark, Posteriors, Checkpoints | None]  # what every fleet of a data set needs
+Report = Callable[[PlannedFleet, int, float], None]
+
+
+def _trained(
+    inputs: Inputs, fleets: Sequence[PlannedFleet], report: Report | None, workers: int | None
+) -> Generator[list[Result], None, None]:
+    """Train every fleet, in this process or several, and yield the results as they come."""
+    count = min(len(fleets), workers or os.cpu_count() or 1)
+    if count == 1 or torch.device(inputs[0].device).type == "cuda":
+        for fleet in fleets:
+            yield _train(inputs, fleet, report and partial(report, fleet))
+        return
+    with ProcessPoolExecutor(count, get_context("spawn"), _start_worker, (inputs,)) as pool:
+        futures = [pool.submit(_train_in_worker, fleet) for fleet in fleets]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _train(
+    inputs: Inputs, fleet: PlannedFleet, progress: Callable[[int, float], None] | None = None
+) -> list[Result]:
+    benchmark, posteriors, checkpoints = inputs
+    return benchmark.train(fleet, posteriors, progress, checkpoints)
+
+
+_inputs: Inputs  # what a worker process was started with
+
+
+def _start_worker(inputs: Inputs) -> None:
+    global _inputs
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _inputs = inputs
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it does, even by SIGKILL."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _train_in_worker(fleet: PlannedFleet) -> list[Result]:
+    return _train(_inputs, fleet)
 
 
 @dataclass

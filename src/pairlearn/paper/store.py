@@ -298,9 +298,10 @@ class Source:
 def read_sources(paths: Iterable[Path]) -> list[Source]:
     """Read run stores, their exports to Parquet, and folders of both.
 
-    A file that is called like an experiment is that experiment's; of any other, the runs
-    tell. Runs whose place in the tables an earlier file fills are left out, unless they are
-    further seeds of the same. CIFAR-10's proper and published images are places of their own.
+    A file that is called like an experiment, ``accuracy`` or ``accuracy-PART``, is that
+    experiment's; of any other, the runs tell. Runs whose place in the tables an earlier file
+    fills are left out, unless they are further seeds of the same. CIFAR-10's proper and
+    published images are places of their own.
 
     Parameters
     ----------
@@ -336,7 +337,8 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
         records = read_records(file)
         if not records:
             continue
-        grid = file.stem if file.stem in GRIDS else _grid_of(records, file)
+        named = file.stem.partition("-")[0]
+        grid = named if named in GRIDS else _grid_of(records, file)
         wanted = Selection().records(GRIDS[grid], records)
         new = [record for record in wanted if is_new(grid, record.run)]
         for run in (record.run for record in new):
