@@ -145,7 +145,7 @@ def test_page_holds_every_cell_of_every_experiment_and_is_the_same_every_time() 
     figures = [a for name, a in read.elements if name == "figure"]
     assert len(figures) == made.figures == 1 + 2 * (1 + 1 + 1 + 4)
     ids = [a["id"] for _, a in read.elements if "id" in a]
-    assert len(ids) == len(set(ids)) and {"runs", *GRIDS, "plane", "reading"} <= set(ids)
+    assert len(ids) == len(set(ids)) and {"runs", *GRIDS, "reading"} <= set(ids)
     # Mean and spread of a cell, by hand.
     two = [r.results["paper"] for r in sources[0].records if r.run.method == "likelihood-abs"]
     mean, spread = sum(two) / 2, abs(two[0] - two[1]) / 2

@@ -22,7 +22,6 @@ from pairlearn.paper.theory import (
     TwoGaussians,
     beta_rows,
     compute_theory,
-    geometry_rows,
     lambda_rows,
     limiting_prior_error,
     log_log_slope,
@@ -30,7 +29,6 @@ from pairlearn.paper.theory import (
     plot_beta_plane,
     plot_beta_variance,
     plot_bounds,
-    plot_label_plane,
     plot_lambda_variance,
     plot_prior_coverage,
     plot_prior_error,
@@ -49,33 +47,6 @@ def quick() -> Tables:
 
 def sigmoid(z: Any) -> Any:
     return 1 / (1 + np.exp(-z))
-
-
-# ---- geometry -----------------------------------------------------------------------------------
-
-
-def test_lines_of_constant_r_are_tangents_of_the_parabola() -> None:
-    rows = geometry_rows()
-    for level in {row["r"] for row in rows}:
-        line = [row for row in rows if row["r"] == level]
-        c = np.array([row["difference"] for row in line])
-        s = np.array([row["similarity"] for row in line])
-        slope, height = np.polyfit(c, s, 1)
-        np.testing.assert_allclose(slope * c + height, s, atol=1e-9)  # straight
-        above = s - (1 - c**2) / 2
-        assert above.min() >= -1e-9, "never below the parabola"
-        touch = 2 * level - 1  # where the parabola's slope −c is that of the line
-        assert slope == pytest.approx(touch, abs=1e-9)
-        assert slope * -touch + height == pytest.approx((1 - touch**2) / 2, abs=1e-9)
-
-
-def test_mirrored_posteriors_have_the_same_label_on_the_other_branch() -> None:
-    rows = {(row["r"], row["r_prime"]): row for row in geometry_rows(11, 11)}
-    for (r, r_prime), row in rows.items():
-        mirror = rows[round(1 - r_prime, 6), round(1 - r, 6)]
-        assert mirror["difference"] == pytest.approx(row["difference"])
-        assert mirror["similarity"] == pytest.approx(row["similarity"])
-        assert mirror["branch"] == -row["branch"]
 
 
 # ---- class prior --------------------------------------------------------------------------------
@@ -284,7 +255,7 @@ def test_command_writes_tables_and_figures(tmp_path: Path, quick: Tables) -> Non
     files = {file.name: file for file in (tmp_path / "new").iterdir()}
     assert sorted(report["files"]) == sorted(map(str, files.values())), "and nothing else is there"
     assert report["summary"]["least variance at lambda"] == 0.5
-    for name in ("geometry", "prior", "variance", "bounds"):
+    for name in ("prior", "variance", "bounds"):
         assert 10_000 < files.pop(f"{name}.png").stat().st_size < 200_000
     for name, expected in quick.items():
         with files.pop(f"{name}.csv").open(encoding="utf-8", newline="") as lines:
@@ -303,7 +274,7 @@ def test_a_failed_write_leaves_the_old_file_whole_and_is_explained(
     monkeypatch.setattr("pairlearn.paper.theory.run.draw_theory", lambda _: [])
     done = call("--out", str(tmp_path / "fine"))
     assert done.exit_code == 0
-    assert "| least variance at lambda" in done.output and "7 files in" in done.output
+    assert "| least variance at lambda" in done.output and "6 files in" in done.output
     before = {file.name: file.read_bytes() for file in (tmp_path / "fine").iterdir()}
 
     def half(self: Path, text: str, **options: Any) -> int:
@@ -319,7 +290,7 @@ def test_a_failed_write_leaves_the_old_file_whole_and_is_explained(
 
 
 def test_plots_return_their_axes_and_take_no_rows() -> None:
-    rows_only = (plot_label_plane, plot_prior_error, plot_prior_coverage, plot_lambda_variance)
+    rows_only = (plot_prior_error, plot_prior_coverage, plot_lambda_variance)
     for plot, tables in (
         *((plot, 1) for plot in (*rows_only, plot_bounds)),
         *((plot, 2) for plot in (plot_beta_variance, plot_beta_plane)),

@@ -126,7 +126,7 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
 
 @command("bench theory")
 def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Told:
-    """Geometry of the labels, class prior, variances, and bounds beside measured errors.
+    """Class prior, variances, and bounds beside measured errors.
 
     Parameters
     ----------

@@ -14,7 +14,6 @@ from pairlearn.paper.headline import GridSummary, Line, summarize_grid
 from pairlearn.paper.methods import CORRECTIONS, Method
 from pairlearn.paper.runs import Record, Run, grouped
 from pairlearn.paper.store import Source
-from pairlearn.paper.theory.geometry import geometry_rows, plot_label_plane
 from pairlearn.report.figures import PageFigure, draw
 from pairlearn.report.html import (
     HtmlTable,
@@ -100,7 +99,7 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
     >>> record = Record(run, {"paper": 0.97, "stratified": 0.96})
     >>> report = build_report([Source(Path("accuracy.jsonl"), "accuracy", (record,))])
     >>> report.grids["accuracy"]["compared"], report.figures
-    (1, 3)
+    (1, 2)
     """
     summaries = [
         summarize_grid(grid, [r for s in sources if s.grid == grid for r in s.records])
@@ -111,10 +110,6 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         s.grid: {"figures": list(_figures(s)), "legend": _legend(s), "table": _cells_table(s)}
         for s in summaries
     }
-    alt = (
-        "The plane of the labels, between the parabola c² = 1 − 2s and the edges s = 1 − |c|, "
-        "with lines of constant r"
-    )
     runs = sum(len(source.records) for source in sources)
     page = render(
         "bench.html",
@@ -122,19 +117,17 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         sections={
             "runs": "What ran, on what, for how long",
             **{grid: _TITLES[grid] for grid in parts},
-            "plane": "The geometry of the labels",
             "reading": "How to read this page",
         },
         summaries=summaries,
         sources=sources,
         runs_table=_runs_table(sources),
         parts=parts,
-        plane=draw(partial(plot_label_plane, geometry_rows()), alt, (5.2, 5.0)),
         dataset_title=dataset_title,
         spread_words=SPREAD,
         foot=f"from {runs:,} finished runs",
     )
-    figures = 1 + sum(len(part["figures"]) for part in parts.values())
+    figures = sum(len(part["figures"]) for part in parts.values())
     return BenchReport(page, runs, figures, {s.grid: s.to_dict() for s in summaries})
 
 

@@ -1,4 +1,4 @@
-"""The theory in numbers and pictures: geometry, class prior, variance, bounds beside errors.
+"""The theory in numbers and pictures: class prior, variance, bounds beside errors.
 
 Functions named ``*_rows`` are pure and return dictionaries with stable columns; what they draw
 at random follows from their seed alone. Those named ``plot_*`` draw such rows into given axes
@@ -13,10 +13,6 @@ from __future__ import annotations
 from pairlearn.paper.theory.error_bounds import TwoGaussians as TwoGaussians
 from pairlearn.paper.theory.error_bounds import bound_rows as bound_rows
 from pairlearn.paper.theory.error_bounds import plot_bounds as plot_bounds
-from pairlearn.paper.theory.geometry import geometry_rows as geometry_rows
-from pairlearn.paper.theory.geometry import plot_confidence_vectors as plot_confidence_vectors
-from pairlearn.paper.theory.geometry import plot_label_plane as plot_label_plane
-from pairlearn.paper.theory.geometry import plot_posterior_square as plot_posterior_square
 from pairlearn.paper.theory.prior_error import limiting_prior_error as limiting_prior_error
 from pairlearn.paper.theory.prior_error import plot_prior_coverage as plot_prior_coverage
 from pairlearn.paper.theory.prior_error import plot_prior_error as plot_prior_error

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from pairlearn.atomic import replacing
 from pairlearn.paper.store import to_csv
 from pairlearn.paper.theory.error_bounds import ESTIMATORS, bound_rows, draw_bounds, least_bound
-from pairlearn.paper.theory.geometry import draw_geometry, geometry_rows
 from pairlearn.paper.theory.prior_error import draw_prior, prior_rows
 from pairlearn.paper.theory.rows import Row, Tables, columns, log_log_slope, rounded, where
 from pairlearn.paper.theory.variance import (
@@ -75,20 +74,18 @@ def compute_theory(
     Returns
     -------
     dict of str to list of dict
-        geometry, prior, variance-lambda, variance-beta, variance-plane,
-        variance-members, bounds.
+        prior, variance-lambda, variance-beta, variance-plane, variance-members, bounds.
 
     Examples
     --------
     >>> tiny = TheorySettings((0.2,), (30,), 5, 10, (30,), 1)
-    >>> list(compute_theory(tiny))[:3]
-    ['geometry', 'prior', 'variance-lambda']
+    >>> list(compute_theory(tiny))[:2]
+    ['prior', 'variance-lambda']
     """
     priors = partial(prior_rows, repetitions=settings.prior_repetitions, seed=seed)
     sampled = {"repetitions": settings.variance_repetitions, "seed": seed}
     limits = partial(bound_rows, repetitions=settings.bound_repetitions, seed=seed)
     steps: list[tuple[str, Callable[[], list[Row]]]] = [
-        ("geometry", geometry_rows),
         *(
             ("prior", partial(priors, p, [n]))
             for p in settings.priors
@@ -140,7 +137,7 @@ def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
 
 
 def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]:
-    """The four figures of the theory, with names for their files.
+    """The three figures of the theory, with names for their files.
 
     Parameters
     ----------
@@ -155,11 +152,10 @@ def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]
     --------
     >>> tables = compute_theory(TheorySettings((0.2,), (30,), 5, 10, (30,), 1))
     >>> [name for name, _ in draw_theory(tables)]
-    ['geometry', 'prior', 'variance', 'bounds']
+    ['prior', 'variance', 'bounds']
     """
     with styled("a figure"):
         return [
-            ("geometry", draw_geometry(tables["geometry"])),
             ("prior", draw_prior(tables["prior"])),
             ("variance", draw_variance(tables)),
             ("bounds", draw_bounds(tables["bounds"])),
@@ -187,7 +183,7 @@ def save_theory(tables: Mapping[str, Sequence[Row]], folder: str | os.PathLike[s
     >>> tables = compute_theory(TheorySettings((0.2,), (30,), 5, 10, (30,), 1))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     len(save_theory(tables, folder))
-    11
+    9
     """
     figures = draw_theory(tables)
     files = []
