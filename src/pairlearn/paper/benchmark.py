@@ -128,20 +128,6 @@ class Benchmark:
                 results.append((one, accuracy))
         return results
 
-    def peak_memory(self, groups: Sequence[Sequence[Run]], annotators: Posteriors) -> int:
-        """Bytes of CUDA memory that one epoch of such a fleet takes, measured.
-
-        The step is not compiled for that: compiling takes longer than the measurement,
-        and what is fused needs less memory, not more.
-        """
-        run, device = groups[0][0], choose_device(self.device)
-        free_memory()
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_reserved(device)
-        members = self._groups(groups, annotators)
-        self._new_fleet(members, run.batch_size, compiled=False).fit(1, window=1)
-        return torch.cuda.max_memory_reserved(device) - before
-
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_used": None}  # a fleet stays where it trains
 
@@ -153,14 +139,11 @@ class Benchmark:
         if choose_device(self.device).type == "cuda":
             self._used = None
             free_memory()
-        fleet = self._new_fleet(groups, batch_size)
+        options: Any = {"device": self.device, "precision": self.precision}
+        fleet = Fleet(self.features, groups, self.model, batch_size=batch_size, **options)
         if self.model in CONVOLUTIONAL:
             self._used = fleet
         return fleet
-
-    def _new_fleet(self, groups: list[Group], batch_size: int, **options: Any) -> Fleet:
-        options |= {"device": self.device, "precision": self.precision}
-        return Fleet(self.features, groups, self.model, batch_size=batch_size, **options)
 
     def _groups(self, groups: Sequence[Sequence[Run]], annotators: Posteriors) -> list[Group]:
         """The groups of a fleet, which all have a column of weights for each kind of row."""

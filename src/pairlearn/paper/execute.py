@@ -18,7 +18,6 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from pairlearn.data import load
@@ -29,9 +28,7 @@ from pairlearn.paper.benchmark import (
     PlannedFleet,
     Posteriors,
     Result,
-    annotator_of,
     company_of,
-    free_memory,
 )
 from pairlearn.paper.methods import risk_of
 from pairlearn.paper.runs import Run, grouped
@@ -41,32 +38,14 @@ from pairlearn.training import Precision, choose_device
 MEMBERS_ON_CPU = 1  # stacking gains nothing there, and alone a run rounds as it always does
 MODELS_ON_CUDA = 1024
 MARGIN = 0.8  # of the free memory that is planned with; the rest is for what was not foreseen
+COPIES = 16  # of parameters and activations, at most: what a model of a fleet takes
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What a fleet takes of a device, and what the device has.
-
-    A fleet of K models takes about ``fixed + K * per_model`` bytes.
-
-    Parameters
-    ----------
-    fixed, per_model : float
-        Bytes, measured on two small fleets.
-    free : float
-        Bytes that were free on the device.
-    """
-
-    fixed: float
-    per_model: float
-    free: float
-
-
-def largest_fleet(benchmark: Benchmark, runs: Sequence[Run]) -> int:
+def largest_fleet(benchmark: Benchmark, runs: Sequence[Run], free: float | None = None) -> int:
     """How many models of these runs may train together on the benchmark's device.
 
-    On a CPU one. On CUDA as many as fit by measurement; of runs that train alone anyhow
-    nothing is measured.
+    On a CPU one. On CUDA a power of two that fits, so that a little more or less free memory,
+    when a grid is taken up again, gives the same plan, and with it the same roundings.
 
     Parameters
     ----------
@@ -75,92 +54,45 @@ def largest_fleet(benchmark: Benchmark, runs: Sequence[Run]) -> int:
     runs : sequence of Run
         All of the experiment on that data set, so that the answer stays the same when
         some of them are done.
-    """
-    if torch.device(benchmark.device).type != "cuda":
-        return MEMBERS_ON_CPU
-    fleets = plan_fleets(runs, MODELS_ON_CUDA)
-    # The more pairs there are, and the larger their batches, the more memory a model takes.
-    largest = max(fleets, key=lambda fleet: (*_size_of_a_model(fleet), places(fleet)))
-    if max(map(places, fleets)) == 1:
-        return MODELS_ON_CUDA
-    return models_that_fit(measure_memory(benchmark, largest))
-
-
-def measure_memory(benchmark: Benchmark, fleet: PlannedFleet) -> Memory:
-    """Train two small parts of a fleet for one epoch and see what memory they take.
-
-    Where a device has room for more than such a fleet could take, that bound is given in
-    place of a measurement, which takes seconds.
-
-    Parameters
-    ----------
-    benchmark : Benchmark
-        The data set.
-    fleet : list of list of Run
-        Of at least two models; its first groups are trained.
-    """
-    free, _ = torch.cuda.mem_get_info(torch.device(benchmark.device))
-    at_most = largest_model(benchmark, fleet)
-    if places(fleet) * at_most < MARGIN * free:
-        return Memory(0.0, at_most, free)
-    few, many = small_parts(fleet)
-    # Annotators who do not know: what they say takes as much memory as what others say.
-    unsure = np.full(len(benchmark.features), 0.5, dtype=np.float32)
-    posteriors = {annotator_of(run): unsure for group in many for run in group}
-    benchmark.peak_memory(few, posteriors)  # the first also loads the libraries
-    low, high = (benchmark.peak_memory(part, posteriors) for part in (few, many))
-    per_model = max(1.0, (high - low) / (places(many) - places(few)))
-    free_memory()
-    free, _ = torch.cuda.mem_get_info(torch.device(benchmark.device))
-    return Memory(max(0.0, low - places(few) * per_model), per_model, free)
-
-
-def largest_model(benchmark: Benchmark, fleet: PlannedFleet) -> float:
-    """Bytes that no model of a fleet exceeds, by its numbers of parameters and activations.
-
-    Adam, gradients, operands and what is kept for the backward pass come to about 14 times
-    the float32 parameters and activations of the paper's network; this is 32 times.
-    """
-    run = fleet[0][0]
-    module = make_model(run.model, tuple(benchmark.features.shape[1:]), 0)
-    parameters = sum(parameter.numel() for parameter in module.parameters())
-    outputs = sum(parameter.numel() for parameter in module.parameters() if parameter.ndim == 1)
-    return 32 * 4.0 * (parameters + 2 * run.batch_size * outputs + 2 * run.n_training_pairs)
-
-
-def models_that_fit(memory: Memory) -> int:
-    """Models in the largest fleet that fits, a power of two.
-
-    So that a little more or less free memory, when a grid is taken up again, gives the
-    same plan, and with it the same roundings.
+    free : float, optional
+        Bytes that are free on the device; by default it is asked.
 
     Examples
     --------
-    >>> models_that_fit(Memory(fixed=1e9, per_model=1e7, free=8e9))
-    512
+    >>> from pairlearn.data import load
+    >>> run = Run(dataset="digits", prior=0.2, seed=0, method="sconf", pairs=300, epochs=1)
+    >>> largest_fleet(Benchmark(load("digits"), "mlp", "cuda", "float32"), [run], free=8e9)
+    128
     """
-    fitting = (MARGIN * memory.free - memory.fixed) / memory.per_model
-    if fitting < 1:
+    device = torch.device(benchmark.device)
+    if device.type != "cuda":
+        return MEMBERS_ON_CPU
+    if runs[0].model in CONVOLUTIONAL:
+        return 1
+    if free is None:
+        free, _ = torch.cuda.mem_get_info(device)
+    # The more pairs there are, and the larger their batches, the more memory a model takes.
+    largest = max(runs, key=lambda run: (run.batch_size, run.n_training_pairs))
+    one = _bytes_of_a_model(benchmark, largest)
+    if one > MARGIN * free:
         raise ValueError(
-            f"one model takes {(memory.fixed + memory.per_model) / 2**20:,.0f} MiB and "
-            f"{MARGIN * memory.free / 2**20:,.0f} MiB of the device may be used; free some "
-            "of its memory or choose another device"
+            f"one model takes {one / 2**20:,.0f} MiB and {MARGIN * free / 2**20:,.0f} MiB of the "
+            "device may be used; free some of its memory or choose another device"
         )
-    return min(MODELS_ON_CUDA, 1 << (int(fitting).bit_length() - 1))
+    return min(MODELS_ON_CUDA, 1 << (int(MARGIN * free / one).bit_length() - 1))
 
 
-def small_parts(fleet: PlannedFleet) -> tuple[PlannedFleet, PlannedFleet]:
-    """Two small fleets, the second up to three times as large, cut out of a larger one."""
-    if len(fleet) > 1:
-        return fleet[:1], fleet[:3]
-    (group,) = fleet
-    size = max(1, min(16, len(group) // 3))
-    return [group[:size]], [group[: 3 * size]]
+def _bytes_of_a_model(benchmark: Benchmark, run: Run) -> float:
+    """Bytes that a model does not exceed, by its numbers of parameters and activations.
 
-
-def places(fleet: PlannedFleet) -> int:
-    """Models that a fleet has room for: it is as wide as its largest group."""
-    return len(fleet) * max(map(len, fleet))
+    Adam, gradients, operands and what is kept for the backward pass were measured to take less
+    than half as much.
+    """
+    module = make_model(run.model, tuple(benchmark.features.shape[1:]), 0)
+    parameters = sum(parameter.numel() for parameter in module.parameters())
+    outputs = sum(parameter.numel() for parameter in module.parameters() if parameter.ndim == 1)
+    numbers = parameters + 2 * run.batch_size * outputs + 2 * run.n_training_pairs
+    return COPIES * 4.0 * numbers
 
 
 def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
@@ -199,11 +131,6 @@ def _best_size(groups: Sequence[Sequence[Run]]) -> int:
         return pieces * (size + 0.15)  # a group's own batch costs about 0.15 models
 
     return min(range(1, max(map(len, groups)) + 1), key=cost)
-
-
-def _size_of_a_model(fleet: PlannedFleet) -> tuple[int, int]:
-    run = fleet[0][0]
-    return run.batch_size, run.n_training_pairs
 
 
 Progress = Callable[[int, int, str], None]
