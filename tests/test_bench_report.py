@@ -143,7 +143,7 @@ def test_page_holds_every_cell_of_every_experiment_and_is_the_same_every_time() 
     rows = [a for name, a in read.elements if name == "tr" and "data-dataset" in a]
     assert len(rows) == sum(count["cells"] for count in made.grids.values())
     figures = [a for name, a in read.elements if name == "figure"]
-    assert len(figures) == made.figures == 1 + 2 * (1 + 1 + 1 + 4)
+    assert len(figures) == made.figures == 2 * (1 + 1 + 1 + 4)
     ids = [a["id"] for _, a in read.elements if "id" in a]
     assert len(ids) == len(set(ids)) and {"runs", *GRIDS, "reading"} <= set(ids)
     # Mean and spread of a cell, by hand.
@@ -186,7 +186,7 @@ def test_command(tmp_path: Path) -> None:
     assert again.exit_code == 2 and "is there already" in again.output
     assert CliRunner().invoke(app, [*line, "--force"]).exit_code == 0
     plain = CliRunner().invoke(app, [*line[:-1], "--force"])
-    assert "66 runs, 3 figures" in plain.output
+    assert "66 runs, 2 figures" in plain.output
 
 
 @pytest.mark.parametrize(
