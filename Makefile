@@ -8,17 +8,23 @@ STAMP := $(VENV)/.installed
 DEMO := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-long setup browser lint types docs bench fuzz release clean
+.PHONY: demo test pytest test-long setup browser lint types docs bench fuzz release clean
 
 demo: $(DEMO)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
 	@$(BIN)/pairlearn demo --out demo.png
 	@echo "== demo: done, the figure is in demo.png"
 
-test: lint types $(STAMP) browser
-	@echo "== test: unit tests, property tests and doctests"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
+# Tests often wait, for a process or a browser; types are checked meanwhile.
+test: lint browser
+	@$(MAKE) --no-print-directory --jobs=2 types pytest
 	@echo "== test: all checks passed"
+
+# The files in their order: doctests, short ones, come last, so that no worker ends long before
+# the other.
+pytest: $(STAMP) browser
+	@echo "== test: unit tests, property tests and doctests"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-long: $(STAMP) browser
 	@echo "== test-long: soaks and sweeps at full size"

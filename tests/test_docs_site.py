@@ -7,7 +7,9 @@ already, by `make docs`.
 from __future__ import annotations
 
 import ast
+import html
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -17,7 +19,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import sync_playwright
+
+from browser import complaints
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -237,19 +240,59 @@ def test_the_citation_has_what_the_format_asks_for():
     assert [author["family-names"] for author in paper["authors"]] == ["Tate", "Sugiyama", "Uchida"]
 
 
+# --- notebook -------------------------------------------------------------------------------
+
+NOTEBOOK = ROOT / "notebooks" / "first_steps.ipynb"
+
+
+def test_the_notebook_is_stored_without_outputs_and_every_cell_is_explained():
+    stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert (stored["nbformat"], stored["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in stored["cells"]}) == len(stored["cells"])
+    code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    kinds = [cell["cell_type"] for cell in stored["cells"]]
+    assert kinds[0] == "markdown" and "code code" not in " ".join(kinds)
+
+
+def test_the_notebook_says_what_its_text_says(folder):
+    """As it was run when the site was built."""
+    page = (folder / "notebook.html").read_text(encoding="utf-8")
+    assert page.count("what the cell drew") == 1
+    printed = re.findall(r'<div class="highlight-text.*?</div>', page, re.DOTALL)
+    text = html.unescape(re.sub(r"<[^>]+>", "", "\n".join(printed)))
+    value, low, high = map(
+        float, re.search(r"accuracy (\S+), 95% interval (\S+) to (\S+)", text).groups()
+    )
+    assert 0.85 < low <= value <= high <= 1
+    by_pairs, by_classes = (
+        float(re.search(rf"{what}: +(\d\.\d+)", text)[1])
+        for what in ("from judgements", "from true classes")
+    )
+    # 140 biopsies: two standard errors of a share of .95 are .04.
+    assert min(by_pairs, by_classes) > 0.9
+    assert abs(by_pairs - by_classes) < 0.06
+    assert text.rstrip().endswith("True")
+
+
+def test_a_cell_shows_what_jupyter_shows():
+    from notebooks import run_cell
+
+    names: dict[str, object] = {}
+    assert run_cell("a = 2\nprint('two')\na + 1", names, "cell") == "two\n3\n"
+    for silent in ("a = 5", "None", "a + 1;"):
+        assert run_cell(silent, names, "cell") == ""
+    with pytest.raises(ZeroDivisionError):
+        run_cell("1 / 0", names, "cell")
+
+
 # --- in a browser ---------------------------------------------------------------------------
 
 
-def test_pages_open_from_disk_without_a_request_or_an_error(folder):
-    wrong: list[str] = []
+def test_pages_open_from_disk_without_a_request_or_an_error(folder, browser):
     requested: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"]
-        )
-        page = browser.new_page()
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
+    with browser.new_page() as page:
+        wrong = complaints(page)
         page.on("request", lambda sent: requested.append(sent.url))
         for name in ("index", "auto_gallery/index", "api/risks", "results/accuracy", "notebook"):
             page.goto((folder / f"{name}.html").as_uri())
@@ -257,6 +300,5 @@ def test_pages_open_from_disk_without_a_request_or_an_error(folder):
             assert wide <= 0, f"{name} is wider than the window by {wide}"
         page.goto((folder / "search.html").as_uri() + "?q=estimate_prior")
         page.wait_for_selector("#search-results li a")
-        browser.close()
     assert wrong == []
     assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
