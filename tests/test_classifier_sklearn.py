@@ -1,11 +1,8 @@
 """PairClassifier among its neighbours: scikit-learn, model folders, evaluation."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from torch import nn
@@ -13,21 +10,6 @@ from torch import nn
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
-
-
-def test_clone_and_pickle():
-    module = nn.Linear(3, 1)
-    classifier = linear(epochs=2).set_params(model=module).fit(PAIRS, LABELS)
-    fresh = clone(classifier)
-    assert not hasattr(fresh, "classes_")
-    assert fresh.get_params()["epochs"] == 2
-    assert fresh.model is not module
-    again = pickle.loads(pickle.dumps(classifier))
-    assert np.array_equal(again.predict(X), classifier.predict(X))
-    with pytest.raises(NotFittedError):
-        fresh.predict(X)
-    with pytest.raises(NotFittedError):
-        fresh.score(PAIRS, LABELS)
 
 
 def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
