@@ -168,7 +168,11 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
         typical[rows] = borrowed / guess.clip(1e-300)
         density *= 1 - manner.guesses
-        np.add.at(logs, answers.pair[rows], np.log(density + guess[:, None]))
+        told, pair = np.log(density + guess[:, None]), answers.pair[rows]
+        if len(np.unique(pair)) == len(pair):
+            logs[pair] += told
+        else:  # which takes ten times as long
+            np.add.at(logs, pair, told)
         honest.append(density)
         guesses.append(guess)
     top = logs.max(1, keepdims=True)

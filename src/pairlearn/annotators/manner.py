@@ -35,6 +35,8 @@ LEAST_LEAN = 0.03
 LEAST_CONSTANT = 10
 COST = 3.0
 """Log-likelihood that a lean must gain to be believed."""
+COSTS = np.where(np.abs(AMOUNTS) > 1e-9, COST, 0.0)
+COSTS[(np.abs(AMOUNTS) < LEAST_LEAN) & (COSTS > 0)] = np.inf
 FLOOR = np.array([0.0015, 0.003])
 """Variances of s and c that are blurred by the grid alone."""
 HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
@@ -214,14 +216,13 @@ class Manner:
         """Density (n, grid) of honest answers."""
         if self.hard:
             return _chances(self.mean(0), self.mean(1))[:, _outcome(values)].T
-        total = np.zeros((len(values), len(HONEST)))
-        scale = np.ones(len(values))
-        for side in (0, 1):
-            given = ~np.isnan(values[:, side])
-            off = np.where(given, values[:, side], 0)[:, None] - self.mean(side)
-            total += given[:, None] * off**2 / self.variances[side]
-            scale *= np.where(given, 1 / np.sqrt(2 * np.pi * self.variances[side]), 1)
-        return np.asarray(np.exp(-total / 2) * scale[:, None])
+        given = ~np.isnan(values)
+        said, means = np.where(given, values, 0), np.stack([self.mean(0), self.mean(1)])
+        # Squared distances, multiplied out: two products of matrices are fast.
+        off = (given / self.variances) @ means**2 - 2 * (said / self.variances) @ means
+        off += (said**2 / self.variances).sum(1)[:, None]
+        scale = np.where(given, 1 / np.sqrt(2 * np.pi * self.variances), 1).prod(1)
+        return np.asarray(np.exp(-off / 2) * scale[:, None])
 
     def slopes(self, values: Floats, honest: Floats) -> Floats:
         """Derivatives (n, 2) of log-likelihoods by something added to similarities, differences.
@@ -341,7 +342,7 @@ class Manner:
             for form in ("pull", "shift"):
                 mean = BENT[side, form]
                 left = squares - 2 * mean @ first + mean**2 @ total
-                gain = -left / (2 * self.variances[side]) - _cost()
+                gain = -left / (2 * self.variances[side]) - COSTS
                 at = int(gain.argmax())
                 if gain[at] > best[0] + 1e-9:
                     best = (float(gain[at]), form, float(AMOUNTS[at]), float(left[at]))
@@ -359,7 +360,7 @@ class Manner:
         for side, word in enumerate(("same", "right")):
             other = found.mean(1 - side)[None]
             means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
-            gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - _cost()
+            gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - COSTS
             amount = float(AMOUNTS[int(gain.argmax())])
             lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
             fitted: dict[str, Any] = {f"{word}_amount": amount}
@@ -372,11 +373,6 @@ def is_constant(values: Floats) -> bool:
     """Whether nearly all of ten answers or more are the same, which tells nothing."""
     _, counts = np.unique(np.nan_to_num(values, nan=9), axis=0, return_counts=True)
     return bool(len(values) >= LEAST_CONSTANT and counts.max() >= 0.95 * len(values))
-
-
-def _cost() -> Floats:
-    small = (np.abs(AMOUNTS) < LEAST_LEAN) & (np.abs(AMOUNTS) > 1e-9)
-    return np.where(small, np.inf, COST * (np.abs(AMOUNTS) > 1e-9))
 
 
 def _mean_gap(gap: Floats, weight: Floats) -> float:
