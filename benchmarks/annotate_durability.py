@@ -189,7 +189,7 @@ def run_kills(kills: int, clients: int, seed: int) -> Durability:
         return check(Path(folder), people, kills)
 
 
-def run_traced(clients: int, seconds: float = 2.0) -> Flushes:
+def run_traced(clients: int, answers: int = 1000) -> Flushes:
     """The second run: the studio under strace."""
     with tempfile.TemporaryDirectory() as folder:
         tokens = make_project(Path(folder), clients, EACH)
@@ -202,7 +202,7 @@ def run_traced(clients: int, seconds: float = 2.0) -> Flushes:
         studio = subprocess.Popen([*follow, sys.executable, "-c", code, folder, str(port)])
         try:
             wait_for(port)
-            asyncio.run(_answer_for(port, tokens, seconds))
+            asyncio.run(_answer_so_many(port, tokens, answers))
         finally:
             # strace passes no signal on: end the studio itself, and strace ends with it.
             for child in Path(f"/proc/{studio.pid}/task/{studio.pid}/children").read_text().split():
@@ -211,11 +211,12 @@ def run_traced(clients: int, seconds: float = 2.0) -> Flushes:
         return read_trace(trace.read_text("utf-8", "replace").splitlines())
 
 
-async def _answer_for(port: int, tokens: list[str], seconds: float) -> None:
+async def _answer_so_many(port: int, tokens: list[str], answers: int) -> None:
     people = [StubbornAnnotator(port, token, f"person-{n}") for n, token in enumerate(tokens)]
     over = asyncio.Event()
     works = [asyncio.create_task(who.work(over)) for who in people]
-    await asyncio.sleep(seconds)
+    while sum(len(who.acknowledged) for who in people) < answers:
+        await asyncio.sleep(0.01)
     over.set()
     await asyncio.gather(*works)
 
