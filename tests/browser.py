@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import uvicorn
@@ -257,3 +257,25 @@ def watch_shifts(page: Page) -> None:
 def snapshot(page: Page, name: str) -> None:
     OUTPUT.mkdir(exist_ok=True)
     page.screenshot(path=OUTPUT / f"{name}.png")
+
+
+class Desk(NamedTuple):
+    """A studio of 12 pairs, two people who judge all of them, and a page of a browser."""
+
+    studio: LiveStudio
+    tokens: dict[str, str]
+    page: Page
+
+    def open(self, name: str, *, tutorial: bool = False) -> None:
+        open_link(self.page, self.studio, self.tokens[name], tutorial=tutorial)
+
+    def answers(self) -> list[StoredAnswer]:
+        return answers_of(self.studio.folder)
+
+    def said(self) -> list[tuple[float | None, float | None]]:
+        return [(one.similarity, one.difference) for one in self.answers()]
+
+    def key(self, count: int, *keys: str) -> None:
+        """Press keys, and wait until so many pairs are done."""
+        press(self.page, *keys)
+        done(self.page, count, 12)

@@ -25,7 +25,7 @@ HEADER = "left,right,similarity,difference\n"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulation]:
     folder = tmp_path_factory.mktemp("made")
-    made = simulated(folder, seed=0, missing=0.3, preference=0.1, annotators=2)
+    made = simulated(folder, seed=0, missing=0.3, preference=0.1)
     kept = made.pairs[~np.isnan(made.pairs.similarity)]
     write_pairs(PairTable(kept.left, kept.right, kept.similarity, None), folder / "alike.csv")
     return folder, made
@@ -167,8 +167,8 @@ def test_preferences_tell_the_side_of_an_accuracy_from_similarities(tmp_path: Pa
 def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     folder, _ = made
     pairs = tmp_path / "pairs.csv"
-    text = (folder / "pairs.csv").read_text()
-    pairs.write_text(text + "".join(text.splitlines(keepends=True)[1:3]))
+    head, *rows = (folder / "pairs.csv").read_text().splitlines()
+    pairs.write_text("\n".join([f"{head},annotator", *(f"{row},ann" for row in rows + rows[:2])]))
     result = fit(folder, tmp_path / "model", *ALONE, "--prior", 0.9, pairs=pairs)
     assert result.exit_code == 0
     first, second, third = lines = result.stderr.splitlines()

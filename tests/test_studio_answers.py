@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from browser import (
     PHONE,
+    Desk,
     LiveStudio,
     answers_of,
     complaints,
@@ -138,42 +140,123 @@ def test_keys_undo_zoom_and_hidden_ids(
     assert kept[-1].note == "7 is no answer here"
 
 
-def test_how_likely_each_one_is_always_fits(browser: Browser, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", pairs=12, answers="each")
+@pytest.mark.parametrize("bare", [{"project": {"answers": "each"}}], indirect=True)
+def test_how_likely_each_one_is_always_fits(desk: Desk) -> None:
+    press(desk.page, "Enter")
+    expect(desk.page.locator("#status")).to_contain_text("Answer both")
     ways = [("2", "9"), ("0", "0"), ("100", "0"), ("55", "07")]
-    with live_studio(tmp_path / "p") as studio, browser.new_context() as context:
-        page = context.new_page()
-        open_link(page, studio, tokens["ann"])
-        press(page, "Enter")
-        expect(page.locator("#status")).to_contain_text("Answer both")
-        for number, (left, right) in enumerate(ways, 1):
-            press(page, *left, "Tab", *right, "Enter")
-            done(page, number, 12)
-        press(page, "c")
-        done(page, 5, 12)
-    kept = answers_of(tmp_path / "p")
+    for number, (left, right) in enumerate(ways, 1):
+        desk.key(number, *left, "Tab", *right, "Enter")
+    desk.key(5, "c")
     r, r_prime = np.array([[0.2, 0.9], [0, 0], [1, 0], [0.55, 0.07]]).T
     labels = PairLabels.from_posteriors(r, r_prime)
-    said = np.array([[one.similarity, one.difference] for one in kept[:4]])
+    said = np.array(desk.said()[:4], float)
     np.testing.assert_allclose(said, np.asarray(labels.to_array()), atol=1e-12)
+    kept = desk.answers()
     assert judgements(kept).infeasible == 0 and kept[4].cant_say
+
+
+def _shaded(page: Page, name: str) -> list[list[int]]:
+    """The ranges that are shown as fitting, from what is really visible on the track."""
+    track = page.locator(f"#question-{name} .track").bounding_box()
+    assert track is not None
+    low = -100 if name == "difference" else 0
+    found = []
+    for fit in page.locator(f"#question-{name} .fit:visible").all():
+        box = fit.bounding_box()
+        assert box is not None
+        ends = (box["x"] + 7, box["x"] + box["width"] - 7)  # its round ends reach over
+        found.append([round(low + (100 - low) * (x - track["x"]) / track["width"]) for x in ends])
+    return found
+
+
+def test_shading_is_what_fits(desk: Desk) -> None:
+    page = desk.page
+    grid_s, grid_c = np.meshgrid(np.arange(101), np.arange(-100, 101), indexing="ij")
+    feasible = (
+        PairLabels(grid_s.ravel() / 100, grid_c.ravel() / 100).feasible().reshape(grid_s.shape)
+    )
+    assert _shaded(page, "similarity") == _shaded(page, "difference") == []
+    for s in (0, 20, 35, 50, 90):
+        page.locator("#similarity").focus()
+        press(page, "Shift+ArrowLeft", *f"{s:02}")
+        found = _shaded(page, "difference")
+        inside = np.zeros(201, bool)
+        for low, high in found:
+            inside[low + 100 : high + 101] = True
+        assert (inside == feasible[s]).all(), (s, found)
+        assert len(found) == (2 if s < 50 else 1)
+    for c in (0, 30, 60, 100):
+        page.locator("#difference").focus()
+        press(page, "Shift+ArrowLeft", "+", *(f"{c:02}"))
+        ((low, high),) = _shaded(page, "similarity")
+        inside = np.zeros(101, bool)
+        inside[low : high + 1] = True
+        assert (inside == feasible[:, c + 100]).all(), (c, low, high)
+    snapshot(page, "shading")
+
+
+def test_formulas_of_the_page(bare: Desk) -> None:
+    bare.page.goto(bare.studio.url)
+    table = bare.page.evaluate(
+        """async () => {
+            const { feasible, nearest, conflict } = await import("/static/feasible.js");
+            const all = [];
+            for (let s = 0; s <= 100; s += 1) for (let c = -100; c <= 100; c += 1) {
+                const near = nearest(s, c);
+                all.push([s, c, feasible(s, c), near.similarity, near.difference,
+                          conflict(s, c, "x") === null]);
+            }
+            return JSON.stringify(all);
+        }"""
+    )
+    s, c, fits, near_s, near_c, silent = np.array(json.loads(table), int).T
+    labels = PairLabels(s / 100, c / 100)
+    assert (fits.astype(bool) == labels.feasible()).all() and (silent == fits).all()
+    # The nearest on the grid of whole percents, by comparing with every feasible point.
+    good = np.stack([s, c], 1)[fits.astype(bool)]
+    rows = np.random.default_rng(0).choice(len(s), 400, replace=False)
+    distance = ((np.stack([s, c], 1)[rows, None] - good) ** 2).sum(2).min(1)
+    assert ((near_s - s)[rows] ** 2 + (near_c - c)[rows] ** 2 == distance).all()
+    assert PairLabels(near_s / 100, near_c / 100).feasible().all()
+
+
+def test_answers_that_do_not_fit_are_questioned_not_forbidden(desk: Desk) -> None:
+    page = desk.page
+    press(page, "9", "Enter", "5")
+    expect(page.locator("#status")).to_contain_text("at most 50% of the time")
+    expect(page.locator("#use-nearest")).to_contain_text("Use 70% and right, by 30")
+    snapshot(page, "do-not-fit")
+    press(page, "f")
+    expect(page.locator("#value-similarity")).to_have_text("70%")
+    desk.key(1, "Enter")
+    press(page, "2", "Enter", "1", "Enter")
+    expect(page.locator("#status")).to_contain_text("by at least 78")
+    desk.key(2, "Enter")
+    press(page, "9", "Enter", "5")
+    page.locator("#use-nearest").click()
+    press(page, "Enter")
+    page.locator("#submit").click()
+    done(page, 3, 12)
+    assert desk.said() == [(0.7, 0.3), (0.2, 0.1), (0.7, 0.3)]
 
 
 LONG = "A very long line of a log that goes on and on. " * 200
 
 
-@pytest.mark.parametrize("mode", ["exact", "each", "graded"])
-def test_answers_are_in_sight(browser: Browser, tmp_path: Path, mode: str) -> None:
-    project, tokens, _ = make_project(tmp_path / "p", "text", pairs=3, answers=mode)
-    for path in project.items_path.iterdir():
+@pytest.mark.parametrize(
+    "bare",
+    [{"project": {"kind": "text", "answers": mode}} for mode in ("exact", "each", "graded")],
+    indirect=True,
+)
+def test_answers_are_in_sight(bare: Desk) -> None:
+    for path in (bare.studio.folder / "items").iterdir():
         path.write_text(LONG)
-    with live_studio(tmp_path / "p") as studio, browser.new_context() as context:
-        page = context.new_page()
-        open_link(page, studio, tokens["ann"])
-        for width, height in ((1280, 720), (1440, 1440), (390, 844)):
-            page.set_viewport_size({"width": width, "height": height})
-            assert in_sight(page), (width, height)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    bare.open("Ann")
+    for width, height in ((1280, 720), (1440, 1440), (390, 844)):
+        bare.page.set_viewport_size({"width": width, "height": height})
+        assert in_sight(bare.page), (width, height)
+        assert bare.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_levels_are_those_of_the_project(tmp_path: Path) -> None:
@@ -237,17 +320,16 @@ def test_a_language_has_every_text_of_the_page(language: str) -> None:
         assert fields[0] == fields[1], text
 
 
-def test_the_page_in_german(browser: Browser, tmp_path: Path) -> None:
-    _, tokens, _ = make_project(
-        tmp_path / "p", pairs=3, answers="graded", language="de", question_difference=""
-    )
-    with live_studio(tmp_path / "p") as studio, browser.new_context(**PHONE) as context:
-        page = context.new_page()
-        open_link(page, studio, tokens["ann"])
-        assert page.evaluate("document.documentElement.lang") == "de"
-        expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
-        assert in_sight(page)
-        snapshot(page, "german")
-        page.locator("[data-level='right surely']").tap()
-        expect(page.locator("#count")).to_have_text("1 von 3")
-        expect(page.locator("#status")).to_contain_text("Gespeichert.")
+GERMAN = {"answers": "graded", "language": "de", "question_difference": ""}
+
+
+@pytest.mark.parametrize("bare", [{"project": GERMAN, "context": PHONE}], indirect=True)
+def test_the_page_in_german(desk: Desk) -> None:
+    page = desk.page
+    assert page.evaluate("document.documentElement.lang") == "de"
+    expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
+    assert in_sight(page)
+    snapshot(page, "german")
+    page.locator("[data-level='right surely']").tap()
+    expect(page.locator("#count")).to_have_text("1 von 12")
+    expect(page.locator("#status")).to_contain_text("Gespeichert.")

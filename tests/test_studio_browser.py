@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import http.server
-import json
 import re
 import resource
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from browser import (
     PHONE,
-    LiveStudio,
+    Desk,
     answers_of,
     complaints,
     done,
-    live_studio,
-    make_project,
     open_link,
     press,
     scan,
@@ -30,43 +26,8 @@ from browser import (
     snapshot,
     watch_shifts,
 )
-from pairlearn import PairLabels
 from pairlearn.studio import Project, Store
 from studio_processes import Place, limit_files, said_once
-
-
-class Desk(NamedTuple):
-    """A studio of 12 pairs, two people who judge all of them, and a page of a browser."""
-
-    studio: LiveStudio
-    tokens: dict[str, str]
-    page: Page
-
-    def said(self) -> list[tuple[float | None, float | None]]:
-        return [(one.similarity, one.difference) for one in answers_of(self.studio.folder)]
-
-    def key(self, count: int, *keys: str) -> None:
-        """Press keys, and wait until so many pairs are done."""
-        press(self.page, *keys)
-        done(self.page, count, 12)
-
-
-@pytest.fixture
-def bare(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """With an empty page; a parameter changes the project, or the context of the browser."""
-    changes = getattr(request, "param", {})
-    options = {"pairs": 12, "names": ("Ann", "Bob"), "overlap": 2} | changes.get("project", {})
-    _, tokens, boss = make_project(tmp_path / "p", **options)
-    context = {"viewport": {"width": 1280, "height": 860}} | changes.get("context", {})
-    with live_studio(tmp_path / "p") as studio, browser.new_context(**context) as opened:
-        yield Desk(studio, tokens | {"boss": boss}, opened.new_page())
-
-
-@pytest.fixture
-def desk(bare: Desk) -> Desk:
-    """With Ann's page, past the tutorial."""
-    open_link(bare.page, bare.studio, bare.tokens["Ann"])
-    return bare
 
 
 def test_by_keyboard_alone(bare: Desk) -> None:
@@ -83,11 +44,11 @@ def test_by_keyboard_alone(bare: Desk) -> None:
         (("Space", "Enter", "Space", "Enter"), (0.5, 0.0)),
     ]
     troubles = complaints(bare.page)
-    open_link(bare.page, bare.studio, bare.tokens["Ann"])
+    bare.open("Ann")
     for number, (keys, _) in enumerate(ways, 1):
         bare.key(number, *keys)
     assert bare.said() == [answer for _, answer in ways]
-    assert sum(one.cant_say for one in answers_of(bare.studio.folder)) == 1
+    assert sum(one.cant_say for one in bare.answers()) == 1
     for number in range(len(ways) + 1, 13):
         bare.key(number, "s")
     expect(bare.page.locator("#finished")).to_contain_text("You judged 12 pairs")
@@ -138,91 +99,6 @@ def test_on_a_phone(desk: Desk) -> None:
     assert None not in desk.said()[0] and desk.said()[1] == (1.0, 0.0)
 
 
-def _shaded(page: Page, name: str) -> list[list[int]]:
-    """The ranges that are shown as fitting, from what is really visible on the track."""
-    track = page.locator(f"#question-{name} .track").bounding_box()
-    assert track is not None
-    low = -100 if name == "difference" else 0
-    found = []
-    for fit in page.locator(f"#question-{name} .fit:visible").all():
-        box = fit.bounding_box()
-        assert box is not None
-        ends = (box["x"] + 7, box["x"] + box["width"] - 7)  # its round ends reach over
-        found.append([round(low + (100 - low) * (x - track["x"]) / track["width"]) for x in ends])
-    return found
-
-
-def test_shading_is_what_fits(desk: Desk) -> None:
-    page = desk.page
-    grid_s, grid_c = np.meshgrid(np.arange(101), np.arange(-100, 101), indexing="ij")
-    feasible = (
-        PairLabels(grid_s.ravel() / 100, grid_c.ravel() / 100).feasible().reshape(grid_s.shape)
-    )
-    assert _shaded(page, "similarity") == _shaded(page, "difference") == []
-    for s in (0, 20, 35, 50, 90):
-        page.locator("#similarity").focus()
-        press(page, "Shift+ArrowLeft", *f"{s:02}")
-        found = _shaded(page, "difference")
-        inside = np.zeros(201, bool)
-        for low, high in found:
-            inside[low + 100 : high + 101] = True
-        assert (inside == feasible[s]).all(), (s, found)
-        assert len(found) == (2 if s < 50 else 1)
-    for c in (0, 30, 60, 100):
-        page.locator("#difference").focus()
-        press(page, "Shift+ArrowLeft", "+", *(f"{c:02}"))
-        ((low, high),) = _shaded(page, "similarity")
-        inside = np.zeros(101, bool)
-        inside[low : high + 1] = True
-        assert (inside == feasible[:, c + 100]).all(), (c, low, high)
-    snapshot(page, "shading")
-
-
-def test_formulas_of_the_page(bare: Desk) -> None:
-    bare.page.goto(bare.studio.url)
-    table = bare.page.evaluate(
-        """async () => {
-            const { feasible, nearest, conflict } = await import("/static/feasible.js");
-            const all = [];
-            for (let s = 0; s <= 100; s += 1) for (let c = -100; c <= 100; c += 1) {
-                const near = nearest(s, c);
-                all.push([s, c, feasible(s, c), near.similarity, near.difference,
-                          conflict(s, c, "x") === null]);
-            }
-            return JSON.stringify(all);
-        }"""
-    )
-    s, c, fits, near_s, near_c, silent = np.array(json.loads(table), int).T
-    labels = PairLabels(s / 100, c / 100)
-    assert (fits.astype(bool) == labels.feasible()).all() and (silent == fits).all()
-    # The nearest on the grid of whole percents, by comparing with every feasible point.
-    good = np.stack([s, c], 1)[fits.astype(bool)]
-    rows = np.random.default_rng(0).choice(len(s), 400, replace=False)
-    distance = ((np.stack([s, c], 1)[rows, None] - good) ** 2).sum(2).min(1)
-    assert ((near_s - s)[rows] ** 2 + (near_c - c)[rows] ** 2 == distance).all()
-    assert PairLabels(near_s / 100, near_c / 100).feasible().all()
-
-
-def test_answers_that_do_not_fit_are_questioned_not_forbidden(desk: Desk) -> None:
-    page = desk.page
-    press(page, "9", "Enter", "5")
-    expect(page.locator("#status")).to_contain_text("at most 50% of the time")
-    expect(page.locator("#use-nearest")).to_contain_text("Use 70% and right, by 30")
-    snapshot(page, "do-not-fit")
-    press(page, "f")
-    expect(page.locator("#value-similarity")).to_have_text("70%")
-    desk.key(1, "Enter")
-    press(page, "2", "Enter", "1", "Enter")
-    expect(page.locator("#status")).to_contain_text("by at least 78")
-    desk.key(2, "Enter")
-    press(page, "9", "Enter", "5")
-    page.locator("#use-nearest").click()
-    press(page, "Enter")
-    page.locator("#submit").click()
-    done(page, 3, 12)
-    assert desk.said() == [(0.7, 0.3), (0.2, 0.1), (0.7, 0.3)]
-
-
 def test_undo_and_note(desk: Desk) -> None:
     page = desk.page
     press(page, "z")
@@ -243,7 +119,7 @@ def test_undo_and_note(desk: Desk) -> None:
     page.locator("#undo").click()  # a page that knows no receipt can undo, too
     done(page, 0, 12)
     desk.key(1, "9", "Enter", "0", "Enter")
-    (only,) = answers_of(desk.studio.folder)
+    (only,) = desk.answers()
     assert (only.similarity, only.difference, only.note, only.revision) == (0.9, 0.0, "", 3)
     with Store.open(Project.load(desk.studio.folder)) as store:
         actions = [one.action for one in store.history() if one.pair == only.pair]
@@ -264,7 +140,7 @@ def test_two_people_in_two_tabs_of_one_browser(desk: Desk) -> None:
         expect(tab.locator(".who")).to_have_text(f"You are {name}")
         expect(tab.locator(".who bdi")).to_be_visible()
     snapshot(page, "name")
-    kept = answers_of(desk.studio.folder)
+    kept = desk.answers()
     assert {(one.annotator, one.similarity) for one in kept} == {("Ann", 1.0), ("Bob", 0.0)}
     assert len(kept) == len({(one.annotator, one.pair) for one in kept}) == 8
 
@@ -352,7 +228,7 @@ def test_the_page_keeps_an_answer_that_the_disk_does_not_take(
 
 def test_tutorial_of_three_pairs(bare: Desk) -> None:
     page = bare.page
-    open_link(page, bare.studio, bare.tokens["Ann"], tutorial=True)
+    bare.open("Ann", tutorial=True)
     expect(page.locator("#coach-step")).to_contain_text("Practice 1 of 3")
     page.reload()
     settled(page)
@@ -397,7 +273,7 @@ def test_hostile_items_are_text(bare: Desk) -> None:
     for path in (bare.studio.folder / "items").iterdir():
         path.write_text(EVIL)
     page = bare.page
-    open_link(page, bare.studio, bare.tokens["Ann"])
+    bare.open("Ann")
     expect(page.locator("#left-content .prose")).to_have_text(EVIL)
     assert page.locator("#left-content *").count() == 1 and page.title() == EVIL
     assert page.locator("main img, main script").count() == 0
@@ -413,7 +289,7 @@ def test_pictures_are_there_before_they_are_needed(bare: Desk) -> None:
     page.on(
         "request", lambda request: asked.append(request.url) if "/image" in request.url else None
     )
-    open_link(page, bare.studio, bare.tokens["Ann"])
+    bare.open("Ann")
     for number in range(1, 4):
         page.wait_for_load_state("networkidle")
         before = len(asked)
@@ -491,7 +367,7 @@ SCANNED: dict[str, Any] = {"reduced_motion": "reduce", "bypass_csp": True}
 )
 def test_accessibility_scan(bare: Desk, request: pytest.FixtureRequest) -> None:
     page, name = bare.page, request.node.callspec.id
-    open_link(page, bare.studio, bare.tokens["Ann"], tutorial=True)
+    bare.open("Ann", tutorial=True)
     scans = {"tutorial": scan(page)}
     page.locator("#skip-tutorial").click()
     settled(page)
