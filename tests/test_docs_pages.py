@@ -12,7 +12,6 @@ from pages import assert_shown, read_page, run_page
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [page for page in (*sorted(DOCS.rglob("*.md")), ROOT / "README.md") if read_page(page)]
-SLOW = {"clusters.md": pytest.mark.long}  # starts a Ray, as test_cluster_workers does
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +24,7 @@ def _one_thread(monkeypatch):
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=SLOW.get(page.name, ())) for page in PAGES],
-    ids=lambda page: page.relative_to(ROOT).as_posix(),
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_its_code_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
     torch.manual_seed(0)
     for block, printed in run_page(page, tmp_path, monkeypatch):
