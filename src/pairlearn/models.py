@@ -158,6 +158,12 @@ class ResNet32(ResNet):
 
 CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32}
 """Models of images by name; they train one at a time."""
+_FLAT: dict[str, tuple[Sequence[int], Norm]] = {
+    "mlp": ((300, 300, 300), "input"),
+    "mlp-bn": ((300, 300, 300), "all"),
+    "mlp-small": ((100, 100), "input"),
+    "linear": ((), "input"),
+}
 
 
 def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.Module:
@@ -165,9 +171,10 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
 
     Parameters
     ----------
-    name : {"mlp", "mlp-bn", "linear", "resnet34", "resnet32"}
-        The paper's network, the same with batch norm on every layer, a linear model, the
-        paper's network for 32×32 colour images, or the small one of the public code.
+    name : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
+        The paper's network, the same with batch norm on every layer, one with two hidden
+        layers of 100, a linear model, the paper's network for 32×32 colour images, or the
+        small one of the public code.
     shape : sequence of int
         Shape of one instance.
     seed : int, optional
@@ -186,11 +193,7 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
         features = 1
         for size in shape:
             features *= size
-        if name == "mlp":
-            return MLP(features)
-        if name == "mlp-bn":
-            return MLP(features, norm="all")
-        if name == "linear":
-            return MLP(features, hidden=())
-    known = ", ".join(("mlp", "mlp-bn", "linear", *CONVOLUTIONAL))
+        if name in _FLAT:
+            return MLP(features, *_FLAT[name])
+    known = ", ".join((*_FLAT, *CONVOLUTIONAL))
     raise ValueError(f"model {name!r} is unknown; choose one of {known}")

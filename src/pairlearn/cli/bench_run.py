@@ -45,7 +45,7 @@ class Chosen:
     methods
         Methods such as likelihood-abs, separated by commas. [default: all]
     model
-        One of mlp, mlp-bn, linear, resnet34, resnet32. [default: by the data set]
+        One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32. [default: by the data set]
     annotator
         One of paper, calibrated. [default: paper]
     images

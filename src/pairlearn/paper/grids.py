@@ -44,7 +44,7 @@ class Grid:
         Values of those fields of :class:`Run`.
     seeds : tuple of int
         Seeds.
-    epochs, model, annotator : optional
+    pairs, epochs, model, annotator : optional
         In place of the recipe of each benchmark.
     images : str
         How colour images are prepared, as in :func:`pairlearn.data.load`.
@@ -68,6 +68,7 @@ class Grid:
     label_noises: tuple[float, ...] = (0.0,)
     fractions: tuple[float, ...] = (1.0,)
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    pairs: int | None = None
     epochs: int | None = None
     model: str | None = None
     annotator: str = "paper"
@@ -109,7 +110,7 @@ class Grid:
                 fraction=fraction,
                 annotator=self.annotator,
                 model=self.model or spec.model,
-                pairs=spec.n_pairs,
+                pairs=self.pairs or spec.n_pairs,
                 epochs=spec.epochs if self.epochs is None else self.epochs,
                 batch_size=spec.batch_size,
                 learning_rate=spec.learning_rate,
@@ -164,6 +165,7 @@ _GRIDS = (
         datasets=("optdigits", "pendigits", "letter"),
         priors=(0.2, 0.5, 0.8),
         fractions=(0.1, 0.3, 1.0),
+        pairs=1000,
         annotator="calibrated",
     ),
 )

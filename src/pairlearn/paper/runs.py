@@ -15,7 +15,7 @@ from pairlearn.paper.methods import canonical_name, is_defined
 T = TypeVar("T")
 
 _NAMES = {
-    "model": ("mlp", "mlp-bn", "linear", "resnet34", "resnet32"),
+    "model": ("mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"),
     "annotator": ("paper", "calibrated"),
     "images": ("proper", "published"),
 }
@@ -55,7 +55,7 @@ class Run:
         σ: similarities and differences are multiplied by N(1, σ²).
     fraction : float
         Share of the pairs that is used, in (0, 1].
-    model : {"mlp", "mlp-bn", "linear", "resnet34", "resnet32"}
+    model : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
         Architecture.
     annotator : {"paper", "calibrated"}
         Trained at the natural class balance, or at that of the pairs.

@@ -58,7 +58,7 @@ def _told(name: str) -> Callable[[Items], Judgements]:
         ends = items.pairs[:, [0, 0]] if kind(name).single else items.pairs
         r, q = items.posterior[ends].T
         u, v = kind(name).simulate(r, q, items.rng).T
-        return _rows(name, ends, u, u if kind(name).single else v)
+        return _rows(name, ends, u, u if kind(name).single and not kind(name).joint else v)
 
     return said
 
@@ -130,6 +130,7 @@ STATEMENTS: dict[str, Callable[[Items], Judgements]] = {
     "outcome": _outcome,
     "same": _same,
     "comparison": _comparison,
+    "group": _told("group"),
     "positive": _positive,
     "similar": _similar,
     "certain": _certain,
@@ -143,6 +144,7 @@ READ_BY = {
     "pcomp": "comparison",
     "sdpcomp": "outcome",
     "nnpu": "positive",
+    "uu": "group",
     "pconf": "certain",
 }
 SOFT = {"sconfconfdiff": "soft", "sconf": "similarity", "confdiff": "difference"}
@@ -186,6 +188,7 @@ QUESTIONS = {
     "outcome": "Are they alike, and if not, which one is positive?",
     "same": "Are they alike?",
     "comparison": "Which one is more positive?",
+    "group": "How many of each of two groups are positive?",
     "positive": "Is it positive? (only yes is kept)",
     "similar": "Are they alike? (only yes is kept)",
     "certain": "Is it positive? If so, how likely would you say?",

@@ -200,7 +200,7 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     """What a statement is worth: questions and risks as rows, numbers of statements as columns.
 
     An entry is the mean over data sets and class priors. Worth is how many labels of single
-    items teach as much as one such statement, by the accuracies with 30% of them.
+    items teach as much as one such statement, by the accuracies with the middle number of them.
 
     Parameters
     ----------
@@ -216,19 +216,20 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     >>> siblings_table([]).stubs
     ('Question', 'Risk', 'Worth in labels')
     """
-    fractions = sorted({cell.config.fraction for cell in cells})
+    sizes = sorted({cell.config.n_training_pairs for cell in cells})
     means: dict[tuple[str, str], list[Entry | None]] = {}
     for cell in sorted(cells, key=lambda cell: _by_question(cell.config.method)):
-        means.setdefault((asked(cell.config.method), cell.config.method), [None] * len(fractions))
+        means.setdefault((asked(cell.config.method), cell.config.method), [None] * len(sizes))
     for key, line in means.items():
-        for k, fraction in enumerate(fractions):
-            here = [c for c in cells if (c.config.method, c.config.fraction) == (key[1], fraction)]
+        for k, size in enumerate(sizes):
+            of = [c for c in cells if c.config.method == key[1]]
+            here = [c for c in of if c.config.n_training_pairs == size]
             if here:
                 line[k] = Entry(fmean(c.mean for c in here), fmean(c.std for c in here))
     labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
     blocks = [
         tuple(
-            Row((title, Method.parse(method).title, _worth(line, fractions, labels)), tuple(line))
+            Row((title, Method.parse(method).title, _worth(line, sizes, labels)), tuple(line))
             for (name, method), line in means.items()
             if name == question
         )
@@ -238,7 +239,7 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     return Table(
         f"Accuracy by what was asked ({origin}; means over data sets and class priors)",
         ("Question", "Risk", "Worth in labels"),
-        tuple(f"{fraction:.0%} of the statements" for fraction in fractions),
+        tuple(f"{size:,} answers" for size in sizes),
         tuple((block,) for block in blocks if block),
     )
 
@@ -248,20 +249,18 @@ def _by_question(method: str) -> int:
     return SIBLING_METHODS.index(method) if method in SIBLING_METHODS else len(SIBLING_METHODS)
 
 
-def _worth(
-    line: Sequence[Entry | None], fractions: Sequence[float], labels: Sequence[float]
-) -> str:
+def _worth(line: Sequence[Entry | None], sizes: Sequence[int], labels: Sequence[float]) -> str:
     """Labels that teach as much as one statement, between those that were tried."""
-    middle = len(fractions) // 2
+    middle = len(sizes) // 2
     entry = line[middle] if line else None
-    if entry is None or len(labels) < len(fractions):
+    if entry is None or len(labels) < len(sizes):
         return "–"
     reached = np.maximum.accumulate(labels)
     if not reached[0] <= entry.mean <= reached[-1]:
         low = entry.mean < reached[0]
-        return f"{'<' if low else '>'} {fractions[0 if low else -1] / fractions[middle]:.2g}"
-    share = np.exp(np.interp(entry.mean, reached, np.log(fractions)))
-    return f"{share / fractions[middle]:.2f}"
+        return f"{'<' if low else '>'} {sizes[0 if low else -1] / sizes[middle]:.2g}"
+    share = np.exp(np.interp(entry.mean, reached, np.log(sizes)))
+    return f"{share / sizes[middle]:.2f}"
 
 
 TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {

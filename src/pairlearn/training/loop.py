@@ -95,6 +95,8 @@ def run_epochs(
         Of every epoch: "epoch", "risk", "seconds", and what callbacks added.
     """
     history: History = []
+    if any(kind(name).joint for name in fleet.objective.kinds):
+        callbacks = [Completion(fleet), *callbacks]
     spent = 0.0  # seconds of the epoch that has begun
     for callback in callbacks:
         callback.begin(epochs)
@@ -240,29 +242,35 @@ class Completion(Callback):
 
     Parameters
     ----------
-    rows : Judgements
-        All rows of the fleet, packed.
+    fleet : Fleet
+        Whose groups have such rows.
     """
 
-    def __init__(self, rows: Judgements) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         self.parts = [
-            (kind(name), np.flatnonzero(rows.of(name))) for name in rows[rows.joint].kinds()
+            (g, kind(name), np.flatnonzero(column))
+            for g, group in enumerate(fleet.groups)
+            for name, column in zip(
+                group.kinds, group.columns or [np.ones(fleet.pairs)], strict=True
+            )
+            if kind(name).joint and column.any()
         ]
-        self.rows, self.targets = rows, torch.empty(0)
+        self.targets = torch.empty(0)
 
     def before_epoch(self, fleet: Fleet) -> None:
         """Complete the statements, unless an epoch goes on that has begun."""
         values = torch.stack(fleet.batches.held[2:4])  # u and v of all members (2, G, M, n)
         if not fleet.steps_done or not len(self.targets):
             self.targets = values.clone()
-            for one, at in self.parts:
-                logits = fleet.logits(self.rows.ends[at].T.reshape(-1))
+            for g, one, at in self.parts:
+                logits = fleet.logits(np.asarray(fleet.groups[g].pairs)[at].T.reshape(-1))
                 if fleet.objective.signs is not None:
                     logits = logits * fleet.objective.signs
-                p = torch.sigmoid(logits).double().cpu().numpy()
-                for g, m in np.ndindex(*p.shape[:2]):
-                    ends = np.split(p[g, m].clip(TINY, 1 - TINY), 2)
-                    made = np.clip(one.complete(*ends, *self.rows.values[at].T), TINY, 1 - TINY)
+                p = torch.sigmoid(logits[g]).double().cpu().numpy()
+                for m, member in enumerate(fleet.groups[g].members):
+                    ends = np.split(p[m].clip(TINY, 1 - TINY), 2)
+                    stated = np.asarray(member.labels)[at].T
+                    made = np.clip(one.complete(*ends, *stated), TINY, 1 - TINY)
                     self.targets[:, g, m, at] = torch.from_numpy(logit(made) - logit(ends)).to(
                         values
                     )

@@ -31,7 +31,6 @@ from pairlearn.training.loop import (
     GUIDED,
     Average,
     Callback,
-    Completion,
     Cosine,
     EarlyStopping,
     Guidance,
@@ -128,7 +127,6 @@ def train(
         raise ValueError(f"rows of kind {joint} need all rows in memory: fit without a stream")
     if held_out is not None and held_out.joint.any():  # whose targets follow from training
         held_out = held_out[~held_out.joint] if not held_out.joint.all() else None
-    completion = [Completion(rows)] if rows.joint.any() else []
     names = rows.kinds()
     uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
     members = [
@@ -161,7 +159,6 @@ def train(
         precision=recipe.precision,
         compiled=False,  # compiling takes longer than most trainings of one table
     )
-    callbacks = [*completion, *callbacks]
     first = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, checkpoint)
     mirrored = [
         member
