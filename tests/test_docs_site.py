@@ -17,10 +17,13 @@ import sys
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from playwright.sync_api import Page
 
 from browser import complaints
+from pairlearn import PairLabels
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -289,15 +292,57 @@ def test_a_cell_shows_what_jupyter_shows():
 # --- in a browser ---------------------------------------------------------------------------
 
 
+def check_interactive_page(page: Page, folder: Path) -> None:
+    """Its formulas are those of `PairLabels`; dragging, keys and clicks do what the page says."""
+    page.goto((folder / "interactive.html").as_uri())
+    labels = PairLabels([0.605, 0.9, 0.2, 0.5], [-0.2, 0.5, 0.1, 0.0])
+    both = np.stack(labels.posteriors(), axis=1)
+    for row, (s, c) in enumerate(labels.to_array().tolist()):
+        found = page.evaluate(f"[outcomes({s}, {c}), feasible({s}, {c}), posteriors({s}, {c})]")
+        assert found[0] == pytest.approx(labels.outcomes()[row])
+        assert found[1] == labels.feasible()[row]
+        if found[1]:
+            np.testing.assert_allclose(found[2], both[row], atol=1e-12)
+    page.locator("#plane .handle").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#plane .told p >> nth=0") == "s = 0.60, c = −0.15"
+    box = page.locator("#plane svg").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.2, steps=3)
+    page.mouse.up()
+    assert "cannot be so similar" in page.inner_text("#plane .told")
+    page.click("text=A rather")
+    assert "1 pair judged" in page.inner_text("#clicks .told")
+    page.click("text=Start again")
+    for _ in range(3):
+        page.click("text=Answer 20 pairs")
+    assert "60 pairs judged" in page.inner_text("#clicks .told")
+    estimate, truth = (float(page.inner_text(f"[data-key={key}]")) for key in ("estimate", "truth"))
+    assert truth > 0.85  # nobody reaches more than 0.91 on average: the classes overlap
+    assert abs(estimate - truth) < 0.08
+
+
 def test_pages_open_from_disk_without_a_request_or_an_error(folder, browser):
     requested: list[str] = []
     with browser.new_page() as page:
         wrong = complaints(page)
         page.on("request", lambda sent: requested.append(sent.url))
-        for name in ("index", "auto_gallery/index", "api/risks", "results/accuracy", "notebook"):
+        for name in (
+            "index",
+            "auto_gallery/index",
+            "api/risks",
+            "results/accuracy",
+            "notebook",
+            "interactive",
+        ):
             page.goto((folder / f"{name}.html").as_uri())
             wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
             assert wide <= 0, f"{name} is wider than the window by {wide}"
+        check_interactive_page(page, folder)
+        page.goto((folder / "theory" / "family.html").as_uri())
+        page.wait_for_function("document.fonts.check('1em \"STIX Two Math\"')")
         page.goto((folder / "search.html").as_uri() + "?q=estimate_prior")
         page.wait_for_selector("#search-results li a")
     assert wrong == []
