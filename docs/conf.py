@@ -1,8 +1,8 @@
 """How the documentation site is built; `make docs` does it.
 
 The site needs nothing from the network, neither to be built nor to be read: mathematics
-becomes MathML, figures are drawn by the scripts in `gallery/`, and other projects are not
-looked up.
+becomes MathML, figures are drawn by the scripts in `gallery/`, and the names of other projects
+are looked up in `inventories/`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
     # In docs/_ext:
     "docstrings",
     "expansion",
@@ -50,6 +52,9 @@ highlight_language = "python"
 smartquotes = False  # an apostrophe may be a prime
 
 copybutton_exclude = ".linenos, .gp, .go"
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_reference_style = "author_year"
 
 # --- gallery --------------------------------------------------------------------------------
 
@@ -79,6 +84,17 @@ python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 viewcode_line_numbers = True
+# The names that the reference uses, in text files of format 1: a build needs no network.
+intersphinx_mapping = {
+    name: (address, f"inventories/{name}.inv")
+    for name, address in {
+        "python": "https://docs.python.org/3/",
+        "numpy": "https://numpy.org/doc/stable/",
+        "torch": "https://docs.pytorch.org/docs/stable/",
+        "sklearn": "https://scikit-learn.org/stable/",
+        "matplotlib": "https://matplotlib.org/stable/",
+    }.items()
+}
 
 # Every reference must lead somewhere (`sphinx-build -n`), but for these:
 nitpicky = True

@@ -7,9 +7,7 @@ already, by `make docs`.
 from __future__ import annotations
 
 import ast
-import html
 import importlib
-import json
 import os
 import re
 import subprocess
@@ -177,13 +175,14 @@ def test_the_names_at_the_top_are_listed():
     assert sorted(listed) == sorted(offered(SOURCE / "__init__.py"))
 
 
-def test_the_reference_has_the_rooms_in_their_order():
+def test_every_package_is_on_a_page_and_internal_ones_are_not_in_the_sidebar(folder):
+    pages = "".join(path.read_text("utf-8") for path in (DOCS / "api").glob("*.md"))
+    described = set(re.findall(r"\{room\} pairlearn\.(\w+)", pages))
     table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    order = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", table, re.MULTILINE)
-    index = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
-    toctree = index.split("```{toctree}")[1].split("```")[0].split("\n\n")[1].split()
-    assert toctree == order
-    assert len(order) > 20
+    assert described == set(re.findall(r"^\| `(\w+)(?:\.py|/)` \|", table, re.MULTILINE))
+    sidebar = (folder / "api" / "index.html").read_text("utf-8").split("sidebar-tree")[1]
+    assert "estimators.html" in sidebar.split("</div>")[0]
+    assert "internal.html" not in sidebar.split("</div>")[0]
 
 
 # --- gallery --------------------------------------------------------------------------------
@@ -241,52 +240,6 @@ def test_the_citation_has_what_the_format_asks_for():
     (paper,) = found["references"]
     assert paper["type"] == "article"
     assert [author["family-names"] for author in paper["authors"]] == ["Tate", "Sugiyama", "Uchida"]
-
-
-# --- notebook -------------------------------------------------------------------------------
-
-NOTEBOOK = ROOT / "notebooks" / "first_steps.ipynb"
-
-
-def test_the_notebook_is_stored_without_outputs_and_every_cell_is_explained():
-    stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    assert (stored["nbformat"], stored["nbformat_minor"]) == (4, 5)
-    assert len({cell["id"] for cell in stored["cells"]}) == len(stored["cells"])
-    code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
-    kinds = [cell["cell_type"] for cell in stored["cells"]]
-    assert kinds[0] == "markdown" and "code code" not in " ".join(kinds)
-
-
-def test_the_notebook_says_what_its_text_says(folder):
-    """As it was run when the site was built."""
-    page = (folder / "notebook.html").read_text(encoding="utf-8")
-    assert page.count("what the cell drew") == 1
-    printed = re.findall(r'<div class="highlight-text.*?</div>', page, re.DOTALL)
-    text = html.unescape(re.sub(r"<[^>]+>", "", "\n".join(printed)))
-    value, low, high = map(
-        float, re.search(r"accuracy (\S+), 95% interval (\S+) to (\S+)", text).groups()
-    )
-    assert 0.85 < low <= value <= high <= 1
-    by_pairs, by_classes = (
-        float(re.search(rf"{what}: +(\d\.\d+)", text)[1])
-        for what in ("from judgements", "from true classes")
-    )
-    # 140 biopsies: two standard errors of a share of .95 are .04.
-    assert min(by_pairs, by_classes) > 0.9
-    assert abs(by_pairs - by_classes) < 0.06
-    assert text.rstrip().endswith("True")
-
-
-def test_a_cell_shows_what_jupyter_shows():
-    from notebooks import run_cell
-
-    names: dict[str, object] = {}
-    assert run_cell("a = 2\nprint('two')\na + 1", names, "cell") == "two\n3\n"
-    for silent in ("a = 5", "None", "a + 1;"):
-        assert run_cell(silent, names, "cell") == ""
-    with pytest.raises(ZeroDivisionError):
-        run_cell("1 / 0", names, "cell")
 
 
 # --- in a browser ---------------------------------------------------------------------------

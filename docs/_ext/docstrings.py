@@ -115,5 +115,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Run before numpydoc, which rewrites the sections."""
     app.connect("autodoc-process-docstring", process, priority=100)
     app.connect("autodoc-skip-member", skip)
-    app.connect("missing-reference", resolve)
+    app.connect("missing-reference", resolve, priority=900)  # after intersphinx
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,6 +11,8 @@ the repository downloads it.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
-from notebooks import run_notebook
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
@@ -177,22 +178,25 @@ def _commands(command: Any, name: str) -> Iterator[str]:
         yield get_docs_for_click(obj=command, ctx=context, indent=1, name=name, title=name)
 
 
-def show_figure(figure: Path, page: Path, said: str) -> str:
-    """A figure in Markdown, at the size that its letters were meant for."""
-    place = Path(os.path.relpath(figure, page.parent)).as_posix()
-    width = int.from_bytes(figure.read_bytes()[16:20], "big") * 2 // 3  # of a PNG file
-    return f"```{{image}} {place}\n:alt: {said}\n:width: {width}px\n:class: drawn\n```"
-
-
 def notebook_page(name: str, place: Place) -> str:
-    """A notebook, run, as the text of a page."""
+    """A notebook with its stored outputs as the text of a page."""
     path, parts = place.file(name), []
-    folder = Path(place.app.doctreedir, "drawings")
-    for (kind, source), printed, figures in run_notebook(path, folder):
-        parts.append(source if kind == "markdown" else f"```python\n{source}\n```")
-        if printed:
-            parts.append(f"```text\n{printed.rstrip()}\n```")
-        parts += [show_figure(one, place.page, "what the cell drew") for one in figures]
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for number, output in enumerate(cell.get("outputs", [])):
+            if "text" in output:
+                parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
+            else:
+                png = base64.b64decode(output["data"]["image/png"])
+                drawn = Path(place.app.doctreedir, f"{cell['id']}-{number}.png")
+                drawn.write_bytes(png)
+                below = Path(os.path.relpath(drawn, place.page.parent)).as_posix()
+                width = int.from_bytes(png[16:20], "big") * 2 // 3
+                said = "what the cell drew"
+                parts.append(
+                    f"```{{image}} {below}\n:alt: {said}\n:width: {width}px\n:class: drawn\n```"
+                )
     below = Path(os.path.relpath(path, place.page.parent)).as_posix()
     return "\n\n".join([*parts, f"Download [{path.name}](path:{below}).", ""])
 
