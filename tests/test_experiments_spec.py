@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -147,18 +145,6 @@ def test_bad_choices_are_refused(bad: dict[str, str], words: str) -> None:
         Selection.parse(**bad)
     with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
         get_grid("speed")
-
-
-def test_import_is_light() -> None:
-    heavy = ["matplotlib", "pyarrow", "sklearn", "pandas", "scipy", "rich", "typer"]
-    code = (
-        "import sys, pairlearn.paper, pairlearn.paper.figures\n"
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert done.stdout.strip() == "[]"
 
 
 def test_published_images_are_for_colour_sets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,14 +87,14 @@ def leave_nothing(folder: Path, out: Path) -> None:
     out.rmdir()
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(2, 0), pytest.param(100, 1, marks=pytest.mark.long)])
-def test_killed_and_finished(
-    kills: int, seed: int, folder: Path, whole: tuple[Any, float], tmp_path: Path
+@pytest.mark.long
+def test_killed_a_hundred_times_and_finished(
+    folder: Path, whole: tuple[Any, float], tmp_path: Path
 ) -> None:
-    """Killed so many times, at moments of a whole run's length."""
-    rng, (expected, length) = random.Random(seed), whole
+    """At moments of a whole run's length."""
+    rng, (expected, length) = random.Random(1), whole
     out, ends, done = tmp_path / "model", 0, 0
-    while done < kills:
+    while done < 100:
         process = start(folder, out)
         time.sleep(rng.uniform(0, 1.1 * length))
         process.send_signal(signal.SIGKILL)
@@ -110,7 +110,7 @@ def test_killed_and_finished(
     finished(folder, out)
     assert contents(out) == expected
     leave_nothing(folder, out)
-    assert kills < 10 or ends >= 3, "a checkpoint that saves no work would never let it finish"
+    assert ends >= 3, "a checkpoint that saves no work would never let it finish"
 
 
 def test_going_on_takes_up_where_it_was(
