@@ -342,53 +342,6 @@ def test_a_closed_store_says_so(store: Store) -> None:
         store.submit(ann.id, 1, said("k"))
 
 
-FIRST = (
-    "CREATE TABLE judgement (pair INTEGER PRIMARY KEY, percent INTEGER)",
-    f"PRAGMA application_id = {APPLICATION_ID}",
-)
-SECOND = (
-    "CREATE TABLE answer (pair INTEGER PRIMARY KEY, similarity REAL)",
-    "INSERT INTO answer SELECT pair, percent / 100.0 FROM judgement",
-    "DROP TABLE judgement",
-)
-THIRD = ("ALTER TABLE answer ADD COLUMN difference REAL",)
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A file of version 1, as an earlier program would have left it."""
-    path = tmp_path / "answers.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE judgement (pair INTEGER PRIMARY KEY, percent INTEGER)")
-        connection.execute("INSERT INTO judgement VALUES (1, 80), (2, 25)")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 1")
-        connection.commit()
-    return path
-
-
-def test_an_old_file_is_brought_up_to_date(old: Path) -> None:
-    with closing(connect(old, writer=True)) as connection:
-        assert migrate(connection, old, (FIRST,)) == 1  # it is
-        assert list(old.parent.glob("*.v1.*")) == []
-        assert migrate(connection, old, (FIRST, SECOND, THIRD)) == 1
-        assert version_of(connection) == 3
-        found = connection.execute("SELECT * FROM answer ORDER BY pair").fetchall()
-    assert found == [(1, 0.8, None), (2, 0.25, None)]
-    copy = old.with_name("answers.v1.sqlite")
-    assert rows(copy, "SELECT percent FROM judgement ORDER BY pair") == [(80,), (25,)]
-    assert rows(copy, "PRAGMA user_version") == [(1,)]
-
-
-def test_a_step_that_fails_leaves_the_file_at_the_step_before(old: Path) -> None:
-    broken = (*THIRD, "INSERT INTO nowhere VALUES (1)")
-    with closing(connect(old, writer=True)) as connection:
-        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-            migrate(connection, old, (FIRST, SECOND, broken))
-        assert version_of(connection) == 2
-        assert len(connection.execute("PRAGMA table_info(answer)").fetchall()) == 2
-
-
 def test_a_file_of_the_first_version_gets_levels(tmp_path: Path) -> None:
     project = make(tmp_path)
     with Store.create(project) as store:
@@ -403,7 +356,10 @@ def test_a_file_of_the_first_version_gets_levels(tmp_path: Path) -> None:
     assert rows(tmp_path / "answers.v1.sqlite", "PRAGMA user_version") == [(1,)]
 
 
-def test_the_answers_of_a_real_project_survive_the_next_version(
+NEXT = ("ALTER TABLE answer ADD COLUMN sure REAL",)
+
+
+def test_the_answers_of_a_project_survive_the_next_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = make(tmp_path / "p")
@@ -411,8 +367,8 @@ def test_the_answers_of_a_real_project_survive_the_next_version(
         ann, token = store.add_annotator("ann")
         store.submit(ann.id, 1, Answer(0.7, 0.1, key="k")).result()
         before = store.answers()
-    later = (*MIGRATIONS, ("ALTER TABLE answer ADD COLUMN sure REAL",))
-    monkeypatch.setattr(writer, "migrate", partial(migrate, migrations=later))
+    assert not list(one.folder.glob("*.v*"))  # nothing was to be brought up to date
+    monkeypatch.setattr(writer, "migrate", partial(migrate, migrations=(*MIGRATIONS, NEXT)))
     with Store.open(one) as store:
         assert (
             store.carry_out(lambda changes: version_of(changes.connection)) == len(MIGRATIONS) + 1
@@ -421,9 +377,24 @@ def test_the_answers_of_a_real_project_survive_the_next_version(
         assert store.by_token(token) == ann
         store.submit(ann.id, 2, Answer(0.2, key="k")).result()
         assert len(store.answers()) == 2
+    (copy,) = one.folder.glob("*.v*")
+    assert copy.name == f"answers.v{len(MIGRATIONS)}.sqlite"
+    assert rows(copy, "SELECT similarity, difference FROM answer") == [(0.7, 0.1)]
     monkeypatch.undo()
     with pytest.raises(StoreError, match="upgrade pairlearn"):
         Store.open(one)
+
+
+def test_a_step_that_fails_leaves_the_file_at_the_step_before(tmp_path: Path) -> None:
+    path = make(tmp_path / "p").store_path
+    Store.create(Project.load(path.parent)).close()
+    broken = ("ALTER TABLE answer ADD COLUMN more REAL", "INSERT INTO nowhere VALUES (1)")
+    with closing(connect(path, writer=True)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            migrate(connection, path, (*MIGRATIONS, NEXT, broken))
+        assert version_of(connection) == len(MIGRATIONS) + 1
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(answer)")}
+    assert "sure" in columns and "more" not in columns
 
 
 def written(path: Path, *statements: str) -> None:
