@@ -37,20 +37,6 @@ def table(*rows: tuple[Any, ...], **columns: Any) -> PairTable:
     return PairTable(list(left), list(right), list(s), list(c), **columns)
 
 
-def judged_by_several(seed: int, n: int = 60, annotators: int = 4) -> dict[str, Any]:
-    """Every pair judged by every annotator, with additive noise of their own."""
-    rng = np.random.default_rng(seed)
-    labels = PairLabels.from_posteriors(*rng.beta(1, 1, (2, n)))
-    s, c = (np.tile(v, annotators) for v in (labels.similarity, labels.difference))
-    return {
-        "left": np.tile(np.arange(n), annotators),
-        "right": np.tile(np.arange(n, 2 * n), annotators),
-        "similarity": (s + 0.05 * rng.normal(size=len(s))).clip(0, 1),
-        "difference": (c + 0.05 * rng.normal(size=len(s))).clip(-1, 1),
-        "annotator": [f"a{k}" for k in np.repeat(np.arange(annotators), n)],
-    }
-
-
 # ---- reports ----------------------------------------------------------------------------------
 
 
@@ -237,101 +223,6 @@ def test_repeats_by_brute_force(rows: list[tuple[Any, ...]]) -> None:
     assert ("contradiction" in found) == bool(contradicting)
     assert ("duplicate" in found) == bool(copies)
     assert not copies or found["duplicate"].rows == tuple(sorted(copies))[:5]
-
-
-# ---- annotators -------------------------------------------------------------------------------
-
-
-def test_constant_answers_and_scales_of_levels() -> None:
-    columns = judged_by_several(0, annotators=3)
-    who = np.array(columns["annotator"])
-    columns["similarity"][who == "a0"] = 0.7
-    columns["similarity"][who == "a1"] = np.round(2 * columns["similarity"][who == "a1"]) / 2
-    report = check(PairTable(**columns))
-    assert find(report, "constant-similarity").ids == ("a0",)
-    assert find(report, "levels").ids == ("a1",)
-    assert (
-        "3 levels of similarity (a1). They are taken as rounded" in find(report, "levels").message
-    )
-
-
-@pytest.mark.parametrize("levels", [3, 5, 7, "yes or no"])
-def test_what_rounding_explains_is_no_finding(levels: int | str) -> None:
-    labels = simulate(pairs=300, prior=0.4, overlap=0.2).pairs
-    s, c = labels.similarity, labels.difference
-    if isinstance(levels, int):
-        steps = levels - 1
-        s, c = np.round(s * steps) / steps, np.round((c + 1) / 2 * steps) / steps * 2 - 1
-        assert not PairLabels(s, c, noisy=True).feasible().all()
-    else:
-        s, c = np.round(s), np.sign(c) * (s < 0.5)
-    report = check(PairTable(labels.left, labels.right, s, c), precision=False)
-    assert codes(report, "error", "warning") == []
-    assert report.summary.infeasible == 0
-    assert str(levels) in find(report, "levels").message
-
-
-CROWDS: dict[str, tuple[list[str], dict[str, tuple[str, ...]]]] = {
-    "one of three": (["careful", "constant", "random"], {"outlying-annotator": ("a1", "a2")}),
-    "two of four": (
-        ["careful", "careful", "random", "random"], {"outlying-annotator": ("a2", "a3")}
-    ),
-    "mixed": (["careful", "noisy", "half random"], {"outlying-annotator": ("a2",)}),
-    "other pairs": (["careful", "careful", "other pairs"], {"outlying-annotator": ("a2",)}),
-    "leaning": (["careful", "careful", "leaning"], {"leaning-annotator": ("a2",)}),
-    "reversed": (["careful", "careful", "reversed"], {"reversed-annotator": ("a2",)}),
-    "contrary": (["careful", "reversed"], {"contrary-annotators": ("a0", "a1")}),
-    "nobody knows": (["careful", "other pairs"], {"rival-annotators": ("a0", "a1")}),
-    "all careful": (["careful"] * 3, {}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CROWDS)
-@pytest.mark.parametrize("seed", range(2))
-def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
-    people, expected = CROWDS[name]
-    rng, n = np.random.default_rng(seed), 80
-    honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, n))).to_array())
-
-    def said(how: str) -> Any:
-        near = honest + 0.02 * rng.normal(size=honest.shape)
-        anything = np.stack([rng.random(n), rng.uniform(-1, 1, n)], 1)
-        return {
-            "careful": near,
-            "noisy": honest + 0.15 * rng.normal(size=honest.shape),
-            "random": anything,
-            "half random": np.where(rng.random((n, 1)) < 0.5, anything, near),
-            "constant": np.tile([1.0, 0.0], (n, 1)),
-            "other pairs": rng.permutation(near),
-            "leaning": near + np.array([0.15, 0]),
-            "reversed": near * np.array([1, -1]),
-        }[how].clip([0, -1], [1, 1])
-
-    answers = np.concatenate([said(how) for how in people])
-    ends = np.tile(np.arange(2 * n).reshape(-1, 2), (len(people), 1))
-    who = [f"a{k}" for k in np.repeat(np.arange(len(people)), n)]
-    report = check(PairTable(*ends.T, *answers.T, annotator=who), precision=False)
-    found = {f.code: f.ids for f in report.findings if "annotator" in f.code}
-    assert found == expected
-
-
-def test_preferences_that_run_against_those_of_others() -> None:
-    sides = np.random.default_rng(0).choice([-1, 1], 40)
-    ends = np.tile(np.arange(80).reshape(-1, 2), (3, 1))
-    told = PairTable(
-        *ends.T, None, None, np.concatenate([sides, sides, -sides]),
-        annotator=np.repeat(["ann", "bob", "cy"], 40),
-    )  # fmt: skip
-    assert find(check(told), "reversed-annotator").ids == ("cy",)
-    turned = np.where((np.arange(120) >= 80)[:, None], ends[:, ::-1], ends)
-    assert "reversed-annotator" not in codes(
-        check(PairTable(*turned.T, None, None, told.preference, annotator=told.annotator))
-    )
-
-
-def test_other_annotators_may_think_otherwise() -> None:
-    told = table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0), annotator=["x", "y"])
-    assert not {"contradiction", "duplicate"} & set(codes(check(told)))
 
 
 # ---- what can be learnt, prior and weights ----------------------------------------------------
