@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from pairlearn import PairClassifier, PairLabels
-from pairlearn.annotators import Answers, Manner, fair, learn_link, scale_of
+from pairlearn.annotators import Answers, Crowd, Manner, fair, learn_link, scale_of
 from pairlearn.comparison import compare
 from pairlearn.judgements import Judgements
+from pairlearn.studio.graded import LEVELS
 
 PAIRS = 400
 
@@ -122,6 +123,25 @@ def test_hard_answers_of_careful_people_are_told_from_those_to_other_pairs():
     assert all(manner.hard for manner in link.manners)
     assert max(manner.guesses for manner in link.manners[:3]) < 0.15
     assert link.manners[3].guesses > 0.5
+
+
+def test_careful_people_on_the_scale_of_the_studio_are_not_taken_for_guessing():
+    """They are one level apart now and then, which is a spread; one at random is found."""
+    _, _, honest, rng = world()
+    levels = np.unique(list(LEVELS.values()), axis=0)
+
+    def graded():
+        off = (honest + rng.normal(0, 0.1, honest.shape))[:, None] - levels
+        return levels[(off**2 / [1, 2]).sum(-1).argmin(1)]
+
+    said = table(graded(), graded(), levels[rng.integers(0, len(levels), len(honest))])
+    crowd = Crowd.of(said)
+    *careful, random = crowd.manners.values()
+    assert all(one.guesses < 0.05 and 0.03 < one.spread < 0.2 for one in careful)
+    assert [doubt.names for doubt in crowd.doubts()] == [(random.name,)]
+    again = fair(list(crowd.manners.values()), said)
+    assert random.name not in again.annotator
+    assert np.abs(again.values - table(honest, honest).values).mean() < 0.12
 
 
 def test_pairs_shown_the_other_way_round_are_the_same_pairs():

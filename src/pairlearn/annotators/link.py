@@ -4,7 +4,8 @@ Behind every pair stand two true posteriors (r, r'), and with them the honest an
 s = rr' + (1 − r)(1 − r'), c = r' − r. Annotator j
 
     bends it     by a lean to "same" or "different", or to left or right,
-    blurs it     by a spread of their own; hard answers are drawn from the outcomes instead,
+    blurs it     by a spread of their own; on a scale of few levels it goes to a near one, and
+                 hard answers are drawn from the outcomes,
     or guesses   anything on the scales, or an answer that belongs to another pair.
 
 Honest answers fill a sixth of the (s, c) plane, so that a lean shows as answers outside of it
@@ -27,15 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import Answers
-from pairlearn.annotators.manner import (
-    HONEST,
-    LEFT,
-    POSTERIORS,
-    RIGHT,
-    SIZE,
-    STEP,
-    Manner,
-)
+from pairlearn.annotators.grid import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
+from pairlearn.annotators.manner import Manner
 from pairlearn.judgements import Judgements
 
 __all__ = ["Link", "fair", "learn_link", "mended"]
@@ -411,8 +405,8 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     for number, name in enumerate(answers.names):
         values = answers.values[answers.by(number)]
         manner = by_name.get(name)
-        # Soft answers then and hard ones now are another manner.
-        if manner is None or manner.hard != Manner.start(name, values).hard:
+        # Answers on another scale than before are another manner.
+        if manner is None or not manner.suits(values):
             manner = Manner.unknown(name, values)
         begin.append(manner)
     link = Link(tuple(begin), np.full((1, SIZE), 1 / SIZE), np.empty(0))

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators.grid import (
+    AMOUNTS,
+    BENT,
+    HARD,
+    HONEST,
+    STEP,
+    bend,
+    outcome_chances,
+    outcome_of,
+)
 from pairlearn.annotators.scale import RANGES, scale_of
+from pairlearn.labels import TOLERANCE
 
-__all__ = ["FLOOR", "HONEST", "LEFT", "POSTERIORS", "RIGHT", "SIZE", "STEP", "Manner"]
+__all__ = ["FLOOR", "Manner"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Form = Literal["pull", "shift"]
 
-_LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
-POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
-SIZE = len(POSTERIORS)
-LEFT, RIGHT = (grid.ravel() for grid in np.indices((SIZE, SIZE)))
-HONEST = np.stack(
-    [
-        POSTERIORS[LEFT] * POSTERIORS[RIGHT] + (1 - POSTERIORS[LEFT]) * (1 - POSTERIORS[RIGHT]),
-        POSTERIORS[RIGHT] - POSTERIORS[LEFT],
-    ],
-    axis=1,
-)
-"""Honest answers (s, c) to all couples of posteriors."""
-AMOUNTS = np.linspace(-1, 1, 81)
-STEP = 0.025
 LEAST_LEAN = 0.03
 """Less is not told from none: the grid is no finer."""
 LEAST_CONSTANT = 10
@@ -39,27 +35,9 @@ COSTS = np.where(np.abs(AMOUNTS) > 1e-9, COST, 0.0)
 COSTS[(np.abs(AMOUNTS) < LEAST_LEAN) & (COSTS > 0)] = np.inf
 FLOOR = np.array([0.0015, 0.003])
 """Variances of s and c that are blurred by the grid alone."""
-HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
-
-
-def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
-    """What is made of honest similarities (side 0) or differences (side 1).
-
-    "pull" draws them to an end of the scale, "shift" adds and stops at the ends.
-    """
-    low, high = RANGES[side]
-    if form == "shift":
-        return np.asarray(np.clip(honest + amount, low, high))
-    to = np.where(np.asarray(amount) > 0, high, low)
-    share = np.abs(amount)
-    return np.asarray((1 - share) * honest + share * to)
-
-
-BENT = {
-    (side, form): bend(form, AMOUNTS[:, None], side, HONEST[:, side])
-    for side in (0, 1)
-    for form in ("pull", "shift")
-}
+MOST_LEVELS = 25
+SPREADS = np.geomspace(0.1, 2.5, 10)[:, None] * [0.02, 0.06]
+"""Variances of s and c, one of these, where answers are the nearest of a few levels."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +60,8 @@ class Manner:
         Standard deviation, on the scale of s, of what is left; of hard answers 0.
     hard : bool
         Whether answers are yes or no.
+    levels : tuple of (float, float)
+        The answers (s, c) in use, where they are few and not yes or no.
     constant : bool
         Whether one answer is given to everything.
     """
@@ -97,6 +77,7 @@ class Manner:
     same_variance: float = 0.02
     right_variance: float = 0.06
     hard: bool = False
+    levels: tuple[tuple[float, float], ...] = ()
     same_floor: float = float(FLOOR[0])
     right_floor: float = float(FLOOR[1])
     lean_same: float = 0.0
@@ -213,9 +194,9 @@ class Manner:
         return np.array([self.same_floor, self.right_floor])
 
     def density(self, values: Floats) -> Floats:
-        """Density (n, grid) of honest answers."""
-        if self.hard:
-            return _chances(self.mean(0), self.mean(1))[:, _outcome(values)].T
+        """Density (n, grid) of honest answers; of levels, the chance of each."""
+        if self.hard or self.levels:
+            return self._chances(self.mean(0), self.mean(1))[:, self._which(values)].T
         given = ~np.isnan(values)
         said, means = np.where(given, values, 0), np.stack([self.mean(0), self.mean(1)])
         # Squared distances, multiplied out: two products of matrices are fast.
@@ -239,10 +220,16 @@ class Manner:
             none = np.zeros_like(same)
             by_same = np.stack([-1 / (1 - same), -1 / (1 - same), 1 / same, none])
             by_right = np.stack([-1 / left_over, 1 / right_over, none, none])
-            outcome = _outcome(values)
+            outcome = outcome_of(values)
             found[:, 0] = (honest * by_same[outcome]).sum(1)
             found[:, 1] = (honest * by_right[outcome]).sum(1)
             return found * ~np.isnan(values)
+        if self.levels:
+            chances, which = self._chances(self.mean(0), self.mean(1)), self._which(values)
+            for side, level in enumerate(np.array(self.levels).T):
+                gap = level[which] * honest.sum(1) - honest @ (chances @ level)
+                found[:, side] = gap / self.variances[side]
+            return found
         for side in (0, 1):
             off = np.nan_to_num(values[:, side])
             gap = off * honest.sum(1) - honest @ self.mean(side)
@@ -251,12 +238,19 @@ class Manner:
 
     def anything(self, values: Floats) -> Floats:
         """Density (n,) of answers at random on the scales."""
-        if self.hard:
-            return np.full(len(values), 0.25)
+        if self.hard or self.levels:
+            return np.full(len(values), 1 / (len(self.levels) or 4))
         # Rounded answers stand for a range each, also beyond the ends of the scale.
         steps = np.where(self.floors > FLOOR, np.sqrt(8 * self.floors), 0)
         chance = [1 / (high - low + step) for (low, high), step in zip(RANGES, steps, strict=True)]
         return np.asarray(np.where(np.isnan(values), 1, chance).prod(1))
+
+    def suits(self, values: Floats) -> bool:
+        """Whether answers are on the scale that this was learnt from."""
+        if self.levels:
+            off = values[:, None] - np.array(self.levels)
+            return bool((np.abs(off).max(-1).min(1) < TOLERANCE).all())
+        return self.hard == (not is_constant(values) and scale_of(*values.T).hard)
 
     def inverse(self, values: Floats, expected: Floats) -> Floats:
         """Answers (n, 2) without the lean; those at the end of a scale become what is expected."""
@@ -297,11 +291,17 @@ class Manner:
         """Where to begin: no lean, and the steps of the scale seen in the answers."""
         scale, constant = scale_of(*values.T), is_constant(values)
         floors = np.maximum(FLOOR, np.square(scale.steps) / 8)
+        levels = np.unique(values, axis=0).tolist() if scale.coarse and not scale.hard else []
+        if np.isnan(levels).any() or len(levels) > MOST_LEVELS:
+            levels = []
+        elif levels:
+            floors = SPREADS[0]
         return cls(
             name,
             answers=len(values),
             constant=constant,
             hard=not constant and scale.hard,
+            levels=tuple((s, c) for s, c in levels),
             same_floor=float(floors[0]),
             right_floor=float(floors[1]),
             same_variance=float(max(0.02, floors[0])),
@@ -329,7 +329,9 @@ class Manner:
             random=(float(guessed.sum()) - borrowed + 0.5) / (n + 10),
             borrowed=borrowed / (n + 10),
         )
-        return found._bent_hard(values, honest) if self.hard else found._bent(values, honest)
+        if self.hard:
+            return found._bent_hard(values, honest)
+        return found._graded(values, honest) if self.levels else found._bent(values, honest)
 
     def _bent(self, values: Floats, honest: Floats) -> Manner:
         fitted: dict[str, Any] = {}
@@ -354,19 +356,63 @@ class Manner:
         return replace(self, **fitted)
 
     def _bent_hard(self, values: Floats, honest: Floats) -> Manner:
-        outcome = _outcome(values)
+        outcome = outcome_of(values)
         counts = np.stack([honest[outcome == k].sum(0) for k in range(len(HARD) + 1)], 1)
         found = self
         for side, word in enumerate(("same", "right")):
             other = found.mean(1 - side)[None]
             means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
-            gain = (np.log(_chances(*means)) * counts).sum((-1, -2)) - COSTS
+            gain = (np.log(outcome_chances(*means)) * counts).sum((-1, -2)) - COSTS
             amount = float(AMOUNTS[int(gain.argmax())])
             lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
             fitted: dict[str, Any] = {f"{word}_amount": amount}
             fitted[f"lean_{word}"] = _mean_gap(lean, counts.sum(1))
             found = replace(found, **fitted)
         return found
+
+    def _graded(self, values: Floats, honest: Floats) -> Manner:
+        which, found = self._which(values), self
+        counts = np.stack([honest[which == k].sum(0) for k in range(len(self.levels))], 1)
+
+        def gain(one: Manner) -> float:
+            chances = one._chances(one.mean(0), one.mean(1))
+            bent = sum(amount != 0 for _, amount in one.bends)
+            return float((np.log(chances) * counts).sum()) - COST * bent
+
+        spreads = [
+            replace(found, same_variance=float(s), right_variance=float(c)) for s, c in SPREADS
+        ]
+        found = max(found, *spreads, key=gain)
+        for side, word in enumerate(("same", "right")):
+            form, amount = found.bends[side]
+            others = [(form, amount + step) for step in (-2 * STEP, 2 * STEP)]
+            others += [("pull", 0.0), ("shift" if form == "pull" else "pull", amount)]
+            tried = [
+                replace(found, **{f"{word}_form": form, f"{word}_amount": round(amount, 3)})
+                for form, amount in others
+                if abs(amount) < 1
+            ]
+            found = max(found, *tried, key=gain)
+            leant = _mean_gap(found.mean(side) - HONEST[:, side], counts.sum(1))
+            fitted: dict[str, Any] = {f"lean_{word}": leant}
+            found = replace(found, **fitted)
+        return found
+
+    def _which(self, values: Floats) -> Indices:
+        """Which of the hard answers, or of the levels, each answer is."""
+        if self.hard:
+            return outcome_of(values)
+        off = np.nan_to_num(values)[:, None] - np.array(self.levels)
+        return np.asarray((off**2 / SPREADS[0]).sum(-1).argmin(1))
+
+    def _chances(self, same: Floats, right: Floats) -> Floats:
+        """Chances (grid, k) of the hard answers, or of the levels."""
+        if self.hard:
+            return outcome_chances(same, right)
+        off = np.stack([same, right], -1)[:, None] - np.array(self.levels)
+        logs = -(off**2 / self.variances).sum(-1) / 2
+        chances = np.exp(logs - logs.max(1, keepdims=True)).clip(1e-9)
+        return np.asarray(chances / chances.sum(1, keepdims=True))
 
 
 def is_constant(values: Floats) -> bool:
@@ -384,22 +430,3 @@ def _share(value: float) -> str:
         if abs(value - share) < 0.02:
             return word
     return f"{value:.0%}"
-
-
-def _outcome(values: Floats) -> Indices:
-    """Which of the hard answers each is; one after the last for those that no outcome gives."""
-    s, c = values[:, 0], values[:, 1]
-    # One answer alone stands for the outcome that it leaves likeliest.
-    s = np.where(np.isnan(s), np.where(c == 0, 1, 0), s)
-    c = np.where(np.isnan(c), 0, c)
-    found = np.full(len(values), len(HARD), np.int64)
-    for number, (same, right) in enumerate(HARD):
-        found[(s == same) & (c == right)] = number
-    return found
-
-
-def _chances(same: Floats, right: Floats) -> Floats:
-    """Chances (..., 4) of the three outcomes, and of an answer that is none."""
-    parts = np.broadcast_arrays((1 - same - right) / 2, (1 - same + right) / 2, same)
-    chances = np.stack([*parts, np.full(parts[0].shape, 1e-6)], -1).clip(1e-6)
-    return np.asarray(chances / chances.sum(-1, keepdims=True))

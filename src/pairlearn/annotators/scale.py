@@ -123,7 +123,7 @@ def scale_of(similarity: Any, difference: Any) -> AnswerScale:
 
 def _levels(told: Floats, ends: tuple[float, float]) -> tuple[int, float]:
     """Number of levels, and their distance."""
-    used, (low, high) = np.unique(told), ends
+    (used, counts), (low, high) = np.unique(told, return_counts=True), ends
     if len(told) < LEAST or used[0] < low or used[-1] > high:
         return 0, 0.0
     gap = float(np.diff(used).min()) if 1 < len(used) <= len(told) / 2 else 0.0
@@ -133,7 +133,9 @@ def _levels(told: Floats, ends: tuple[float, float]) -> tuple[int, float]:
         step = span / round(span / gap)
         places = (used - used[0]) / step
         if np.abs(places - places.round()).max() > 0.15:
-            return len(used), gap  # as far apart as somebody chose to put them
+            # As far apart as somebody chose to put them: what the answers stand for on average.
+            edges = np.array([low, *(used[1:] + used[:-1]) / 2, high])
+            return len(used), float(np.sqrt(np.average(np.diff(edges) ** 2, weights=counts)))
         below, above = (used[0] - low) / step, (high - used[0]) / step
         return round(below - 0.4) + round(above - 0.4) + 1, step
     for digits in (2, 3):

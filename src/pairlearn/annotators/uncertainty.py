@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.grid import SIZE
 from pairlearn.annotators.link import PAIRS, Link, expect
-from pairlearn.annotators.manner import SIZE, Manner
+from pairlearn.annotators.manner import Manner
 
 __all__ = ["with_errors"]
 
