@@ -9,6 +9,7 @@ import torch
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Crowd, Manner, fair, learn_link, scale_of
 from pairlearn.comparison import compare
+from pairlearn.evaluation import plausible
 from pairlearn.judgements import Judgements
 from pairlearn.studio.graded import LEVELS
 
@@ -372,6 +373,21 @@ def test_the_range_holds_where_the_interval_does_not(answer):
     assert not found.low <= truth <= found.high
     assert found.plausible.low <= truth <= found.plausible.high
     assert str(found).startswith(f"{found.plausible.low:.3f} to {found.plausible.high:.3f}; ")
+
+
+def test_levels_are_recognised_where_people_were_mended_apart():
+    """Each was mended by something else, so that there are many levels, in three heaps."""
+    _, r, _, rng = world(pairs=1000)
+    z = np.log(r) - np.log1p(-r)
+    told = coarse(r)
+    moved = PairLabels(
+        *(np.asarray(told.to_array()) + 0.01 * rng.integers(-9, 9, (1000, 2))).T, noisy=True
+    )
+    plain, heaps = (plausible(z[::2], z[1::2], one) for one in (told, moved))
+    truth = np.maximum(r, 1 - r).mean()
+    assert plain.low <= truth <= plain.high and heaps.low <= truth <= heaps.high
+    assert abs(heaps.low - plain.low) < 0.05 and abs(heaps.high - plain.high) < 0.05
+    assert "yes or no" in plausible(z[::2], z[1::2], PairLabels.from_array(drawn(r, rng))).remedy()
 
 
 def test_labels_tell_how_sure_annotators_should_be(tmp_path):

@@ -42,7 +42,8 @@ class Plausible(Estimate):
     slopes : (float, float)
         The range: what the annotators' log-odds are multiplied with to be the true ones.
     labels : int
-        About how many items of known class would make the range half as wide.
+        About how many items of known class would make the range half as wide; 0 where answers
+        are yes or no, which say nothing of how sure anybody was.
     """
 
     slopes: tuple[float, float]
@@ -67,6 +68,8 @@ class Plausible(Estimate):
 
     def remedy(self) -> str:
         """What would make it narrower."""
+        if not self.labels:
+            return "answers that say how likely, and not yes or no, would make the range narrower"
         labels = math.ceil(self.labels / 10) * 10
         return f"about {labels:,} items of known class would make the range half as wide"
 

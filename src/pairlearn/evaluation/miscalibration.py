@@ -253,7 +253,9 @@ def plausible(
         *(told.accuracy(k, shift) for k in (slopes if known is not None else (1.0, *slopes))),
     ]
     low, high = min(e.low for e in found), max(e.high for e in found)
-    labels_needed = _halving(told.odds, slopes, stated, high - low)
+    answers = np.asarray(told.labels.to_array())
+    hard = np.isin(answers, (-1, 0, 1)).all(1).mean() > 0.5
+    labels_needed = 0 if hard else _halving(told.odds, slopes, stated, high - low)
     return Plausible(stated.value, low, high, slopes, labels_needed)
 
 
@@ -335,11 +337,18 @@ def _rounded_from(
 
 
 def _step(column: Floats) -> float:
-    """The step of a scale of few levels; 0 where there are many."""
+    """The step of a scale of few levels; 0 where there are many.
+
+    Levels of several people, mended for each of them, lie in heaps, and the widest gap between
+    them is the step.
+    """
     levels = np.unique(column.round(6))
-    if not 2 <= len(levels) <= LEVELS or len(column) < 2 * LEVELS:
+    if len(levels) < 2 or len(column) < 2 * LEVELS:
         return 0.0
-    return float(np.median(np.diff(levels)))
+    gaps = np.diff(levels)
+    if len(levels) <= LEVELS:
+        return float(np.median(gaps))
+    return float(gaps.max()) if len(levels) <= len(column) / 5 else 0.0
 
 
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:
