@@ -36,7 +36,7 @@ COSTS[(np.abs(AMOUNTS) < LEAST_LEAN) & (COSTS > 0)] = np.inf
 FLOOR = np.array([0.0015, 0.003])
 """Variances of s and c that are blurred by the grid alone."""
 MOST_LEVELS = 25
-SPREADS = np.geomspace(0.1, 2.5, 10)[:, None] * [0.02, 0.06]
+SPREADS = np.geomspace(0.1, 1, 8)[:, None] * [0.02, 0.06]
 """Variances of s and c, one of these, where answers are the nearest of a few levels."""
 
 
