@@ -221,7 +221,7 @@ def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path:
     told = run("predict", tmp_path / "model", texts, "--out", tmp_path / "q.csv", code=2)
     assert f"{texts / 'bad.txt'} cannot be read as UTF-8" in told.stderr
     (tmp_path / "none").mkdir()
-    with pytest.raises(TableError, match=r"none is a folder without texts \(\.txt, \.md\)"):
+    with pytest.raises(TableError, match=r"none is a folder with neither texts nor images \(\.png"):
         read_items(tmp_path / "none")
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["CONVOLUTIONAL", "MLP", "ResNet", "ResNet32", "ResNet34", "make_model"]
+__all__ = ["CONVOLUTIONAL", "MLP", "ResNet", "ResNet8", "ResNet32", "ResNet34", "make_model"]
 
 Norm = Literal["none", "input", "all"]
 
@@ -156,7 +156,24 @@ class ResNet32(ResNet):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32}
+class ResNet8(ResNet):
+    """A residual network for few images: three stages of one block, 19,000 parameters.
+
+    Examples
+    --------
+    >>> ResNet8()(torch.zeros(2, 3 * 32 * 32)).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, channels: int = 3) -> None:
+        super().__init__(channels, ((8, 1), (16, 1), (32, 1)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (n,) of images (n, channels, 32, 32), or of their pixels in one row."""
+        return super().forward(x.reshape(-1, self.stem.in_channels, 32, 32))
+
+
+CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32, "resnet8": ResNet8}
 """Models of images by name; they train one at a time."""
 _FLAT: dict[str, tuple[Sequence[int], Norm]] = {
     "mlp": ((300, 300, 300), "input"),
@@ -171,10 +188,10 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
 
     Parameters
     ----------
-    name : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
+    name : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32", "resnet8"}
         The paper's network, the same with batch norm on every layer, one with two hidden
-        layers of 100, a linear model, the paper's network for 32×32 colour images, or the
-        small one of the public code.
+        layers of 100, a linear model, the paper's network for 32×32 colour images, the small
+        one of the public code, or one for few images.
     shape : sequence of int
         Shape of one instance.
     seed : int, optional
@@ -189,7 +206,7 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
         if seed is not None:
             torch.manual_seed(seed)
         if name in CONVOLUTIONAL:
-            return CONVOLUTIONAL[name](channels=shape[0])
+            return CONVOLUTIONAL[name](channels=shape[0] if len(shape) > 1 else 3)
         features = 1
         for size in shape:
             features *= size

@@ -230,7 +230,10 @@ def known(
     with file.open(encoding="utf-8-sig", newline="") as lines:
         rows = [{name: cell for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
     before = Project.load(project)
-    stated = read_known(rows, before.levels)
+    try:
+        stated = read_known(rows, before.levels)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
     made = replace(before, known=stated, known_share=share, repeat_share=repeats)
     Store.open(made).close()  # which refuses items that are not there
     made.save()

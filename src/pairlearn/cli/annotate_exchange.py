@@ -76,7 +76,10 @@ def export(
     left_out = {name.strip() for name in without.split(",") if name.strip()}
     if unknown := sorted(left_out - {one.annotator for one in answers}):
         raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
-    answers = [one for one in answers if one.annotator not in left_out]
+    kept = [one for one in answers if one.annotator not in left_out]
+    if answers and not kept:
+        raise ValueError(f"--without {without}: these are all who answered, and nothing is left")
+    answers = kept
     uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
     weighted = uneven if weights is None else weights
     if aggregate is None:

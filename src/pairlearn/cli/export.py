@@ -44,7 +44,8 @@ def export(model: Path, out: Path, *, force: bool = False) -> Told:
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
     taken = f"x (n, {classifier.n_features_in_})"
     if hasattr(classifier, "encoder_"):
-        taken = f"{classifier.n_features_in_} columns (n,)"
+        image = classifier.encoder_.reads("image")
+        taken = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
     return Told(
         data,
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ RANGES = {"similarity-range", "difference-range"}
 """Findings that ``--noisy`` admits."""
 TOLD_BY_LABELS = {"majority-unclear", "needs-majority", "needs-prior", "ranking-only"}
 """Findings that some known classes settle."""
+SAID_BY_FIT = {"prior-disagrees", "majority-unclear"}
+"""Findings of which the training itself warns, with the remedy."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Learning(Training):
         Whether to learn how each of them answers; auto: where the pairs give reason to.
     model
         mlp-bn and mlp have three hidden layers; auto is mlp-bn, or linear where few pairs
-        need no more.
+        need no more and for texts, and for images resnet8, a small convolutional network.
     risk
         likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …
     correction
@@ -108,7 +111,7 @@ def fit(
     ITEMS has an id and the features of each item, PAIRS the judgements: left, right,
     similarity, difference, and perhaps preference, weight and annotator. Features may be
     numbers, categories, yes and no, dates and free text, with gaps; ITEMS may be a folder of
-    texts.
+    texts or images.
 
     The accuracy that is printed needs no labels. A first model is fitted without the pairs
     of some items and measured on those (--holdout, about a fifth of the pairs). The model
@@ -149,6 +152,7 @@ def fit(
 
     Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
     """  # noqa: D301
+    begun = time.perf_counter()
     check_share("--holdout", holdout, zero=True)
     if positive is not None and labelled is None:
         raise ValueError("--positive is a class of --labelled, which is not given")
@@ -161,6 +165,7 @@ def fit(
     from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.pair_files import PairFile, open_items
     from pairlearn.estimators.parameters import model_of
+    from pairlearn.estimators.population import PriorMismatchWarning
     from pairlearn.tables import read_items
     from pairlearn.tables.labelled import read_groups, read_labelled
     from pairlearn.training.loop import DivergedError
@@ -196,8 +201,7 @@ def fit(
             sample = f" (in a sample of {len(table):,} rows)" * (len(table) < rows)
             place = None if known is not None else sample  # whose rows are not the file's
             warned = [*known_items.notes, *reading.notes]
-            if report is not None:
-                warned += _usable(report, settled, (items, pairs), place)
+            doubts = {} if report is None else _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 said = table.judgements(known)
@@ -214,7 +218,12 @@ def fit(
                 raise Failed(_interrupted(kept.folder), INTERRUPTED) from None
     if not ranks.first:
         return None
-    warned += [as_options(str(one.message)) for one in caught]
+    if any(issubclass(one.category, PriorMismatchWarning) for one in caught):
+        doubts = {code: text for code, text in doubts.items() if code not in SAID_BY_FIT}
+    if doubts:
+        *_, last = doubts
+        doubts[last] += f"; `pairlearn check {pairs} --items {items}` says what to do"
+    warned += [*doubts.values(), *(as_options(str(one.message)) for one in caught)]
     encoder = known_items.encoder
     accuracy = measured.to_dict() if isinstance(measured, measuring.Measured) else None
     data = {
@@ -228,6 +237,7 @@ def fit(
         "epochs": classifier.n_iter_,
         "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
         "seconds": sum(row["seconds"] for row in classifier.history_),
+        "seconds_in_all": time.perf_counter() - begun,
         "unjudged": classifier.unjudged_,
         "accuracy": accuracy,
         "annotators": [
@@ -261,7 +271,7 @@ def fit(
 
 def _usable(
     report: CheckReport, settled: set[str], names: tuple[Path, Path], place: str | None
-) -> list[str]:
+) -> dict[str, str]:
     """What was found in the judgements: an error if they cannot be used, else warnings in short.
 
     With `place` in place of the rows, if it is given.
@@ -276,11 +286,11 @@ def _usable(
         lines += [f"  … and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
         more = f"`pairlearn check {names[1]} --items {names[0]}` says more"
         raise ValueError("\n".join([f"{names[1]} cannot be used as it is:", *lines, more]))
-    return [
-        f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{at(found)}"
+    return {
+        found.code: f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{at(found)}"
         for found in report.of("warning")
         if found.code not in settled
-    ]
+    }
 
 
 def _interrupted(folder: Path) -> str:
@@ -296,7 +306,8 @@ def _text(told: dict[str, Any], how: Learning) -> list[str]:
     text = [
         "learnt from {judgements:,} judgements of {items:,} items with {features:,} features: "
         "{listed}".format(**told, listed=listed),
-        "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s".format(**told, chosen=chosen),
+        "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with "
+        "reading, choosing and measuring".format(**told, chosen=chosen),
         "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
     ]
     if told["unjudged"]:
@@ -306,12 +317,13 @@ def _text(told: dict[str, Any], how: Learning) -> list[str]:
         dropped = "; {dropped:,} that have items of both left out" * bool(found["dropped"])
         capped = "; of a stream no more than that is held out" * found["capped"]
         range_ = found["plausible"]
+        answers = "{held_out:,} answers about " * (found["pairs"] < found["held_out"])
         if range_ is not None:
             text.append("  accuracy {in_words};".format(**range_))
         line = (
             ("  accuracy " if range_ is None else "  ")
             + "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
-            "  on {held_out:,} pairs of items held out from a model of {training:,} "
+            f"  on {answers}{{pairs:,}} pairs of items held out from a model of {{training:,}} "
             f"others{dropped}{capped}; {baseline(told['prior'])}"
         )
         text.append(line.format(**found))

@@ -34,7 +34,8 @@ class Training:
 
 
 HELP = {
-    "items": "Table of items, id and features: .csv, .parquet or .npy; or a folder of texts.",
+    "items": "Table of items, id and features: .csv, .parquet or .npy; or a folder of texts or "
+    "images.",
     "pairs": "Table of judgements: .csv or .parquet.",
     "model": "Folder that `pairlearn fit` wrote.",
     "project": "The project's folder.",

@@ -19,12 +19,14 @@ from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.network import train_network
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
+    MODEL_OF,
     NETWORK,
     callbacks_of,
     check_parameters,
     flattens,
     is_scikit_learn,
     keyword_only,
+    model_of,
     needs_prior,
     risk_of,
 )
@@ -70,14 +72,14 @@ class PairClassifier(PairPredictor):
         shift makes mean P(y = +1 | x) over the training instances the `target_prior`.
     model : str, nn.Module, callable or scikit-learn classifier
         "mlp-bn" (three hidden layers of 300 with batch norm), "mlp" (the paper's, batch
-        norm on the input only), "linear", "resnet34", "resnet32"; a module with one output,
-        which is copied and trained from the weights that it has; a function that makes one
+        norm on the input only), "linear", "resnet34", "resnet32", "resnet8"; a module with one
+        output, which is copied and trained from the weights that it has; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
         "mlp-bn", but with fewer than 400 rows "linear" if that is nearly as good as answers
         allow, or surely better than the network, on pairs held out from short trainings.
         With `epochs`, `batch_size` or `learning_rate` of your own it is always "mlp-bn", and
-        with columns of free text always "linear".
+        with columns of free text always "linear"; for a folder of images it is "resnet8".
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
@@ -328,12 +330,8 @@ class PairClassifier(PairPredictor):
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
         table, self.annotators_ = listen(self, table, features, seed)
         rows = table.rows(self.labelled_weight)
-        if self.model == "auto":
-            small = type(table) is Table  # rows that stay in their file are many
-            if table.step.encoder is not None and table.step.encoder.reads_text:
-                self.model_ = "linear"
-            else:
-                self.model_ = choose_model(self, features, rows, seed) if small else NETWORK
+        if model_of(self) == NETWORK and self.model == "auto" and type(table) is Table:
+            self.model_ = choose_model(self, features, rows, seed)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
         if reads := risk_of(self, prior).kinds:
@@ -368,9 +366,12 @@ class PairClassifier(PairPredictor):
         self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
         self.n_features_in_ = int(np.prod(self.instance_shape_))
         table.step.remember(self)
+        if self.model == "auto":
+            told = [MODEL_OF[kind] for kind in MODEL_OF if table.step.reads(kind)]
+            self.model_ = told[0] if told else NETWORK
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
-            self.mean_, self.scale_ = table.scale(weight, normed=flattens(self.model))
+            self.mean_, self.scale_ = table.scale(weight, normed=flattens(self))
 
     def _prior(
         self,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pairlearn.columns import TableError, placed, shown
-from pairlearn.tables.cells import ColumnChoice, read_cells
+from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_cells
 from pairlearn.tables.encoder import ItemEncoder
 
 
@@ -48,6 +48,10 @@ class FeatureStep:
         """How columns become features, where they are not plain numbers."""
         return self.fitted if isinstance(self.fitted, ItemEncoder) else None
 
+    def reads(self, kind: ColumnKind) -> bool:
+        """Whether there is a column of this kind."""
+        return self.encoder is not None and self.encoder.reads(kind)
+
     def numbers(self, raw: Any) -> NDArray[Any]:
         """Features (m, d, ...) of instances."""
         names = _names_of(raw) if is_frame(raw) else None
@@ -65,7 +69,7 @@ class FeatureStep:
         if names is None or self.encoder is None:
             return np.asarray(raw)
         with placed():
-            return self.encoder.encode(self.encoder.values(_cells(raw), typed=True))
+            return self.encoder.encode(self.encoder.values(_cells(raw)))
 
     def take(self, names: Any, encoder: ItemEncoder | None) -> None:
         """Keep the step of items that are numbers already."""
@@ -93,10 +97,7 @@ class FeatureStep:
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
         with placed():
-            values = {
-                name: read_cells(name, kind, cells[name], typed=True)
-                for name, kind in kinds.items()
-            }
+            values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
         self.fitted = ItemEncoder.fit(kinds, values)
         self.names = np.array(self.fitted.names, dtype=object)
 

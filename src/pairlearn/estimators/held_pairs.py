@@ -29,7 +29,7 @@ from pairlearn.evaluation import (
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.folders import TEXTS, files_of
+from pairlearn.tables.folders import ENDINGS, files_of
 from pairlearn.tables.labelled import Labelled
 from pairlearn.tables.scales import Scale
 
@@ -234,7 +234,7 @@ def sample_pairs_of(
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, or of the names and texts in a folder.
+    """SHA-256 of a file, or of the names, texts and images in a folder.
 
     Examples
     --------
@@ -245,7 +245,8 @@ def digest(path: Path) -> str:
     'ba7816bf8f01cfea'
     """
     if path.is_dir():
-        texts = [f"{name} {digest(one)}\n" for name, one in files_of(path, TEXTS).items()]
-        return hashlib.sha256("".join(texts).encode()).hexdigest()
+        files = files_of(path, sum(ENDINGS.values(), ()))
+        lines = [f"{name} {digest(one)}\n" for name, one in files.items()]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -282,6 +282,17 @@ def chunks(features: NDArray[Any]) -> list[slice]:
     return [slice(start, start + rows) for start in range(0, len(features), rows)]
 
 
+MOST_COMPARED = 10_000_000
+"""Rows whose ids are compared, at 8 bytes each."""
+
+
+def id_codes(ids: Any) -> Indices:
+    """Integers that are equal where ids are, but for hashes that collide."""
+    if ids.dtype.kind == "i":
+        return np.asarray(ids, np.int64)
+    return np.array([hash(one) for one in ids.tolist()], np.int64)
+
+
 NO_ACCURACY = "this is not an accuracy"
 """How a doubt begins where all pairs have items of the training."""
 

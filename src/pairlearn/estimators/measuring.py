@@ -18,6 +18,7 @@ from sklearn.base import clone
 from pairlearn.annotators.link import fair
 from pairlearn.estimators.instances import fingerprints
 from pairlearn.estimators.pair_files import PairFile
+from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.prediction import log_odds
 from pairlearn.estimators.splits import hold_out_statements
 from pairlearn.estimators.streams import fit_survey
@@ -50,8 +51,14 @@ __all__ = [
 
 MEASURED_PAIRS = 100_000
 """Most pairs of a file that the accuracy is measured with, about."""
-TOO_FEW = "there are too few pairs, or their items recur too often, to hold some out"
-NOTHING_SOFT = "an accuracy takes pairs with a similarity or a difference, and none has"
+TOO_FEW = (
+    "there are too few pairs, or their items recur too often, to hold some out: judge pairs of "
+    "other items, and give them to `pairlearn evaluate`"
+)
+NOTHING_SOFT = (
+    "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
+    "way, and give them to `pairlearn evaluate`"
+)
 
 
 class FitCheckpoints:
@@ -105,9 +112,10 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Measured:
-    """An accuracy on pairs of items that were held out, and how many pairs are where."""
+    """An accuracy on pairs of items that were held out, and how many answers are where."""
 
     accuracy: AccuracyEstimate
+    pairs: int
     held_out: int
     training: int
     dropped: int
@@ -382,6 +390,8 @@ def _measured(
     if parts is None or parts[0].kinds != source.kinds or len(parts[1].said) < 2:
         return TOO_FEW
     training, held = parts
+    if classifier.epochs != "auto":
+        _train_as_long(classifier, held)
     training.fit(classifier, progress, checkpoint)
     # What the model learnt the side from may be no part of the pairs that are held out.
     told = any("side" in kind(name).fixes(prior_known=False) for name in source.kinds)
@@ -403,7 +413,16 @@ def _measured(
         return str(error)
     told_confidence = getattr(classifier, "confidence_", None)
     accuracy = replace(accuracy, plausible=plausible(*given, known=told_confidence, **options))
-    return Measured(accuracy, len(held.said), held.training, held.dropped, held.capped)
+    pairs = len(np.unique(np.sort(held.said.ends, 1), axis=0))
+    return Measured(accuracy, pairs, len(held.said), held.training, held.dropped, held.capped)
+
+
+def _train_as_long(classifier: PairClassifier, held: HeldOut) -> None:
+    """Give a model of fewer pairs as many steps as the one to keep: an epoch of it has fewer."""
+    pairs = held.training + held.dropped + len(held.said)
+    size = recipe_of(classifier, pairs, seed=0).batch_size
+    steps = int(classifier.epochs) * -(-pairs // size)
+    classifier.set_params(batch_size=size, epochs=-(-steps // -(-held.training // size)))
 
 
 def _surveyed(

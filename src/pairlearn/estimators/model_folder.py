@@ -263,8 +263,8 @@ def _built_in(description: Any, where: str) -> nn.Module:
                 if not sizes or len(sizes) < len(widths) or len(sizes) > DEEPEST:
                     raise error
                 return MLP(sizes[0], sizes[1:], norm)
-            case {"kind": "resnet34" | "resnet32" as kind, "channels": int(channels)} if (
-                0 < channels < 2**16
+            case {"kind": str(kind), "channels": int(channels)} if (
+                kind in CONVOLUTIONAL and 0 < channels < 2**16
             ):
                 return CONVOLUTIONAL[kind](channels)
     raise error

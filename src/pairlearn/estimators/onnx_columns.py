@@ -3,7 +3,8 @@
 Numbers, and yes and no as 1 and 0, are float32 with NaN for a gap; dates are float64, days since
 1970-01-01, as ONNX knows no dates; categories and texts are strings, "" for a gap. Texts are cut
 into words by the operator ``com.microsoft.Tokenizer``, which every onnxruntime has and others
-may not.
+may not. Images are float32 (n, 3, 32, 32), from 0 to 1: making them that small is left to the
+caller.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.tables.cells import PIXELS
 from pairlearn.tables.encoder import PERIODS, Column, ItemEncoder
 
 FEATURES = "features of columns"
@@ -66,7 +68,9 @@ def with_columns(network: Any, encoder: ItemEncoder) -> Any:
         "columns",
         [
             helper.make_tensor_value_info(
-                one.name, types.get(one.kind, TensorProto.FLOAT), ["batch"]
+                one.name,
+                types.get(one.kind, TensorProto.FLOAT),
+                ["batch", *(PIXELS if one.kind == "image" else ())],
             )
             for one in encoder.columns
         ],
@@ -97,6 +101,8 @@ def _encoded(graph: _Graph, column: Column) -> list[str]:
     def upright(vector: str) -> str:
         return add("Unsqueeze", add("Cast", vector, to=TensorProto.FLOAT), np.array([1]))
 
+    if column.kind == "image":
+        return [add("Flatten", column.name)]
     if column.kind == "category":
         count = len(column.words)
         code = add(
@@ -155,6 +161,9 @@ def random_values(encoder: ItemEncoder, size: int, seed: int) -> dict[str, NDArr
     rng = np.random.default_rng(seed)
     found: dict[str, NDArray[Any]] = {}
     for one in encoder.columns:
+        if one.kind == "image":
+            found[one.name] = rng.random((size, *PIXELS), np.float32)
+            continue
         if one.kind in ("category", "text"):
             words = [*one.words, "Unknown"]
             counts = np.ones(size, int) if one.kind == "category" else rng.integers(0, 20, size)

@@ -22,10 +22,12 @@ from pairlearn.annotators.link import fair
 from pairlearn.columns import shown
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.instances import (
+    MOST_COMPARED,
     NO_ACCURACY,
     DependentPairsWarning,
     SeenItemsWarning,
     doubt_of_seen,
+    id_codes,
     is_item_table,
     read_instances,
     read_pairs,
@@ -196,7 +198,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         shape = self.instance_shape_
         numbers = [np.broadcast_to(values, shape) for values in (self.mean_, self.scale_)]
-        if flattens(self.model):
+        if flattens(self):
             shape, numbers = (math.prod(shape),), [values.ravel() for values in numbers]
         return export_onnx(
             self.module_,
@@ -292,7 +294,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
         """Standardised features in the shape that the model takes."""
         ready = standardised(features, self.mean_, self.scale_, scratch)
-        flat = flattens(self.model) or is_scikit_learn(self.model)
+        flat = flattens(self) or is_scikit_learn(self.model)
         return ready.reshape(len(ready), -1) if flat else ready
 
     @property
@@ -402,21 +404,19 @@ def predict_file(
     cut = logit(threshold)
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, notes = 0, tuple[str, ...]()
+    positive, notes, names = 0, tuple[str, ...](), list[Any]()
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
             above = z > cut
-            rows.write(
-                {
-                    "id": batch.ids,
-                    "label": classifier.classes_[above.astype(np.intp)],
-                    "probability": expit(z),
-                }
-            )
+            label = classifier.classes_[above.astype(np.intp)]
+            rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
+            names.append(id_codes(batch.ids) if rows.count <= MOST_COMPARED else [])
             if progress is not None:
                 progress(rows.count)
+    if again := rows.count - len(np.unique(np.concatenate(names))):
+        notes += (f"{items}: ids come again in {again:,} rows: the predictions have them again",)
     return Predicted(rows.count, positive, notes)
 
 

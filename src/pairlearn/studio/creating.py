@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.studio.items import (
-    ENDINGS,
-    IMAGES,
     MAX_TEXT_BYTES,
     Items,
     media_type,
@@ -19,7 +17,7 @@ from pairlearn.studio.items import (
 from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError
-from pairlearn.tables.folders import files_of
+from pairlearn.tables.folders import ENDINGS, IMAGES, files_of
 from pairlearn.tables.item_files import item_kinds
 
 DEFAULT_PAIRS = 500
@@ -104,11 +102,6 @@ def create_project(
 
 def what_fit_needs(project: Project) -> str:
     """What can be learnt from these items as they are, before anybody judges them."""
-    if project.kind == "image":
-        return (
-            "`pairlearn fit` does not read images: it will need a table of their file names (id) "
-            "and numbers, such as an embedding; PairClassifier(model='resnet34') learns from pixels"
-        )
     try:
         kinds, notes = item_kinds(project.items_path)
     except TableError as error:

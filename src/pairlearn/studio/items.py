@@ -12,16 +12,10 @@ from numpy.typing import NDArray
 from pairlearn.columns import RowError, as_ids, check_unique, placed
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import ItemTable, TableError
-from pairlearn.tables.folders import TEXTS, files_of
+from pairlearn.tables.folders import ENDINGS, IMAGES, files_of
 from pairlearn.tables.items import check_names
 from pairlearn.tables.sources import convert, open_source
 
-IMAGES = {
-    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
-    ".gif": "image/gif",
-}  # fmt: skip
-"""The endings of images that can be items, and what they are."""
-ENDINGS: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": TEXTS}
 MAX_TEXT_BYTES = 1 << 20
 """Of a text: nobody compares two books, and a page must stay light."""
 

@@ -135,18 +135,24 @@ def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
     --------
     >>> read_known([{"left": "a", "right": "b", "answer": "maybe"}], {"alike": (0.8, 0.0)})
     Traceback (most recent call last):
-    ValueError: known[0].answer is 'maybe'; there are alike
+    ValueError: known pair 1: answer is 'maybe'; there are alike
     """
-    try:
-        known = msgspec.convert(given, tuple[Known, ...])
-    except msgspec.ValidationError as error:
-        raise ValueError(f"known must be a list of pairs: {error}") from None
-    for place, one in enumerate(known):
-        if one.answer not in levels:
+    known = []
+    for number, pair in enumerate(given if isinstance(given, list | tuple) else [given], 1):
+        try:
+            known.append(msgspec.convert(pair, Known))
+        except msgspec.ValidationError as error:
+            # Object missing required field `answer`, and the like.
+            what = str(error).replace("Object", "it").replace("`", "'").replace("$.", "")
             raise ValueError(
-                f"known[{place}].answer is {one.answer[:80]!r}; there are {', '.join(levels)}"
+                f"known pair {number}: {what}; a pair has left, right, answer, and perhaps use "
+                "(example, practice or check) and why"
+            ) from None
+        if (answer := known[-1].answer) not in levels:
+            raise ValueError(
+                f"known pair {number}: answer is {answer[:80]!r}; there are {', '.join(levels)}"
             )
-    return known
+    return tuple(known)
 
 
 def settle(changes: Changes, checks: Sequence[Known], share: float, repeat_share: float) -> None:

@@ -16,11 +16,15 @@ from pairlearn.columns import RowError, TableError, first_rows, shown
 from pairlearn.tables.items import as_features
 from pairlearn.tables.sources import MISSING_WORDS, NUMBER, convert
 
-ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
+ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
+IN_TABLES = KINDS[:-1]
+"""What a column of a table can be said to hold; images are in a folder."""
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )
+PIXELS = (3, 32, 32)
+"""Colours, height and width of an image as it is learnt from."""
 MOST_CATEGORIES = 50
 """Those that are a feature each."""
 _NOTATIONS = {
@@ -31,7 +35,7 @@ _NOTATIONS = {
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
 
-def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) -> NDArray[Any]:
+def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:
     """A column of cells, an Arrow array, as values of its kind.
 
     Words such as NA are gaps where numbers, dates or yes and no are wanted.
@@ -47,6 +51,11 @@ def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) 
     import pyarrow
     from pyarrow import compute, types
 
+    if kind == "image":
+        colours, height, width = PIXELS
+        pixels = np.frombuffer(b"".join(cells.to_pylist()), np.uint8)
+        found = pixels.reshape(-1, height, width, colours).transpose(0, 3, 1, 2)
+        return found.astype(np.float32) / 255
     column = cells.dictionary_decode() if types.is_dictionary(cells.type) else cells
     if kind in ("category", "text"):
         if (
@@ -62,7 +71,7 @@ def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) 
     if _is_text(column.type):
         try:
             if kind == "number":
-                return _numbers(name, column, typed=typed)
+                return _numbers(name, column)
         except RowError:
             pass  # because of a word for a gap, or what is said below
         words = compute.utf8_trim_whitespace(column)
@@ -77,11 +86,11 @@ def read_cells(name: str, kind: ColumnKind, cells: Any, *, typed: bool = False) 
         return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 86_400e6)
     if kind == "boolean" and words is not None:
         return _each(name, words, _truth, "yes or no").astype(np.float32)
-    return _numbers(name, column, typed=typed)
+    return _numbers(name, column)
 
 
-def _numbers(name: str, column: Any, *, typed: bool) -> NDArray[np.float32]:
-    numbers = convert(name, "number", column, typed=typed)
+def _numbers(name: str, column: Any) -> NDArray[np.float32]:
+    numbers = convert(name, "number", column)
     return as_features([name], numbers[:, None], gaps=True)[:, 0]
 
 
@@ -152,8 +161,8 @@ class ColumnChoice:
                     have = ", ".join(map(shown, names[:8])) + ", …" * (len(names) > 8)
                     raise TableError(f"{option}={name}: no such column; the columns are {have}")
         for name, kind in self.kinds.items():
-            if kind not in KINDS:
-                wanted = ", ".join(KINDS)
+            if kind not in IN_TABLES:
+                wanted = ", ".join(IN_TABLES)
                 raise TableError(f"kinds={name}:{kind}: a column is one of {wanted}")
         chosen = [name for name in self.columns or names if name not in self.ignore]
         if not chosen:
@@ -171,7 +180,7 @@ class ColumnChoice:
             That names every column that cannot be used.
         """
         found: dict[str, ColumnKind] = {}
-        unusable, empty = {}, []
+        unusable, empty, said = {}, [], []
         for name, column in cells.items():
             if column.null_count == len(column):
                 empty.append(f"column {shown(name)} is empty, and left out")
@@ -185,10 +194,15 @@ class ColumnChoice:
                 empty.append(f"column {shown(name)} has one value, and is left out")
             else:
                 found[name] = kind
+                if kind == "number" and name not in self.kinds and _counts_up(column):
+                    said.append(
+                        f"column {shown(name)} counts the rows, and is learnt from as a number: "
+                        f"leave it out by ignore={name} if it only names them"
+                    )
         refuse_columns(unusable)
         if not found:
             raise TableError(f"no features: {'; '.join(empty)}")
-        return found, tuple(empty)
+        return found, tuple(empty + said)
 
 
 def refuse_columns(unusable: Mapping[str, str]) -> None:
@@ -237,13 +251,14 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
         cells = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
         known = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
         numbers = sum(NUMBER.fullmatch(cell) is not None for cell in known)
-        numeric = not typed and 2 * numbers >= len(known) > 0
+        # Where columns have types, digits with a zero before them are codes.
+        codes = typed and any(re.fullmatch("0[0-9]+", cell) for cell in known)
+        numeric = not codes and 2 * numbers >= len(known) > 0
         if not numeric:
             if known and all(_truth(cell) is not None for cell in known):
                 return "boolean"
             if 2 * sum(_days(cell) is not None for cell in known) >= len(known) > 0:
                 return "date"
-            codes = all(map(NUMBER.fullmatch, known))  # such as 007, where numbers have a type
             for what, notation in _NOTATIONS.items():
                 if not codes and all(map(notation.fullmatch, known)):
                     plain = "1.5" if what == "numbers" else "2024-12-31"
@@ -257,6 +272,15 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
     if distinct and (not numeric or _ID_NAME.search(name)):
         raise ValueError("has another value in every row, as an id has")
     return "number" if numeric else "category"
+
+
+def _counts_up(column: Any) -> bool:
+    """Whether numbers are those of the rows, each one more than the last."""
+    try:
+        numbers = _numbers("", column).astype(np.float64)
+    except RowError:
+        return False
+    return len(numbers) > 4 and bool((np.diff(numbers) == 1).all())
 
 
 def _count(column: Any) -> int:

@@ -19,6 +19,7 @@ from pairlearn.columns import RowError, first_rows, shown
 from pairlearn.tables.cells import (
     KINDS,
     MOST_CATEGORIES,
+    PIXELS,
     ColumnKind,
     read_cells,
     refuse_columns,
@@ -42,7 +43,7 @@ class Column:
     Attributes
     ----------
     name : str
-    kind : {"number", "boolean", "date", "category", "text"}
+    kind : {"number", "boolean", "date", "category", "text", "image"}
     fill : float, optional
         The median, which stands for gaps; None if there were none in training.
     words : tuple of str
@@ -84,6 +85,10 @@ class Column:
             return found + [f"{self.name} is another"] * self.other
         if self.kind == "text":
             return [f"{self.name}: {word}" for word in self.words]
+        if self.kind == "image":
+            return [
+                f"{self.name}: {'rgb'[c]} {row},{column}" for c, row, column in np.ndindex(PIXELS)
+            ]
         waves = [f"{self.name}, {wave} of the {one}" for one in self.periods
                  for wave in ("sine", "cosine")]  # fmt: skip
         return [self.name, *waves] + [f"{self.name} is missing"] * (self.fill is not None)
@@ -96,6 +101,8 @@ class Column:
             return np.concatenate([hot, rest], 1) if self.other else hot
         if self.kind == "text":
             return np.asarray(self._vectorizer.transform(values).toarray())
+        if self.kind == "image":
+            return values.reshape(len(values), -1)
         gap = np.isnan(values)
         if self.fill is None:
             for row in first_rows(gap):
@@ -184,10 +191,9 @@ class ItemEncoder:
         """Whether all columns are numbers that are taken as they are."""
         return all(one.kind == "number" and one.fill is None for one in self.columns)
 
-    @property
-    def reads_text(self) -> bool:
-        """Whether some columns are free text."""
-        return any(one.kind == "text" for one in self.columns)
+    def reads(self, kind: ColumnKind) -> bool:
+        """Whether some columns are of this kind."""
+        return any(one.kind == kind for one in self.columns)
 
     @property
     def scaled(self) -> NDArray[np.bool_]:
@@ -199,10 +205,9 @@ class ItemEncoder:
         ]
         return np.array(measured)
 
-    def values(self, cells: Mapping[str, Any], *, typed: bool = False) -> Values:
+    def values(self, cells: Mapping[str, Any]) -> Values:
         """What is in the cells of its columns, which are Arrow arrays."""
-        return {one.name: read_cells(one.name, one.kind, cells[one.name], typed=typed)
-                for one in self.columns}  # fmt: skip
+        return {one.name: read_cells(one.name, one.kind, cells[one.name]) for one in self.columns}
 
     def encode(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
         """Features (m, d) of columns."""
@@ -233,6 +238,8 @@ def _fitted(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
             raise ValueError("has no value that two items share")
         kept = [str(word) for word in encoder.categories_[0] if rare is None or word not in rare]
         return Column(name, kind, words=tuple(kept), other=rare is not None)
+    if kind == "image":
+        return Column(name, kind)
     if kind == "text":
         most = int(np.clip(MOST_CELLS // len(values), 100, MOST_WORDS))
         vectorizer = _tfidf(max_features=most, min_df=2).fit(values)

@@ -8,34 +8,49 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.columns import TableError
+from pairlearn.extras import missing_extra
+from pairlearn.tables.cells import PIXELS, ColumnKind
 from pairlearn.tables.sources import Source, text_array
 
-TEXTS = (".txt", ".md")
-"""Endings of texts that can be items."""
+IMAGES = {
+    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
+    ".gif": "image/gif",
+}  # fmt: skip
+"""The endings of images that can be items, and what they are."""
+ENDINGS: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
 BATCH = 1024
-"""Texts that are in memory at once."""
+"""Files that are in memory at once."""
 
 
 class FolderSource(Source):
-    """A folder of texts: ``id`` is the name of a file, and ``text`` what is in it."""
+    """A folder of texts or of images: ``id`` is the name of a file, the other what is in it."""
 
     typed = True
 
     def __init__(self, path: Path) -> None:
-        self.path, self.names = path, ["id", "text"]
-        self._files = files_of(path, TEXTS)
-        if not self._files:
-            raise TableError(f"{path} is a folder without texts ({', '.join(TEXTS)})")
+        found = {kind: files for kind, ends in ENDINGS.items() if (files := files_of(path, ends))}
+        if len(found) != 1:
+            listed = ", ".join(sum(ENDINGS.values(), ()))
+            what = "both texts and images: move one sort elsewhere" if found else (
+                f"neither texts nor images ({listed})"
+            )  # fmt: skip
+            raise TableError(f"{path} is a folder with {what}")
+        self.kind: ColumnKind = "image" if "image" in found else "text"
+        self._files, self.path, self.names = found[self.kind], path, ["id", self.kind]
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The columns asked for, some files at a time."""
+        """The columns asked for, some files at a time; images as the bytes of their pixels."""
+        import pyarrow
+
         files = [*self._files.items()]
         for start in range(0, len(files), BATCH):
             part = files[start : start + BATCH]
-            cells = {"id": [name for name, _ in part]}
+            cells = {"id": text_array([name for name, _ in part])}
             if "text" in names:
-                cells["text"] = [self._read(path) for _, path in part]
-            yield {name: text_array(cells[name]) for name in names}
+                cells["text"] = text_array([self._read(path) for _, path in part])
+            if "image" in names:
+                cells["image"] = pyarrow.array([read_pixels(path) for _, path in part])
+            yield {name: cells[name] for name in names}
 
     def place(self, row: int | None) -> str:
         """The file."""
@@ -46,6 +61,20 @@ class FolderSource(Source):
             return path.read_text(encoding="utf-8")
         except (UnicodeDecodeError, OSError) as error:
             raise TableError(f"{path} cannot be read as UTF-8: {error!s:.100}") from None
+
+
+def read_pixels(path: Path) -> bytes:
+    """An image made as small as the network takes it: height, width and colour of each pixel."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise missing_extra("data", "Pillow", "reading images") from None
+    try:
+        with Image.open(path) as image:
+            upright = ImageOps.exif_transpose(image).convert("RGB")
+            return upright.resize(PIXELS[2:0:-1], Image.Resampling.LANCZOS).tobytes()
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise TableError(f"{path} cannot be read as an image: {error!s:.100}") from None
 
 
 def files_of(folder: Path, endings: Sequence[str]) -> dict[str, Path]:
@@ -59,7 +88,7 @@ def files_of(folder: Path, endings: Sequence[str]) -> dict[str, Path]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Path(folder, "b.txt").touch()
     ...     Path(folder, "a.TXT").touch()
-    ...     list(files_of(Path(folder), TEXTS))
+    ...     list(files_of(Path(folder), ENDINGS["text"]))
     ['a.TXT', 'b.txt']
     """
     if not folder.is_dir():

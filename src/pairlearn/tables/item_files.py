@@ -46,8 +46,8 @@ def read_items(
     ----------
     path : path-like
         A ``.csv`` or ``.parquet`` file with a column ``id``, every other column a feature; a
-        folder of texts (``.txt``, ``.md``), whose names are the ids; or a ``.npy`` file of
-        features, of shape (m, d).
+        folder of texts (``.txt``, ``.md``) or of images, whose names are the ids; or a
+        ``.npy`` file of features, of shape (m, d).
     ids : path-like, optional
         With ``.npy``: a ``.npy`` file of m ids, integers or text; 0, 1, …, m − 1 if not
         given.
@@ -179,7 +179,7 @@ def _item_batches(
 
     def build(cells: Columns) -> ItemTable:
         ids = source.column("id", "id", cells["id"])
-        features = encoder.encode(encoder.values(cells, typed=source.typed))
+        features = encoder.encode(encoder.values(cells))
         ids = ids.astype(np.str_) if text_ids else ids
         return ItemTable.trusted(ids, features, outputs, kept, (note,) * bool(extra))
 
@@ -203,7 +203,7 @@ def _kinds(source: Source, choice: ColumnChoice) -> tuple[dict[str, ColumnKind],
     import pyarrow
 
     if isinstance(source, FolderSource):
-        return {"text": "text"}, ()
+        return {source.kind: source.kind}, ()
     names = choice.named([name for name in source.names if name != "id"])
     first: list[Columns] = []
     for batch in source.batches(names):
@@ -230,13 +230,17 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
 
     def build(cells: Columns) -> _Raw:
         ids = source.column("id", "id", cells["id"])
-        read = partial(read_cells, typed=source.typed)
-        return _Raw(ids, {name: read(name, kind, cells[name]) for name, kind in kinds.items()})
+        values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
+        return _Raw(ids, values)
 
     parts = list(tables_of(source, ["id", *kinds], build))
     ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
     values = {name: np.concatenate([part.values[name] for part in parts]) for name in kinds}
     del parts
+    constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
+    if len(constant) < len(kinds):
+        notes += tuple(f"column {shown(name)} has one value, and is left out" for name in constant)
+        kinds = {name: kind for name, kind in kinds.items() if name not in constant}
     try:
         encoder = ItemEncoder.fit(kinds, values)
     except TableError as error:
@@ -244,6 +248,11 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
     features = encoder.encode(values)
     kept = None if encoder.plain else encoder
     return ItemTable.trusted(ids, features, encoder.outputs, kept, notes)
+
+
+def _same(values: Any) -> bool:
+    """Whether all items have the same value, and there are several."""
+    return len(values) > 1 and bool((values == values[0]).all())
 
 
 @dataclass(frozen=True)
