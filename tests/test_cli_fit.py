@@ -76,7 +76,7 @@ def test_what_is_printed(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (result.exit_code, result.stderr) == (0, "")
     first, second, third, *rest = result.stdout.splitlines()
     assert first.startswith("learnt from 200 judgements of 400 items with 2 features: ")
-    assert re.fullmatch(r"  linear, 10 epochs in \d+\.\d s", second)
+    assert re.fullmatch(r"  linear, 10 epochs in \d+\.\d s; \d+\.\d s with .* measuring", second)
     assert re.fullmatch(r"  loss 0\.\d{4}, share of positives 0\.\d{3}", third)
     assert "as the annotators see it, on " in plain("\n".join(rest))
     assert re.fullmatch(r"  accuracy 0\.\d{3} to 0\.\d{3}, if annotators may be .*;", rest[0])
@@ -171,13 +171,13 @@ def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     pairs.write_text("\n".join([f"{head},annotator", *(f"{row},ann" for row in rows + rows[:2])]))
     result = fit(folder, tmp_path / "model", *ALONE, "--prior", 0.9, pairs=pairs)
     assert result.exit_code == 0
-    first, second, third = lines = result.stderr.splitlines()
+    first, second = lines = result.stderr.splitlines()
     assert first.startswith("warning: duplicate: Rows repeat an answer to the same pair by ")
-    assert first.endswith("(rows 201, 202)")
-    assert second.startswith("warning: prior-disagrees: The stated prior 0.9 lies outside 0.")
-    assert second.endswith(" that the similarities imply")
-    assert third.startswith("warning: the stated class prior is 0.9, and the similarities imply")
-    assert third.endswith("pass --target-prior 0.9")
+    items = folder / "items.csv"
+    more = f"; `pairlearn check {pairs} --items {items}` says what to do"
+    assert first.endswith(f"(rows 201, 202){more}")
+    assert second.startswith("warning: the stated class prior is 0.9, and the similarities imply")
+    assert second.endswith("pass --target-prior 0.9")
     found = told(folder, tmp_path / "two", *ALONE, "--epochs", 1, "--prior", 0.9, pairs=pairs)
     assert [f"warning: {text}" for text in found["warnings"]] == lines
 
@@ -257,7 +257,7 @@ PERCENT = HEADER + "".join(f"{k},{k + 1},{90 - k},0.1\n" for k in range(20))
         ("left,right\n1,2\n", ": no column of judgements"),
         (HEADER + "1,2,half,0\n", "row 1: similarity is 'half', not a number"),
         (HEADER + "1,1,0.5,0\n", "self-pair: Items are paired with themselves"),
-        (HEADER + "1,none,0.5,0\n", "unknown-item: 1 ids are not among the 400 items. Ids are "),
+        (HEADER + "1,none,0.5,0\n", "unknown-item: 1 ids are not among the 400 items: add these "),
         ("left,right,similarity\n1,2,0.5\n", ": say which is the larger (--majority).\n"),
         ("left,right,difference\n1,2,0.5\n", "constant: give the class prior (--prior).\n"),
         ("left,right,preference\n1,2,left\n", "pass --prior, the share of the positive class"),
@@ -288,8 +288,8 @@ def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path:
     pairs.write_text(HEADER + "1,2,0.5,0\n1,none,0.5,0\n3,3,0.5,0.1\n")
     assert fit(made[0], tmp_path / "model", *QUICK, pairs=pairs).stderr.splitlines() == [
         f"pairlearn fit: {pairs} cannot be used as it is:",
-        "  unknown-item: 1 ids are not among the 400 items. Ids are compared exactly, spaces "
-        "included. (rows 2; none)",
+        "  unknown-item: 1 ids are not among the 400 items: add these items, or drop the rows. "
+        "Ids are compared exactly, spaces included. (rows 2; none)",
         "  self-pair: Items are paired with themselves. Such a pair teaches nothing, and its two "
         "classes are not independent, as every estimator assumes. Drop these rows. (rows 3; 3)",
         f"`pairlearn check {pairs} --items {items}` says more",

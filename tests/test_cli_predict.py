@@ -117,7 +117,9 @@ def test_ids_may_recur_and_be_text(made: Any, tmp_path: Path) -> None:
     path, out = tmp_path / "items.csv", tmp_path / "p.csv"
     rows = [f"{name},{a:.9g},{b:.9g}" for name, (a, b) in zip("bab", x, strict=True)]
     path.write_text("\n".join(["id,x1,x2", *rows]))
-    assert predict(folder, out, items=path).exit_code == 0
+    result = predict(folder, out, items=path)
+    assert result.exit_code == 0
+    assert "ids come again in 1 rows: the predictions have them again" in result.stderr
     assert read(out)["id"] == ["b", "a", "b"]
     assert numbers(out) == pytest.approx(probability(classifier, x), abs=1e-5)
 

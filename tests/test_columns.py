@@ -239,7 +239,12 @@ def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
     for name in "abc":
         (photos / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     told = run("annotate", "init", tmp_path / "three", photos).stdout
-    assert "`pairlearn fit` does not read images: it will need a table of their file names" in told
+    assert f"fit {tmp_path / 'three' / 'items'} PAIRS` will learn from image (image)" in told
+    with pytest.raises(TableError, match=r"a\.png cannot be read as an image"):
+        read_items(tmp_path / "three" / "items")
+    (photos / "d.txt").touch()
+    with pytest.raises(TableError, match="photos is a folder with both texts and images: move"):
+        read_items(photos)
 
 
 # ---- what a column holds ----------------------------------------------------------------------
@@ -293,6 +298,14 @@ def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
     assert kinds(text, tmp_path) == {"column": kind}
 
 
+def test_numbers_in_text_are_numbers_where_columns_have_types_too(tmp_path: Path) -> None:
+    columns = {"id": [*TEN], "size": [f"{k}.5" for k in TEN], "zip": ["01", "70"] * 5}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "items.parquet")
+    found = read_items(tmp_path / "items.parquet")
+    assert found.names == ("size", "zip=01", "zip=70")
+    assert found.features[:, 0].tolist() == [k + 0.5 for k in TEN]
+
+
 def test_numbers_without_gaps_need_no_encoder(tmp_path: Path) -> None:
     assert kinds(table(a=TEN, b=TEN), tmp_path) == {}
     assert read_items(tmp_path / "items.csv", columns=ColumnChoice(columns=["b"])).names == ("b",)
@@ -318,11 +331,13 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
 
 
 def test_columns_that_say_nothing_are_left_out_with_a_note(tmp_path: Path) -> None:
-    text = table(x=TEN, empty=[""] * 10, same=["a"] * 10)
+    text = table(x=range(30), empty=[""] * 30, same=["a"] * 30, five=[5] * 30)
     assert kinds(text, tmp_path) == {}
     found = read_items(tmp_path / "items.csv")
-    assert found.names == ("x",) and len(found.notes) == 2
+    assert found.names == ("x",) and len(found.notes) == 4
     assert "'empty' is empty, and left out" in found.notes[0]
+    assert "'x' counts the rows, and is learnt from as a number: leave it out" in found.notes[2]
+    assert "'five' has one value, and is left out" in found.notes[3]
     (tmp_path / "items.csv").write_text(table(empty=[""] * 3))
     with pytest.raises(TableError, match="no features: column 'empty' is empty"):
         read_items(tmp_path / "items.csv")

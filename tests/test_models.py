@@ -105,10 +105,13 @@ def test_networks_that_do_not_exist(arguments, message):
 STAGES = {
     "resnet34": ((64, 3), (128, 4), (256, 6), (512, 3)),
     "resnet32": ((16, 5), (32, 5), (64, 5)),
+    "resnet8": ((8, 1), (16, 1), (32, 1)),
 }
 
 
-@pytest.mark.parametrize(("name", "parameters"), [("resnet34", 21_277_505), ("resnet32", 466_321)])
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("resnet34", 21_277_505), ("resnet32", 466_321), ("resnet8", 19_657)]
+)
 def test_parameters_of_residual_networks(name, parameters):
     def conv(inputs, outputs, kernel):
         return inputs * outputs * kernel**2 + 2 * outputs  # with its batch norm

@@ -154,6 +154,8 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert report["reliability"] == {"ann": 1.0, "bob": 1.0}
     assert told("export", project, out, "--without", "bob", "--force")["rows"] == 14
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
+    everybody = refused("export", project, out, "--without", "ann,bob", "--force")
+    assert "--without ann,bob: these are all who answered" in everybody
     assert "--without cy: nobody" in refused("export", project, out, "--without", "cy", "--force")
     lines = tmp_path / "answers.jsonl"
     assert told("export", project, lines)["rows"] == 30

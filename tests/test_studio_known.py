@@ -204,7 +204,11 @@ def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
     assert json.loads(report.stdout) == {"example": 1, "practice": 0, "check": 6}
     table.write_text("left,right,answer\nM-001,M-002,perhaps\n")
     refused = run(app, ["known", str(project.folder), str(table)])
-    assert refused.exit_code == 2 and "known[0].answer is 'perhaps'" in refused.stderr
+    assert refused.exit_code == 2
+    assert "known.csv: known pair 1: answer is 'perhaps'" in refused.stderr
+    table.write_text("left,right\nM-001,M-002\n")
+    refused = run(app, ["known", str(project.folder), str(table)])
+    assert "known pair 1: it lacks 'answer'; a pair has left" in refused.stderr
     with Store.open(Project.load(project.folder)) as store:
         assert len(judge_all(store, 1, "can't tell which")) == 44
     with TestClient(make_app(project.folder), HERE) as client:

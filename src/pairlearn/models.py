@@ -157,7 +157,7 @@ class ResNet32(ResNet):
 
 
 class ResNet8(ResNet):
-    """A residual network for few images: three stages of one block, 19,000 parameters.
+    """A residual network for few images: three stages of one block, 20,000 parameters.
 
     Examples
     --------

@@ -142,8 +142,9 @@ def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
         try:
             known.append(msgspec.convert(pair, Known))
         except msgspec.ValidationError as error:
-            # Object missing required field `answer`, and the like.
-            what = str(error).replace("Object", "it").replace("`", "'").replace("$.", "")
+            # “Object missing required field `answer`”, and the like.
+            what = str(error).replace("Object missing required field", "it lacks")
+            what = what.replace("Object contains", "it has an").replace("`", "'")
             raise ValueError(
                 f"known pair {number}: {what}; a pair has left, right, answer, and perhaps use "
                 "(example, practice or check) and why"

@@ -280,7 +280,7 @@ def _counts_up(column: Any) -> bool:
         numbers = _numbers("", column).astype(np.float64)
     except RowError:
         return False
-    return len(numbers) > 4 and bool((np.diff(numbers) == 1).all())
+    return len(numbers) > 20 and bool((np.diff(numbers) == 1).all())
 
 
 def _count(column: Any) -> int:
