@@ -169,8 +169,9 @@ class ResNet8(ResNet):
         super().__init__(channels, ((8, 1), (16, 1), (32, 1)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (n,) of images (n, channels, 32, 32), or of their pixels in one row."""
-        return super().forward(x.reshape(-1, self.stem.in_channels, 32, 32))
+        """Logits (n,) of images (n, channels, height, width), or of rows of 32×32 pixels."""
+        rows = x.ndim == 2
+        return super().forward(x.reshape(-1, self.stem.in_channels, 32, 32) if rows else x)
 
 
 CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32, "resnet8": ResNet8}
