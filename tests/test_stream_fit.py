@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -245,7 +246,7 @@ def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
     counted = ("judgements", "features", "items", "both", "similarity_only", "difference_only")
     for name in (*counted, "preference_only", "labelled", "classes", "epochs"):
         assert one[name] == two[name], name
-    said = [[text.split(" (")[0] for text in found["warnings"]] for found in (one, two)]
+    said = [[re.split(r" \(|; `", text)[0] for text in found["warnings"]] for found in (one, two)]
     assert said[0] == said[1]  # but for the rows: those of a sample are not those of the file
     intervals = [[found["accuracy"][end] for end in ("low", "high")] for found in (one, two)]
     assert max(low for low, _ in intervals) < min(high for _, high in intervals)
