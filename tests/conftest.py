@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,22 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from browser import Desk
+
+# Processes are forked from one that has everything imported, so that they start at once.
+multiprocessing.set_forkserver_preload(
+    [
+        "pairlearn.cli.annotate",
+        "pairlearn.cli.fit",
+        "pairlearn.studio.ask",
+        "pairlearn.studio.backups",
+        "pairlearn.studio.exchange",
+        "pairlearn.studio.export",
+        "pairlearn.studio.server",
+        "pairlearn.estimators",
+        "pairlearn.paper",
+        "studio_processes",
+    ]
+)
 
 
 @pytest.fixture(scope="module")

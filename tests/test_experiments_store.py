@@ -1,5 +1,6 @@
 import csv
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -27,33 +28,29 @@ def work(path: Path, runs: int) -> None:
             store.append(run, {"paper": accuracy, "stratified": accuracy / 2}, seconds=time.time())
 
 
-def start_worker(path: Path, runs: int) -> subprocess.Popen[bytes]:
-    code = f"from {Path(__file__).stem} import *; work(Path({str(path)!r}), {runs})"
-    folders = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    return subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": folders})
-
-
 @pytest.mark.parametrize(
     ("kills", "runs"), [(2, 150), pytest.param(40, 4000, marks=pytest.mark.long)]
 )
 def test_killed_and_restarted_ends_in_the_same_rows(tmp_path: Path, kills: int, runs: int) -> None:
-    chance = random.Random(0)
+    chance, context = random.Random(0), multiprocessing.get_context("forkserver")
     undisturbed, killed = RunStore(tmp_path / "whole.jsonl"), RunStore(tmp_path / "killed.jsonl")
     work(undisturbed.path, runs)
     assert len(undisturbed) == runs
     hit = 0
     for _ in range(kills):
         size = killed.path.stat().st_size if killed.path.exists() else 0
-        worker = start_worker(killed.path, runs)
+        worker = context.Process(target=work, args=(killed.path, runs))
+        worker.start()
         deadline = time.monotonic() + 120
         # From its first byte on it is appending: kill it at a random moment after that.
-        while worker.poll() is None and time.monotonic() < deadline:
+        while worker.is_alive() and time.monotonic() < deadline:
             if killed.path.exists() and killed.path.stat().st_size > size:
                 break
             time.sleep(0.0005)
         time.sleep(chance.random() * 0.2)
-        worker.send_signal(signal.SIGKILL)
-        hit += worker.wait(120) == -signal.SIGKILL
+        worker.kill()
+        worker.join(120)
+        hit += worker.exitcode == -signal.SIGKILL
         assert len(killed) <= runs
     assert hit > 0, "every worker was done before it could be killed"
     work(killed.path, runs)

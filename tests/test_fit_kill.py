@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import pairlearn
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
+from studio_processes import Command
 
 pytest.importorskip("sklearn")
 EPOCHS = 4
@@ -32,30 +29,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def start(folder: Path, out: Path, *more: str) -> subprocess.Popen[str]:
-    source = str(Path(pairlearn.__file__).parents[1])
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "pairlearn", "fit"),
-            *(str(folder / "items.csv"), str(folder / "pairs.csv"), "--out", str(out)),
-            *("--model", "mlp", "--epochs", str(EPOCHS), "--batch-size", "32", "--seed", "1"),
-            *("--checkpoint-seconds", "0", "--device", "cpu", "--json", *more),
-        ],
-        env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def start(folder: Path, out: Path, *more: str) -> Command:
+    return Command(
+        out.with_name("words"),
+        *("fit", folder / "items.csv", folder / "pairs.csv", "--out", out),
+        *("--model", "mlp", "--epochs", EPOCHS, "--batch-size", 32, "--seed", 1),
+        *("--checkpoint-seconds", 0, "--device", "cpu", "--json", *more),
+        module="pairlearn.cli",
     )
 
 
-def finished(folder: Path, out: Path, *more: str) -> float:
-    """Let the command end; how long it took."""
-    begin = time.monotonic()
-    process = start(folder, out, *more)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    return time.monotonic() - begin
+def finished(folder: Path, out: Path, *more: str) -> str:
+    """Let the command end; what it said."""
+    command = start(folder, out, *more)
+    assert command.wait(300) == 0, command.words()
+    return command.words()
 
 
 def without_times(told: Any) -> Any:
@@ -73,8 +61,9 @@ def contents(out: Path) -> tuple[bytes, Any]:
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> tuple[Any, float]:
     """What an undisturbed run writes, and how long it takes."""
-    length = finished(folder, folder / "whole")
-    return contents(folder / "whole"), length
+    begin = time.monotonic()
+    finished(folder, folder / "whole")
+    return contents(folder / "whole"), time.monotonic() - begin
 
 
 def leave_nothing(folder: Path, out: Path) -> None:
@@ -95,16 +84,15 @@ def test_killed_a_hundred_times_and_finished(
     rng, (expected, length) = random.Random(1), whole
     out, ends, done = tmp_path / "model", 0, 0
     while done < 100:
-        process = start(folder, out)
+        command = start(folder, out)
         time.sleep(rng.uniform(0, 1.1 * length))
-        process.send_signal(signal.SIGKILL)
-        _, said = process.communicate()
-        done += process.returncode == -signal.SIGKILL
-        assert process.returncode in (0, -signal.SIGKILL), said
+        code = command.end(signal.SIGKILL)
+        done += code == -signal.SIGKILL
+        assert code in (0, -signal.SIGKILL), command.words()
         if out.exists():  # whole, whenever it is there
             assert contents(out) == expected
             PairClassifier.load(out)
-        if process.returncode == 0 or out.exists():
+        if code == 0 or out.exists():
             ends += 1
             leave_nothing(folder, out)
     finished(folder, out)
@@ -118,16 +106,13 @@ def test_going_on_takes_up_where_it_was(
 ) -> None:
     out, kept = tmp_path / "model", tmp_path / "model.checkpoint" / "fit"
     before = kept.with_name("fit.before")
-    process = start(folder, out)
-    while not before.exists() and process.poll() is None:
+    command = start(folder, out)
+    while not before.exists() and command.process.is_alive():
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    command.end(signal.SIGKILL)
     assert before.exists()
     kept.write_bytes(before.read_bytes()[:-9])
-    again = start(folder, out)
-    told, said = again.communicate()
-    assert again.returncode == 0, said
-    assert any("damaged; going on from" in text for text in json.loads(told)["warnings"]), told
+    told = json.loads(finished(folder, out))
+    assert any("damaged; going on from" in text for text in told["warnings"]), told
     assert not before.exists()
     assert contents(out) == whole[0]

@@ -134,7 +134,8 @@ def work(rank: int, size: int, folder: str, task: Callable[[], Any]) -> None:
 
 
 def on_ranks(size: int, folder: Path, task: Callable[[], Any]) -> list[Any]:
-    multiprocessing.spawn(work, (size, str(folder), task), nprocs=size)
+    options = {"nprocs": size, "start_method": "forkserver"}
+    multiprocessing.start_processes(work, (size, str(folder), task), **options)
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(size)]
 
 
