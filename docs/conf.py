@@ -30,7 +30,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
@@ -41,6 +40,8 @@ extensions = [
     "mathml",
     "rooms",
 ]
+if "quick" not in tags:  # noqa: F821  (given by Sphinx)
+    extensions.insert(0, "sphinx.ext.viewcode")  # a page for every file of the source
 exclude_patterns = ["_ext", "_static", "gallery"]  # the gallery's pages are in auto_gallery
 
 # --- text -----------------------------------------------------------------------------------

@@ -109,5 +109,6 @@ def follow(app: Sphinx, module: str, attribute: str) -> str:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("room", Room)
-    app.connect("viewcode-follow-imported", follow)
+    if "sphinx.ext.viewcode" in app.extensions:
+        app.connect("viewcode-follow-imported", follow)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
