@@ -54,6 +54,12 @@ def labels_of(z: np.ndarray, ends: np.ndarray) -> PairLabels:
     return PairLabels.from_posteriors(r[:, 0], r[:, 1])
 
 
+def write_pairs(path: Path, names: Any, ends: np.ndarray, labels: PairLabels) -> None:
+    pairs = pd.DataFrame(np.asarray(names)[ends], columns=["left", "right"])
+    said = {"similarity": labels.similarity, "difference": labels.difference}
+    pairs.assign(**said).to_csv(path, index=False)
+
+
 def run(*words: object, code: int = 0) -> Any:
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == code, result.output
@@ -75,10 +81,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     new.to_csv(folder / "new.csv", index=False, date_format="%Y-%m-%d")
     np.save(folder / "truth.npy", truth)
     ends = np.random.default_rng(2).permuted(np.tile(np.arange(200), (300, 1)), axis=1)[:, :2]
-    labels, names = labels_of(z, ends), frame["id"].to_numpy()
-    pairs = pd.DataFrame(names[ends], columns=["left", "right"])
-    pairs["similarity"], pairs["difference"] = labels.similarity, labels.difference
-    pairs.to_csv(folder / "pairs.csv", index=False)
+    write_pairs(folder / "pairs.csv", frame["id"], ends, labels_of(z, ends))
     told = run("fit", folder / "items.csv", folder / "pairs.csv", "--out", folder / "model",
                "--model", "linear", "--epochs", 40)  # fmt: skip
     (folder / "told.txt").write_text(told.stdout)
@@ -175,10 +178,8 @@ def test_cells_that_a_model_cannot_read(
 def test_evaluate_report_and_check_read_the_same_columns(made: Path, tmp_path: Path) -> None:
     ends = np.random.default_rng(3).permuted(np.tile(np.arange(200), (150, 1)), axis=1)[:, :2]
     truth = np.load(made / "truth.npy")
-    labels = labels_of(truth, ends)
-    held = pd.DataFrame(ends, columns=["left", "right"]).map("i{}".format)
-    held["similarity"], held["difference"] = labels.similarity, labels.difference
-    held.to_csv(tmp_path / "held.csv", index=False)
+    names = [f"i{k}" for k in range(200)]
+    write_pairs(tmp_path / "held.csv", names, ends, labels_of(truth, ends))
     model, items = made / "model", made / "new.csv"
     told = json.loads(run("evaluate", model, items, tmp_path / "held.csv", "--json").stdout)
     p, chance = probabilities(made / "p.csv"), 1 / (1 + np.exp(-truth))
@@ -187,8 +188,7 @@ def test_evaluate_report_and_check_read_the_same_columns(made: Path, tmp_path: P
     run("check", tmp_path / "held.csv", "--items", items)
     run("compare", items, tmp_path / "held.csv", "--model", "linear", "--epochs", 2,
         "--folds", 2, "--methods", "likelihood-abs")  # fmt: skip
-    pairs = pd.read_csv(tmp_path / "held.csv")
-    pairs.to_parquet(tmp_path / "held.parquet")
+    pd.read_csv(tmp_path / "held.csv").to_parquet(tmp_path / "held.parquet")
     for more in ((), ("--stream",)):
         run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other", "--force",
             "--epochs", 2, "--holdout", 0, "--ignore", "notes,size", *more)  # fmt: skip
@@ -205,9 +205,7 @@ def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path:
         (texts / name).write_text(text)
     told = run("annotate", "init", project, texts).stdout
     assert f"`pairlearn fit {project / 'items'} PAIRS` will learn from text (text)" in told
-    pairs = pd.DataFrame(names[ends], columns=["left", "right"])
-    pairs["similarity"], pairs["difference"] = labels.similarity, labels.difference
-    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    write_pairs(tmp_path / "pairs.csv", names, ends, labels)
     run("fit", project / "items", tmp_path / "pairs.csv", "--out", tmp_path / "model",
         "--epochs", 20, "--holdout", 0)  # fmt: skip
     assert PairClassifier.load(tmp_path / "model").model_ == "linear"
