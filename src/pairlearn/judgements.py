@@ -75,6 +75,8 @@ class Judgements:
         columns: Mapping[str, Any],
         weight: Any = None,
         annotator: Any = None,
+        *,
+        whole: bool = True,
     ) -> Judgements:
         """Statements from the columns of a table, NaN where nothing was said.
 
@@ -89,6 +91,8 @@ class Judgements:
             Values by the names that the kinds give their columns.
         weight, annotator : array of shape (m,), optional
             Of each row of the table.
+        whole : bool
+            False for a part of a table, in which statements may be cut in two.
 
         Examples
         --------
@@ -128,7 +132,12 @@ class Judgements:
                 )
         if not parts:
             return cls(np.empty((0, 2), np.int64), np.empty(0, np.int8), np.empty((0, 2)))
-        return parts[0] if len(parts) == 1 else cls.concatenate(parts)
+        made = parts[0] if len(parts) == 1 else cls.concatenate(parts)
+        for name in made.kinds() if whole else ():
+            of = made[made.of(name)]
+            for text in kind(name).mistakes(of.ends, *of.values.T):
+                raise ValueError(text)
+        return made
 
     @classmethod
     def from_pairs(

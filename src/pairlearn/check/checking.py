@@ -121,7 +121,9 @@ def check(
     # A stable sort: within one severity the order above stays.
     findings.sort(key=lambda found: ("error", "warning", "note").index(found.severity))
     crowd = columns.crowd if readable and len(columns.annotators) else None
-    return CheckReport(tuple(findings), _summary(columns, infeasible, implied), crowd)
+    return CheckReport(
+        tuple(findings), _summary(columns, infeasible, implied), crowd, columns.said.counts()
+    )
 
 
 def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | None) -> Summary:
@@ -135,7 +137,7 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
         both=int((s & c).sum()),
         similarity_only=int((s & ~c).sum()),
         difference_only=int((c & ~s).sum()),
-        preference_only=int((ranked & ~s & ~c).sum()),
+        preference_only=int((~s & ~c).sum()),
         preference=int(ranked.sum()),
         effective_rows=columns.effective_rows,
         infeasible=len(infeasible.rows),
@@ -190,16 +192,18 @@ def _learnable(
     columns: Columns, prior: float | None, majority: Majority | None
 ) -> Iterator[Finding]:
     """Say what is missing for training, or that nothing is."""
-    kind = columns.learnable
+    kind, what = columns.learnable, " and ".join(columns.said.kinds())
     if kind == "classes up to a swap":
         known = "prior" if prior is not None and prior != 0.5 else "majority" if majority else None
         told = f"your {known} tells that" if known else "say which is the larger (--majority)"
-        yield finding("needs-majority", severity="note" if known else None, told=told)
+        yield finding("needs-majority", severity="note" if known else None, told=told, what=what)
     elif kind == "posteriors up to a shift":
         told = "give the class prior (--prior)" if prior is None else "your prior settles that"
-        yield finding("needs-prior", severity=None if prior is None else "note", told=told)
+        yield finding(
+            "needs-prior", severity=None if prior is None else "note", told=told, what=what
+        )
     elif kind == "a ranking":
-        yield finding("ranking-only")
+        yield finding("ranking-only", what=what)
     else:
         yield finding("learnable")
         missing = ~(columns.has_s & columns.has_c)

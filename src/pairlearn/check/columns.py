@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import KINDS
+from pairlearn.kinds import KINDS, kind
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.tables import PairTable
 
@@ -54,6 +54,8 @@ class Columns:
         Numbers of the annotators, −1 where the table does not name them.
     annotators : array
         Their names.
+    said : Judgements
+        All statements.
     """
 
     s: Floats
@@ -64,6 +66,7 @@ class Columns:
     ids: NDArray[Any]
     who: Indices
     annotators: NDArray[Any]
+    said: Judgements
 
     @classmethod
     def of(cls, table: PairTable) -> Columns:
@@ -83,15 +86,17 @@ class Columns:
                 stated = table.said()[one.name]
                 similarity = np.where(np.isnan(similarity), stated, similarity)
         choice = np.zeros(n, np.int64) if table.preference is None else table.preference
+        ends = numbers.reshape(2, n).T.astype(np.int64)
         return cls(
             s=similarity,
             c=table.difference,
             preference=choice.astype(np.int64),
             weight=np.ones(n) if table.weight is None else table.weight,
-            ends=numbers.reshape(2, n).T.astype(np.int64),
+            ends=ends,
             ids=ids,
             who=who.reshape(-1).astype(np.int64),
             annotators=names,
+            said=Judgements.from_columns(ends, table.said()),
         )
 
     def __len__(self) -> int:
@@ -148,10 +153,10 @@ class Columns:
     @cached_property
     def learnable(self) -> str:
         """What the table can teach."""
-        if self.has_s.any():
-            sided = self.has_c.any() or (self.preference != 0).any()
-            return "everything" if sided else "classes up to a swap"
-        return "posteriors up to a shift" if self.has_c.any() else "a ranking"
+        fixed = frozenset().union(*(kind(name).fixes(False) for name in self.said.kinds()))
+        if "level" in fixed:
+            return "everything" if "side" in fixed else "classes up to a swap"
+        return "posteriors up to a shift" if "scale" in fixed else "a ranking"
 
     @cached_property
     def judged(self) -> Judgements:

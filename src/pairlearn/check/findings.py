@@ -7,8 +7,8 @@ is, what it means and what to do. The checks compute the numbers that fill the m
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -123,6 +123,8 @@ class CheckReport:
         The table in numbers.
     crowd : Crowd or None
         How its annotators answer, where that could be looked at.
+    said : mapping of str to int
+        Statements about pairs of each kind.
 
     Examples
     --------
@@ -136,6 +138,7 @@ class CheckReport:
     findings: tuple[Finding, ...]
     summary: Summary
     crowd: Crowd | None = None
+    said: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

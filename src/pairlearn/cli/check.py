@@ -82,11 +82,13 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text
 
+    from pairlearn.estimators.survey import by_kind as rows_by_kind
+
     told = report.summary
     by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""
     judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
     yield Text.assemble((name, "bold"), f": {judged} of {pairs} of {told.items:,} items{by}")
-    yield f"  {by_kind(vars(told))}"
+    yield f"  {by_kind(rows_by_kind(report.said, told.rows))}"
     yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
@@ -106,12 +108,8 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
 
 def by_kind(counts: Mapping[str, Any]) -> str:
     """How many rows say what."""
-    kinds = {
-        "both answers": counts["both"],
-        "similarity only": counts["similarity_only"],
-        "difference only": counts["difference_only"],
-        "preference only": counts["preference_only"],
-    }
+    kinds = {"both answers": counts["both"]}
+    kinds |= {name.replace("_", " "): n for name, n in counts.items() if name.endswith("_only")}
     return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
 
 

@@ -229,7 +229,8 @@ def sample_pairs_of(
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
     said, of = Judgements.concatenate(survey.sampled), known.index.names()
     table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
-    ignored = by_kind(survey.counts, file.rows)["preference_only"]
+    soft = by_kind(survey.counts, file.rows)
+    ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
     return Sampled(known.table(), table, file.rows, ignored)
 
 

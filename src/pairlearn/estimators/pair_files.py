@@ -258,7 +258,8 @@ class PairFile:
         said = statements(self._source, columns, alone)
         table = on_scales(PairTable.trusted(left=left, right=right, **said), *self.scales)
         check_pairs(table, alone, noisy=self.noisy)
-        return Judgements.from_columns(np.stack([left, right]).T, table.said(), table.weight)
+        ends = np.stack([left, right]).T
+        return Judgements.from_columns(ends, table.said(), table.weight, whole=False)
 
     def _rows_of(self, side: str, column: Any, empty: NDArray[np.bool_]) -> NDArray[np.int64]:
         rows = self.items.index.rows(column)

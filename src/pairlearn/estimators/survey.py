@@ -300,13 +300,20 @@ def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
     --------
     >>> by_kind({"both": 5, "preference": 4}, rows=7)["preference_only"]
     2
+    >>> by_kind({"both": 5, "comparison": 2}, rows=7)["comparison_only"]
+    2
     """
     soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
+    other = {"preference": 0}
     for one in KINDS:
-        soft |= {name: soft[name] + counts.get(one.name, 0) for name in one.means if name in soft}
+        told = counts.get(one.name, 0)
+        soft |= {name: soft[name] + told for name in one.means if name in soft}
+        if told and not (one.single or one.means or one.name in soft):
+            other[one.name] = told
+    rest = rows - sum(soft.values())  # of these, too, one may say several things
     return {
         "both": soft["both"],
         "similarity_only": soft["similarity"],
         "difference_only": soft["difference"],
-        "preference_only": rows - sum(soft.values()),
+        **{f"{name}_only": min(told, rest) for name, told in other.items()},
     }

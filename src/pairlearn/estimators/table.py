@@ -254,9 +254,12 @@ def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> An
     if groups is None:
         return labels
     told = Judgements.in_groups(*groups)
-    if labels is not None and not isinstance(labels, Judgements):
+    if labels is None:
+        return told
+    if not isinstance(labels, Judgements):
         raise ValueError("groups name items by position: give labels as Judgements too, or None")
-    return told if labels is None else Judgements.concatenate([labels, told])
+    told.values[:, 1] += labels.v.max(initial=-1.0) + 1  # numbers that no other group has
+    return Judgements.concatenate([labels, told])
 
 
 def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:

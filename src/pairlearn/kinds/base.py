@@ -162,7 +162,8 @@ class Kind:
 
         Without a level the posteriors are known up to an added constant, and the class
         prior must be given; without a side up to an exchange of the classes, and the
-        larger class must be given. `prior_known` is true for risks that have the prior.
+        larger class must be given. Of kinds that fix no level, those that fix a "scale" say
+        how far apart posteriors are. `prior_known` is true for risks that have the prior.
         """
         return frozenset({"level", "side"})
 
@@ -185,6 +186,10 @@ class Kind:
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
         """What the sibling risks read: shares of positives where x and x' come from."""
         raise TypeError(f"kind {self.name!r} does not say what populations its items are from")
+
+    def mistakes(self, ends: NDArray[np.int64], u: Floats, v: Floats) -> Iterator[str]:
+        """What is wrong with statements that do not go together."""
+        yield from ()
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Targets of x and x': the model's posteriors p and q = p' given the statement."""

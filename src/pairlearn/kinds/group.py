@@ -8,6 +8,7 @@ the nearest posteriors that agree with it (posterior regularisation: Ganchev et 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,14 @@ class GroupShare(Kind):
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         found = expit(z + middle[of])
         return found, found
+
+    def mistakes(self, ends: Any, u: Floats, v: Floats) -> Iterator[str]:
+        """Groups with more shares than one."""
+        other = ~np.isclose(u, self._mean(self._groups(v), u)[self._groups(v)])
+        if other.any():
+            number = v[other.argmax()]
+            shares = " and ".join(f"{share:g}" for share in np.unique(u[v == number])[:2])
+            yield f"group {number:g} has a share of {shares}: give one share to each group"
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """Of the shares from the mean posteriors of the groups."""

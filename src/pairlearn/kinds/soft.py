@@ -132,8 +132,8 @@ class Difference(Kind):
     columns = (DIFFERENCE,)
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
-        """The side, and with a prior the level."""
-        return frozenset({"level", "side"} if prior_known else {"side"})
+        """The side and the scale, and with a prior the level."""
+        return frozenset({"level", "side"} if prior_known else {"side", "scale"})
 
     def table(self, risk: Risk) -> Tensor:
         """Cross-entropies to the completed posteriors, or `ConfDiff`."""

@@ -11,6 +11,7 @@ model; the cross-entropy to them has the gradient of −log P of the statement.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,17 @@ class Triplet(Kind):
         event = np.maximum(0.5 + (2 * p - 1) * tilt, TINY)
         at_one = np.where(whole, 0.5 + (2 * p - 1) * sign * (1 - other) / 2, event)
         return p * (0.5 + tilt) / event, np.clip(q * at_one / event, 0, 1)
+
+    def mistakes(self, ends: NDArray[np.int64], u: Floats, v: Floats) -> Iterator[str]:
+        """Triplets that are not two rows about x and two others, one of them closer."""
+        of = np.unique(v, return_inverse=True)[1].ravel()
+        count, x, others, closer = (np.bincount(of, w)[of] for w in (u == u, *ends.T, u))
+        right = (count == 2) & (x == 2 * ends[:, 0]) & (others != 2 * ends[:, 1]) & (closer == 1)
+        if not right.all():
+            yield (
+                f"triplet {v[right.argmin()]:g} must be two rows with one left and two different "
+                "rights, of which one is closer (yes) and the other is not (no)"
+            )
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """−log P of the statement, half for each of its rows."""
