@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # files are read without torch
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Column", "Kind", "divergence", "logarithm_guard"]
+__all__ = ["Column", "Kind", "divergence", "logarithm_guard", "totals"]
 
 Floats = NDArray[np.float64]
 TINY = 1e-7
@@ -213,6 +213,12 @@ def divergence(share: Floats, model: Floats) -> Floats:
     some = share > 0
     ratio = np.where(some, share, 1) / np.maximum(model, TINY * TINY)
     return np.where(some, share, 0) * np.log(ratio)
+
+
+def totals(number: Floats, *columns: Any) -> list[Floats]:
+    """For each row, the sums of columns over all rows that have its number."""
+    of = np.unique(number, return_inverse=True)[1].ravel()
+    return [np.bincount(of, column)[of] for column in columns]
 
 
 def logarithm_guard(p: Floats) -> Floats:

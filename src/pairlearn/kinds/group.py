@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence
+from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence, totals
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,7 +44,8 @@ class GroupShare(Kind):
         """The model's posteriors, shifted to the share of their group."""
         from scipy.special import expit, logit  # heavy, and kinds are imported everywhere
 
-        of, z = self._groups(v), logit(np.clip(p, TINY, 1 - TINY))
+        of = np.unique(v, return_inverse=True)[1].ravel()
+        z = logit(np.clip(p, TINY, 1 - TINY))
         wanted = self._mean(of, u)
         low, high = np.full_like(wanted, -40.0), np.full_like(wanted, 40.0)
         for _ in range(50):  # halves the interval of each group's shift
@@ -56,26 +57,21 @@ class GroupShare(Kind):
 
     def mistakes(self, ends: Any, u: Floats, v: Floats) -> Iterator[str]:
         """Groups with more shares than one."""
-        other = ~np.isclose(u, self._mean(self._groups(v), u)[self._groups(v)])
-        if other.any():
-            number = v[other.argmax()]
+        total, count = totals(v, u, np.ones_like(u))
+        for number in v[~np.isclose(u * count, total)][:1]:
             shares = " and ".join(f"{share:g}" for share in np.unique(u[v == number])[:2])
             yield f"group {number:g} has a share of {shares}: give one share to each group"
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """Of the shares from the mean posteriors of the groups."""
-        mean = self._mean(self._groups(v), p)[self._groups(v)]
-        return divergence(u, mean) + divergence(1 - u, 1 - mean)
+        total, count = totals(v, p, np.ones_like(p))
+        return divergence(u, total / count) + divergence(1 - u, 1 - total / count)
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Two groups: four in five of the positive items are in one, a fifth of the others."""
         positive = rng.random(len(r)) < r
         of = (rng.random(len(r)) < np.where(positive, 0.8, 0.2)).astype(np.int64)
         return np.stack([self._mean(of, positive.astype(np.float64))[of], of.astype(np.float64)], 1)
-
-    @staticmethod
-    def _groups(v: Floats) -> Any:
-        return np.unique(v, return_inverse=True)[1].ravel()
 
     @staticmethod
     def _mean(of: Any, values: Floats) -> Floats:

@@ -5,19 +5,17 @@ classes, and by the toss of a coin where both or none are of x's class,
 
     P(x is more like y) = ½ + [P(x same as y) − P(x same as z)]/2
 
-Before each epoch the posteriors of x, y and z given the statement are worked out from the
-model; the cross-entropy to them has the gradient of −log P of the statement.
+Training goes by the cross-entropy to posteriors given the statement, which has the same gradient.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.kinds.base import TINY, Column, Floats, Kind, logarithm_guard
+from pairlearn.kinds.base import TINY, Column, Floats, Kind, logarithm_guard, totals
 from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
@@ -49,29 +47,20 @@ class Triplet(Kind):
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Posteriors given the triplet; half of one leaves the model's as they are."""
-        other, whole = self._others(p, q, u, v)
-        sign = np.where(u > 0.5, 1.0, -1.0)
-        tilt = np.where(whole, sign * (q - other) / 2, 0.0)  # P given that x is positive, less ½
+        tilt, at_one = self._tilts(p, q, u, v)
         event = np.maximum(0.5 + (2 * p - 1) * tilt, TINY)
-        at_one = np.where(whole, 0.5 + (2 * p - 1) * sign * (1 - other) / 2, event)
-        return p * (0.5 + tilt) / event, np.clip(q * at_one / event, 0, 1)
+        return p * (0.5 + tilt) / event, np.clip(q * (0.5 + (2 * p - 1) * at_one) / event, 0, 1)
 
-    def mistakes(self, ends: NDArray[np.int64], u: Floats, v: Floats) -> Iterator[str]:
+    def mistakes(self, ends: Any, u: Floats, v: Floats) -> Iterator[str]:
         """Triplets that are not two rows about x and two others, one of them closer."""
-        of = np.unique(v, return_inverse=True)[1].ravel()
-        count, x, others, closer = (np.bincount(of, w)[of] for w in (u == u, *ends.T, u))
+        count, x, others, closer = totals(v, np.ones_like(u), *ends.T, u)
         right = (count == 2) & (x == 2 * ends[:, 0]) & (others != 2 * ends[:, 1]) & (closer == 1)
-        if not right.all():
-            yield (
-                f"triplet {v[right.argmin()]:g} must be two rows with one left and two different "
-                "rights, of which one is closer (yes) and the other is not (no)"
-            )
+        for number in v[~right][:1]:
+            yield f"triplet {number:g} must be two rows with one left, two rights, one closer"
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """−log P of the statement, half for each of its rows."""
-        other, whole = self._others(p, q, u, v)
-        event = 0.5 + (2 * p - 1) * np.where(u > 0.5, 1.0, -1.0) * (q - other) / 2
-        return np.where(whole, -np.log(logarithm_guard(event)) / 2, 0.0)
+        return -np.log(logarithm_guard(0.5 + (2 * p - 1) * self._tilts(p, q, u, v)[0])) / 2
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Rows two by two; the closer pair by classes drawn from the posteriors."""
@@ -84,8 +73,8 @@ class Triplet(Kind):
         return np.stack([said, number.astype(np.float64)], 1)
 
     @staticmethod
-    def _others(p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Posteriors of the last item of the other row, and whether both rows make a triplet."""
-        of = np.unique(v, return_inverse=True)[1].ravel()
-        count, of_x, ends, closer = (np.bincount(of, w)[of] for w in (np.ones_like(p), p, q, u))
-        return ends - q, (count == 2) & (closer == 1) & np.isclose(of_x, 2 * p)
+    def _tilts(p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """P less ½ given that x is positive, and given that the row's last item is, too."""
+        count, of_x, ends, closer = totals(v, np.ones_like(p), p, q, u)
+        half = (u - 0.5) * ((count == 2) & (closer == 1) & np.isclose(of_x, 2 * p))
+        return half * (2 * q - ends), half * (1 - ends + q)
