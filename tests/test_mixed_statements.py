@@ -56,7 +56,10 @@ def test_no_other_module_mentions_a_kind_by_name() -> None:
     [
         ({"closer": ["yes", "no", "yes"], "triplet": [1, 1, 2]}, "triplet 2 must be two rows"),
         ({"closer": ["yes", "yes", ""], "triplet": [1, 1, np.nan]}, "triplet 1 must be two rows"),
-        ({"closer": ["", "yes", "no"], "triplet": [np.nan, 4, 4]}, "triplet 4 .* with one left, two rights"),
+        (
+            {"closer": ["", "yes", "no"], "triplet": [np.nan, 4, 4]},
+            "triplet 4 .* with one left, two",
+        ),
         ({"share": [0.3, 0.3, 0.5], "group": [0, 7, 7]}, "group 7 has a share of 0.3 and 0.5"),
     ],
     ids=["one row", "two closer", "two lefts", "two shares"],

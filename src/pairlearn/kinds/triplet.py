@@ -64,17 +64,16 @@ class Triplet(Kind):
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Rows two by two; the closer pair by classes drawn from the posteriors."""
-        number = np.arange(len(r)) // 2
-        positive = uniform(rng, len(r))[number] < r
+        number = np.arange(len(r)) // 2.0
+        positive = uniform(rng, len(r))[number.astype(int)] < r
         same = positive == (uniform(rng, len(r)) < q)
         like = same + uniform(rng, len(r)) / 2  # a coin where both or none are the same
         other = np.append(like, np.nan)[np.arange(len(r)) ^ 1]
-        said = np.where(np.isnan(other), np.nan, like > other)
-        return np.stack([said, number.astype(np.float64)], 1)
+        return np.stack([np.where(np.isnan(other), np.nan, like > other), number], 1)
 
     @staticmethod
     def _tilts(p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """P less ½ given that x is positive, and given that the row's last item is, too."""
-        count, of_x, ends, closer = totals(v, np.ones_like(p), p, q, u)
+        count, of_x, both, closer = totals(v, np.ones_like(p), p, q, u)
         half = (u - 0.5) * ((count == 2) & (closer == 1) & np.isclose(of_x, 2 * p))
-        return half * (2 * q - ends), half * (1 - ends + q)
+        return half * (2 * q - both), half * (1 + q - both)
