@@ -218,7 +218,7 @@ def divergence(share: Floats, model: Floats) -> Floats:
 def totals(number: Floats, *columns: Any) -> list[Floats]:
     """For each row, the sums of columns over all rows that have its number."""
     of = np.unique(number, return_inverse=True)[1].ravel()
-    return [np.bincount(of, column)[of] for column in columns]
+    return [np.bincount(of, column)[of].astype(np.float64) for column in columns]
 
 
 def logarithm_guard(p: Floats) -> Floats:
