@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from browser import LiveStudio, live_studio
-from pairlearn.studio.server.app import Connection, most_connections
+from pairlearn.studio.server.connections import Connection, most_connections
 from studio_processes import Person, Place
 
 HEAD = b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"

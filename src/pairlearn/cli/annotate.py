@@ -276,7 +276,6 @@ def status(project: Path) -> Told:
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio.export import judgements
-    from pairlearn.studio.quality import quality_of
 
     with opened(project) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()
@@ -293,7 +292,7 @@ def status(project: Path) -> Told:
             "infeasible": judgements(said).infeasible if said else 0,
             "pairs_answered": len({one.pair for one in answers if one.right} - store.mixed_in),
             "annotators": rows,
-            "quality": quality_of(answers, store.known, store.project.levels, store.repeats),
+            "quality": store.quality(),
         }
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "

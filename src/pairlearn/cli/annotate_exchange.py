@@ -38,7 +38,8 @@ def export(
 
     Answers "can't say" are left out and counted. Infeasible answers are written as given:
     `pairlearn check` reports them. Answers in words stand in the column level, beside their
-    numbers. Answers to known and repeated pairs that were mixed in are left out.
+    numbers. Answers to known and repeated pairs that were mixed in are left out, and so are
+    those to pairs that the supervisor settled, whose answer is in their place.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def export(
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.annotators.crowd import KNOWN
-    from pairlearn.studio.export import aggregated, judgements, weighed, write_lines
+    from pairlearn.studio.export import aggregated, judgements, settled, weighed, write_lines
     from pairlearn.studio.overview import crowd_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
@@ -72,14 +73,14 @@ def export(
         drawn = [one for one in store.answers() if one.pair not in store.mixed_in]
         checks = len(store.answers()) - len(drawn)
         answers = weighed(drawn, store.pairs(), len(store.items.ids))
-        mode, levels = store.project.answers, store.project.levels
+        mode, levels, author = store.project.answers, store.project.levels, store.adjudicator
     left_out = {name.strip() for name in without.split(",") if name.strip()}
     if unknown := sorted(left_out - {one.annotator for one in answers}):
         raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
-    kept = [one for one in answers if one.annotator not in left_out]
-    if answers and not kept:
+    given = [one for one in answers if one.annotator not in left_out]
+    if answers and not given:
         raise ValueError(f"--without {without}: these are all who answered, and nothing is left")
-    answers = kept
+    answers = settled(given, author)
     uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
     weighted = uneven if weights is None else weights
     if aggregate is None:
@@ -87,7 +88,7 @@ def export(
     else:
         exported = aggregated(answers, aggregate, weights=weighted)
     if lines:
-        write_lines(answers, out, mode)
+        write_lines(given, out, mode, author)
     else:
         exported.write(out)
     crowd = crowd_of(answers if aggregate == "reliability" else [])
@@ -96,13 +97,14 @@ def export(
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
     data: dict[str, Any] = {
         "file": str(out),
-        "rows": len(answers) if lines else len(exported.table),
+        "rows": len(given) if lines else len(exported.table),
         "cant_say": exported.cant_say,
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
         "weights": weighted,
         "reliability": trust,
         "mixed_in": checks,
+        "overruled": len(given) - len(answers),
         "answers": mode,
         "levels": levels if mode == "graded" else {},
     }
@@ -111,6 +113,7 @@ def export(
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
     line += "; {mixed_in:,} answers to known or repeated pairs are left out" * bool(checks)
+    line += "; {overruled:,} answers overruled by the supervisor" * bool(data["overruled"])
     few = f" (under {KNOWN} answers, drawn towards the mean)"
     reliable = [
         f"  reliability of {name}: {weight:.2f}{few * (crowd.manners[name].answers < KNOWN)}"

@@ -23,6 +23,9 @@ OTHERS = "statement"
 """The table of what answers say in further columns; it is there from the first such answer on."""
 
 
+ADJUDICATOR = "adjudicator"
+"""The setting with the name under which the supervisor settles pairs."""
+
 STANDING = "assignment a JOIN answer x ON x.id = a.answer"
 """The answers that stand."""
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
@@ -183,6 +186,22 @@ class Changes:
         action = "answered" if before is None else "revised"
         self._touch(receipt.answer_id, action, before=before, **whose)
         return receipt
+
+    def adjudicate(self, pair: int, answer: Answer) -> Receipt:
+        """Keep the supervisor's answer to a pair, under a name that nobody else has."""
+        if not self.first("SELECT 1 FROM pair WHERE id = ? AND right <> ''", pair):
+            raise StoreError(f"there is no pair {pair}")
+        found = self.first("SELECT value FROM setting WHERE name = ?", ADJUDICATOR)
+        if found is None:
+            taken = {name for (name,) in self.rows("SELECT name FROM annotator")}
+            name = "supervisor" if "supervisor" not in taken else "supervisor (settles pairs)"
+            Changes(self.connection, ADJUDICATOR).seat(name)
+            self.set_setting(ADJUDICATOR, name)
+        else:
+            name = str(found[0])
+        number = self.seat(name)
+        self.assign_pair(number, pair)
+        return Changes(self.connection, name).keep(number, pair, answer)
 
     def withdraw_last(self, annotator: int, answer_id: int | None) -> int | None:
         """Reopen the pair that an annotator answered last; its id, or None if there is none.

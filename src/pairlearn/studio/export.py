@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
+from pairlearn.annotators import scale_of
 from pairlearn.atomic import replacing
 from pairlearn.studio.choosing import inclusion_weights
 from pairlearn.studio.overview import crowd_of
@@ -102,7 +103,8 @@ class Exported:
     undecided : int
         Pairs that are left out because preferences were evenly split.
     infeasible : int
-        Rows, with both s and c, that no posteriors produce; they are given as they are.
+        Rows, with both s and c, that no posteriors produce, also if rounded; they are given as
+        they are.
     levels : tuple of str
         The answer in words of each row, "" where numbers were given; empty if none was.
 
@@ -126,6 +128,20 @@ class Exported:
             columns["level"] = np.array(self.levels)
         with open_rows(path, list(columns)) as rows:
             rows.write(columns)
+
+
+def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredAnswer]:
+    """The answers without those that a supervisor's answer to the same pair overrules.
+
+    Examples
+    --------
+    >>> rows = [StoredAnswer(k, name, 7, "a", "b", 0.9, 0.1, 0, False, "", 4.0, "", 1)
+    ...         for k, name in enumerate(["ann", "bob", "boss"])]
+    >>> [one.annotator for one in settled(rows, "boss")]
+    ['boss']
+    """
+    decided = {one.pair for one in answers if one.annotator == author}
+    return [one for one in answers if one.annotator == author or one.pair not in decided]
 
 
 def weighed(
@@ -223,7 +239,9 @@ def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = F
     return Exported(table, len(answers) - len(said), undecided, _infeasible(table))
 
 
-def write_lines(answers: Sequence[StoredAnswer], path: Path, asked: str) -> None:
+def write_lines(
+    answers: Sequence[StoredAnswer], path: Path, asked: str, author: str | None = None
+) -> None:
     """Write every answer as a line of JSON: what was said, and by whom, when, how fast, why.
 
     Parameters
@@ -234,6 +252,8 @@ def write_lines(answers: Sequence[StoredAnswer], path: Path, asked: str) -> None
         The ``.jsonl`` file.
     asked : {"graded", "each", "exact"}
         How the project asks.
+    author : str, optional
+        Whose answers overrule those of others, which are marked.
 
     Examples
     --------
@@ -244,11 +264,21 @@ def write_lines(answers: Sequence[StoredAnswer], path: Path, asked: str) -> None
     ...     Path(folder, "a.jsonl").read_text()[:46]
     '{"annotator":"ann","left":"a","right":"b","sim'
     """
-    unsaid = {"id", "pair", "others"}
     with replacing(path) as part, part.open("wb") as file:
-        for one in answers:
-            line = {name: value for name, value in vars(one).items() if name not in unsaid}
-            file.write(msgspec.json.encode({**line, **one.others, "asked": asked}) + b"\n")
+        file.writelines(answer_lines(answers, asked, author))
+
+
+def answer_lines(
+    answers: Sequence[StoredAnswer], asked: str, author: str | None = None
+) -> Iterator[bytes]:
+    """The lines of `write_lines`."""
+    unsaid = {"id", "pair", "others"}
+    standing = {one.id for one in settled(answers, author)}
+    for one in answers:
+        line = {name: value for name, value in vars(one).items() if name not in unsaid}
+        line |= {**one.others, "asked": asked}
+        line |= {} if one.id in standing else {"overruled": True}
+        yield msgspec.json.encode(line) + b"\n"
 
 
 def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
@@ -298,5 +328,7 @@ def pair_table(
 
 
 def _infeasible(table: PairTable) -> int:
-    both = table[~np.isnan(table.similarity) & ~np.isnan(table.difference)]
-    return int((~both.labels().feasible()).sum()) if len(both) else 0
+    """Rows that no posteriors produce, also if they are rounded to a scale of few levels."""
+    s, c = table.similarity, table.difference
+    both = ~np.isnan(s) & ~np.isnan(c)
+    return int((~scale_of(s, c).admits(s[both], c[both])).sum())

@@ -33,6 +33,14 @@ LEVELS: Levels = {
 says otherwise. The posteriors of "can't tell which" are ½ both; those of "both positive" and
 "both negative" 0.95 and 0.05, which similarity and difference do not tell apart."""
 
+CERTAIN: Levels = {
+    "left surely": (0.0, -1.0),
+    "right surely": (0.0, 1.0),
+    "both positive": (1.0, 0.0),
+    "both negative": (1.0, 0.0),
+}
+"""What the ends of the scale can stand for at most."""
+
 
 def read_levels(given: Any) -> dict[str, tuple[float, float]]:
     """Levels as a project file states them; those that it leaves out are as usual.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Self
 
 from pairlearn.studio.graded import Levels
 from pairlearn.studio.known import Known, near
@@ -19,6 +20,25 @@ CONSTANT = 0.9
 FAST_SECONDS = 1.0
 PASS = 0.6
 """Share of the known pairs that somebody who reads them has right at least."""
+
+
+class Flag(str):
+    """A text for the supervisor, with the English words that a language has a table for.
+
+    Examples
+    --------
+    >>> Flag("{number} of {all}", number=3, all=4)
+    '3 of 4'
+    """
+
+    template: str
+    values: dict[str, object]
+
+    def __new__(cls, template: str, **values: object) -> Self:
+        """The text in English."""
+        made = super().__new__(cls, template.format(**values))
+        made.template, made.values = template, values
+        return made
 
 
 @dataclass
@@ -35,7 +55,7 @@ class Quality:
     right: int = 0
     repeats: int = 0
     agree: int = 0
-    flags: list[str] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
 
 
 def quality_of(
@@ -78,18 +98,22 @@ def quality_of(
         agree = sum(_agree(again, before) for again, before in twice)
         result = found[name] = Quality(len(checks), right, len(twice), agree)
         if len(twice) >= LEAST_KNOWN and agree < PASS * len(twice):
-            result.flags.append(f"only {agree} of {len(twice)} repeated pairs answered alike")
+            words = "only {number} of {all} repeated pairs answered alike"
+            result.flags.append(Flag(words, number=agree, all=len(twice)))
         if len(checks) >= LEAST_KNOWN and right < PASS * len(checks):
-            result.flags.append(f"only {right} of {len(checks)} known pairs right")
+            words = "only {number} of {all} known pairs right"
+            result.flags.append(Flag(words, number=right, all=len(checks)))
         if len(theirs) < LEAST:
             continue
         said = Counter((one.similarity, one.difference, one.level) for one in theirs)
         most = max(said.values())
         if most >= CONSTANT * len(theirs):
-            result.flags.append(f"{most} of {len(theirs)} answers are the same")
+            words = "{number} of {all} answers are the same"
+            result.flags.append(Flag(words, number=most, all=len(theirs)))
         seconds = [one.seconds for one in theirs if one.seconds > 0]
         if seconds and statistics.median(seconds) < FAST_SECONDS:
-            result.flags.append(f"half of the answers took less than {FAST_SECONDS:g} s")
+            words = "half of the answers took less than {seconds:g} s"
+            result.flags.append(Flag(words, seconds=FAST_SECONDS))
     return found
 
 

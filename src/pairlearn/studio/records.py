@@ -14,6 +14,8 @@ from pairlearn.studio.store_file import StoreError
 
 Floats: TypeAlias = NDArray[np.float64]
 
+Origin: TypeAlias = Literal["person", "model", "import", "adjudicator"]
+
 MAX_NOTE = 2000
 MAX_KEY = 128
 
@@ -28,7 +30,7 @@ class Annotator:
         Of the annotator.
     active : bool
         Whether a link leads to them. Models and annotators of imported judgements have none.
-    origin : {"person", "model", "import"}
+    origin : {"person", "model", "import", "adjudicator"}
         Where their judgements come from.
 
     Examples
@@ -40,7 +42,7 @@ class Annotator:
     id: int
     name: str
     active: bool = True
-    origin: Literal["person", "model", "import"] = "person"
+    origin: Origin = "person"
 
     @property
     def note(self) -> str:
@@ -53,7 +55,8 @@ class Annotator:
         """
         if self.active:
             return ""
-        return {"person": "retired", "model": "model", "import": "imported"}[self.origin]
+        words = {"person": "retired", "import": "imported", "adjudicator": "settles pairs"}
+        return words.get(self.origin, self.origin)
 
 
 @dataclass(frozen=True)

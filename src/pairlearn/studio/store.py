@@ -16,7 +16,7 @@ from pairlearn.studio.changes import (
 )
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
-from pairlearn.studio.known import Known, Mixed
+from pairlearn.studio.known import Mixed
 from pairlearn.studio.overview import AnnotatorOverview, crowd_of, overview_of
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
@@ -55,12 +55,6 @@ class Store(Stored):
     project : Project
     supervisor_token : str or None
         Of a store that was just created; told this once, and kept only as a hash.
-    known : dict of int to Known
-        The checks, by the numbers of their pairs.
-    repeats : dict of int to int
-        Pairs of the plan, by the numbers of their repeats the other way round.
-    mixed_in : frozenset of int
-        Those among both that are not of the plan: their answers are no random sample.
 
     Examples
     --------
@@ -82,9 +76,6 @@ class Store(Stored):
     def __init__(self, project: Project) -> None:
         super().__init__(project)
         self.supervisor_token: str | None = None
-        self.known: dict[int, Known] = {}
-        self.repeats: dict[int, int] = {}
-        self.mixed_in: frozenset[int] = frozenset()
         self._crowd: tuple[int, Crowd] | None = None
         self._writer = Writer(project.store_path)
 
@@ -173,10 +164,6 @@ class Store(Stored):
                 who="project file",
                 share_out=True,
             )
-        self._mixed = Mixed.read(self._setting(known.SETTING))
-        self.known, self.repeats = self._mixed.known, self._mixed.originals
-        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
-        self.mixed_in = frozenset({*self.known, *self.repeats}.difference(drawn))
 
     def close(self) -> None:
         """Finish what was submitted, and let the file go."""
@@ -282,6 +269,10 @@ class Store(Stored):
             return None if pair is None else Task(*changes.rows(_TASK, annotator_id, pair)[0])
 
         return self._submit(work)
+
+    def adjudicate(self, pair: int, answer: Answer) -> Receipt:
+        """Settle a pair: the supervisor's answer stands in place of all others in exports."""
+        return self.carry_out(lambda changes: changes.adjudicate(pair, answer))
 
     def practised(self, annotator_id: int) -> list[str]:
         """Their practice in order: "right", "wrong", and "done" where they could begin."""

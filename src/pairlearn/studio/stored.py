@@ -8,12 +8,20 @@ import statistics
 import threading
 import weakref
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
-from pairlearn.studio.changes import STANDING, THEIRS, stored_answers, token_hash
+from pairlearn.studio.changes import (
+    ADJUDICATOR,
+    STANDING,
+    THEIRS,
+    stored_answers,
+    token_hash,
+)
 from pairlearn.studio.items import Items
+from pairlearn.studio.known import SETTING, Known, Mixed
 from pairlearn.studio.project import Project
-from pairlearn.studio.records import Annotator, Change, Pair, Progress, StoredAnswer
+from pairlearn.studio.quality import Quality, quality_of
+from pairlearn.studio.records import Annotator, Change, Origin, Pair, Progress, StoredAnswer
 from pairlearn.studio.store_file import connect, reading
 
 RECENT = 50
@@ -36,7 +44,7 @@ class Stored:
             "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
         )
         return [
-            Annotator(number, name, bool(active), who if who in ("model", "import") else "person")
+            Annotator(number, name, bool(active), who if who in get_args(Origin) else "person")
             for number, name, active, who in rows
         ]
 
@@ -102,6 +110,10 @@ class Stored:
         )
         return [Change(*row) for row in rows]
 
+    def latest(self) -> int:
+        """The number of the last change."""
+        return int(self._all("SELECT max(id) FROM change")[0][0])
+
     def created_at(self) -> str:
         """When the project was made."""
         return str(self._all("SELECT at FROM change WHERE id = 1")[0][0])
@@ -117,6 +129,36 @@ class Stored:
             "SELECT id, left, right, weight, origin FROM pair WHERE right <> '' ORDER BY id"
         )
         return [Pair(*row) for row in rows]
+
+    @cached_property
+    def _mixed(self) -> Mixed:
+        return Mixed.read(self._setting(SETTING))
+
+    @cached_property
+    def known(self) -> dict[int, Known]:
+        """The checks, by the numbers of their pairs."""
+        return self._mixed.known
+
+    @cached_property
+    def repeats(self) -> dict[int, int]:
+        """Pairs of the plan, by the numbers of their repeats the other way round."""
+        return self._mixed.originals
+
+    @cached_property
+    def mixed_in(self) -> frozenset[int]:
+        """Those among both that are not of the plan: their answers are no random sample."""
+        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
+        return frozenset({*self.known, *self.repeats}.difference(drawn))
+
+    def quality(self) -> dict[str, Quality]:
+        """How good the answers of everybody are, by simple rules."""
+        return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
+
+    @property
+    def adjudicator(self) -> str | None:
+        """The name under which the supervisor settles pairs, if any was."""
+        found = self._setting(ADJUDICATOR)
+        return None if found is None else str(found[0])
 
     def _stored(self, source: str, *values: object) -> list[StoredAnswer]:
         with reading(self.project.store_path):

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -32,14 +31,16 @@ from pairlearn.studio.graded import Levels
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
-from pairlearn.studio.server.security import Buckets, Denied, Sessions, refused
+from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions, refused
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
+
+if TYPE_CHECKING:
+    from pairlearn.studio.server.supervisor import Forecast
 
 LONGEST_SECONDS = 86_400.0
 """A pair left open over night took a day at most: more is a broken clock."""
 LARGEST_BYTES = 32 * 1024 * 1024
-LOG = logging.getLogger("pairlearn.annotate")
 
 Form = TypeVar("Form", bound=msgspec.Struct)
 Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
@@ -168,6 +169,7 @@ class Studio:
     outage: Outage
     ready: set[int]
     """Annotators who are known to be past the start."""
+    forecast: Forecast
 
     def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
         """The annotator who asks, if they do not ask too often."""
@@ -234,7 +236,8 @@ async def get_ahead(request: Request) -> Response:
 async def get_image(request: Request) -> Response:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
     studio = studio_of(request)
-    studio.sessions.read(request, "annotator")
+    role = "annotator" if "annotator" in request.path_params else "supervisor"
+    studio.sessions.read(request, role)
     asked = request.query_params.getlist("item")
     if len(asked) != 1 or asked[0] not in studio.items:
         return refused(404, "there is no such item")

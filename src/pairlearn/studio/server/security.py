@@ -56,9 +56,10 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 
+LOG = logging.getLogger("pairlearn.annotate")
 ACCESS = logging.getLogger("pairlearn.annotate.access")
 
-_LINK = re.compile(r"^/(a|s)/.*", re.DOTALL)
+_LINK = re.compile(r"^((?:/[^/]+)?/[as])/.*", re.DOTALL)
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
 
 
@@ -95,7 +96,7 @@ def masked(path: str) -> str:
     >>> masked("/a/6fQ2c"), masked("/api/task"), masked("/x\r\nfake line")
     ('/a/***', '/api/task', '/x??fake?line')
     """
-    return _UNPRINTABLE.sub("?", _LINK.sub(r"/\1/***", path))[:200]
+    return _UNPRINTABLE.sub("?", _LINK.sub(r"\1/***", path))[:200]
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class Guard:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 if "cache-control" not in headers:
-                    fixed = scope["path"].startswith("/static/")
+                    fixed = "/static/" in scope["path"]
                     headers["cache-control"] = "no-cache" if fixed else "no-store"
                 message["headers"].extend(self.fixed)
             await send(message)
@@ -229,7 +230,10 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, hardened)
         else:
-            await self.app(scope, _limited(receive), hardened)
+            try:
+                await self.app(scope, _limited(receive), hardened)
+            except Exception as error:  # the reply is sent; a line for the operator
+                LOG.error("pairlearn annotate: %s: %r", masked(scope["path"]), error)
         if ACCESS.isEnabledFor(logging.INFO):
             ACCESS.info("%s %s %s", scope["method"], masked(scope["path"]), status)
 
@@ -315,6 +319,12 @@ class Denied(Exception):
         self.status = status
 
 
+def bearer(request: Request) -> str:
+    """The token that a program sends with its request, or ""."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 @dataclass(frozen=True)
 class Sessions:
     """Tell annotators and the supervisor by their cookies.
@@ -395,16 +405,21 @@ class Sessions:
         return who if invited == role and link == self.store.link_of(who.id) else None
 
     def read(self, request: Request, role: str) -> tuple[Annotator, str]:
-        """Who reads, and their token."""
-        token = request.cookies.get(self.cookie(role), "")
+        """Who reads, and their token, from the cookie or, for programs, from a header."""
+        token = bearer(request) or request.cookies.get(self.cookie(role), "")
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
             raise Denied(401, "this session has ended: open your link again")
         return who, token
 
     def change(self, request: Request, role: str) -> tuple[Annotator, str]:
-        """Who changes something; their page knows the form token of the session."""
+        """Who changes something; their page knows the form token of the session.
+
+        No page elsewhere can have a browser send the header of a program.
+        """
         who, token = self.read(request, role)
+        if bearer(request):
+            return who, token
         given = request.headers.getlist(FORM_HEADER)
         if len(given) != 1 or not same_secret(given[0], csrf_token(token)):
             raise Denied(403, "this page is of an earlier session: reload it")

@@ -1,8 +1,10 @@
-// The supervisor's page: make links, end somebody's part, look at one annotator's answers.
+// The supervisor's page: make links, end somebody's part, settle pairs, look at one annotator's
+// answers. What changes is put in place of what was there, without loading the page again.
 
-const REFRESH_MS = 30000;
+import { t } from "./words.js";
+
+const REFRESH_MS = 5000;
 const at = (id) => document.getElementById(id);
-let linkShown = false;
 
 async function send(path, body) {
   const reply = await fetch(path, {
@@ -13,7 +15,7 @@ async function send(path, body) {
       "X-Studio-Form": document.querySelector("meta[name=csrf]").content,
     },
   });
-  const content = await reply.json().catch(() => ({ error: "the studio is not answering" }));
+  const content = await reply.json().catch(() => ({ error: t("the studio is not answering") }));
   if (!reply.ok) throw new Error(content.error);
   return content;
 }
@@ -22,13 +24,12 @@ async function attempt(action) {
   try {
     await action();
   } catch (error) {
-    at("made").textContent = `Not done: ${error.message}.`;
+    at("made").textContent = t("Not done: {why}.", { why: error.message });
   }
 }
 
 function showLink({ name, path }) {
-  linkShown = true;
-  at("made").textContent = `A link for ${name} is ready.`;
+  at("made").textContent = t("A link for {name} is ready.", { name });
   at("link").value = new URL(path, location.origin).href;
   at("link-box").hidden = false;
   at("link").focus();
@@ -38,39 +39,64 @@ function showLink({ name, path }) {
 at("new-link").addEventListener("submit", (event) => {
   event.preventDefault();
   attempt(async () => {
-    showLink(await send("/api/annotators", { name: at("name").value }));
+    showLink(await send("api/annotators", { name: at("name").value }));
     at("name").value = "";
+    refresh();
   });
 });
 at("copy").addEventListener("click", () => attempt(async () => {
   at("link").select();
   if (navigator.clipboard) await navigator.clipboard.writeText(at("link").value);
   else document.execCommand("copy");
-  at("made").textContent = "Copied.";
+  at("made").textContent = t("Copied.");
 }));
-for (const button of document.querySelectorAll("[data-renew]")) {
-  button.addEventListener("click", () => attempt(async () => {
-    showLink(await send("/api/annotators/renew", { annotator: Number(button.dataset.renew) }));
-  }));
-}
-for (const button of document.querySelectorAll("[data-end]")) {
-  button.addEventListener("click", () => {
-    const sure = confirm(`End the part of ${button.dataset.name}? Their link stops working, ` +
-      "their answers stay, their open pairs go to the others.");
-    if (sure) attempt(async () => {
-      await send("/api/annotators/end", { annotator: Number(button.dataset.end) });
-      location.reload();
+document.addEventListener("click", ({ target }) => {
+  const { renew, end, name } = target.dataset;
+  if (renew) {
+    attempt(async () => showLink(await send("api/annotators/renew", { annotator: Number(renew) })));
+  }
+  if (end && confirm(t("End the part of {name}? Their link stops working, their answers stay, their open pairs go to the others.", { name }))) {
+    attempt(async () => {
+      await send("api/annotators/end", { annotator: Number(end) });
+      refresh();
     });
+  }
+});
+document.addEventListener("submit", (event) => {
+  const pair = event.target.dataset.settle;
+  if (!pair) return;
+  event.preventDefault();
+  const level = event.target.querySelector("select").value;
+  attempt(async () => {
+    await send("api/settle", { pair: Number(pair), level });
+    document.activeElement.blur();
+    refresh();
   });
-}
-at("who").addEventListener("change", () => {
+});
+
+function dim() {
   const who = at("who").value;
   for (const dot of document.querySelectorAll(".dot")) {
     dot.classList.toggle("dim", who !== "" && dot.dataset.who !== who);
   }
-});
+}
+at("who").addEventListener("change", dim);
 
-// A fresh page now and then, but never while a link is on show or a name is being typed.
-setInterval(() => {
-  if (!document.hidden && !linkShown && !at("name").value && !at("who").value) location.reload();
-}, REFRESH_MS);
+// The page as it is now; it is parsed without running anything, and only its parts are taken.
+function refresh() {
+  const request = new XMLHttpRequest();
+  request.responseType = "document";
+  request.onload = () => {
+    if (request.status !== 200) return;
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const fresh = request.responseXML.querySelector(`[data-live=${part.dataset.live}]`);
+      const busy = part.contains(document.activeElement) || [...part.querySelectorAll("select")].some((one) => one.value);
+      if (!fresh || busy || fresh.isEqualNode(part)) continue;
+      part.replaceWith(document.importNode(fresh, true));
+      dim();
+    }
+  };
+  request.open("GET", location.pathname);
+  request.send();
+}
+setInterval(() => document.hidden || refresh(), REFRESH_MS);

@@ -1,0 +1,292 @@
+"""When to stop: how accurate a quick model is on the answers so far, and what more would buy.
+
+The model is linear in the items' features and maximises the pair likelihood with a ridge penalty,
+in milliseconds. Items are put into folds, and each end of a pair is predicted by a model that saw
+no pair with that item, so that all pairs measure and none flatters. The same with a few large
+folds, which leave far fewer pairs to train with, tells how the accuracy grows; it is taken to
+approach its limit like n^-½.
+
+An answer at the end of a scale in words stands for everything up to certainty: the interval
+reaches from the estimate with the numbers of the project file to that with certain answers.
+
+The studio's server runs ``python -m pairlearn.studio.stopping PROJECT`` in a process of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.labels import PairLabels
+from pairlearn.studio.creating import what_fit_needs
+from pairlearn.studio.export import settled, weighed
+from pairlearn.studio.graded import CERTAIN
+from pairlearn.studio.project import Project
+from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer
+from pairlearn.studio.stored import Stored
+from pairlearn.tables import ItemTable, TableError, read_items
+
+LEAST_PAIRS = 30
+NEXT = 50
+"""Pairs whose worth is told."""
+FOLDS, FEW_FOLDS = 10, 3
+RIDGES = (1.0, 10.0, 100.0)
+WIDEST = 200
+"""Features; of more, so many principal components are used."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The accuracy of a quick model, now and later, each as (estimate, low, high).
+
+    Parameters
+    ----------
+    pairs, planned : int
+        Judged with both numbers, and those of the plan.
+    now, planned_accuracy : tuple of float
+        With these pairs, and with all of the plan.
+    gain : float
+        Of accuracy, expected from the next 50 pairs.
+    half_width, next_half_width : float
+        Of the interval now, and as it will be after these.
+    """
+
+    pairs: int
+    planned: int
+    now: tuple[float, float, float]
+    planned_accuracy: tuple[float, float, float]
+    gain: float
+    half_width: float
+    next_half_width: float
+
+
+def outlook(
+    features: Any,
+    ends: NDArray[np.int64],
+    stated: PairLabels,
+    certain: PairLabels,
+    planned: int,
+    weight: Floats | None = None,
+) -> Outlook:
+    """How good a quick model is, and what more pairs are expected to buy.
+
+    Parameters
+    ----------
+    features : array of shape (N, d)
+        Of all items.
+    ends : array of shape (n, 2)
+        Rows of the items of each judged pair.
+    stated, certain : PairLabels
+        What was said, and the same with the ends of the scale taken for certainty.
+    planned : int
+        Pairs that are to be judged in all.
+    weight : array of shape (n,), optional
+        Inclusion weights.
+
+    Raises
+    ------
+    ValueError
+        If there are too few pairs.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, ends = rng.normal(size=(200, 3)), rng.integers(0, 200, (150, 2))
+    >>> r, q = 1 / (1 + np.exp(-6 * x[ends, 0].T))
+    >>> said = PairLabels.from_posteriors(r, q)
+    >>> found = outlook(x, ends, said, said, planned=300)
+    >>> found.pairs, found.now[1] < found.now[0] < found.now[2]
+    (150, True)
+    """
+    pairs = len(np.unique(np.sort(ends, 1), axis=0))
+    if pairs < LEAST_PAIRS:
+        raise ValueError(f"{pairs} pairs have both numbers so far; {LEAST_PAIRS} are needed")
+    model = _Model(_prepared(features), ends, stated, weight)
+
+    def measured(z: Floats, labels: PairLabels) -> AccuracyEstimate:
+        return estimate_accuracy(z[:, 0], z[:, 1], labels, items=ends, weight=model.weight)
+
+    ridge, predicted = model.choose()
+    low, high = measured(predicted, stated), measured(predicted, certain)
+    fewer = [model.out_of_fold(FEW_FOLDS, ridge, seed) for seed in range(FEW_FOLDS)]
+    before = np.mean([measured(z, certain).value for z in fewer])
+    # A model of a fold has the pairs without any of its items.
+    trained, less = (pairs * (1 - 1 / folds) ** 2 for folds in (FOLDS, FEW_FOLDS))
+    grown, sampling = max(high.value - float(before), 0.0), (high.high - high.low) / 2
+
+    def with_pairs(number: float) -> tuple[float, float, float]:
+        share = (trained**-0.5 - number**-0.5) / (less**-0.5 - trained**-0.5)
+        # The growth is as uncertain as half of the accuracy, both being of the same pairs.
+        top = min(high.high + share * (grown + sampling / 4), 1.0)
+        return min((low.value + high.value) / 2 + share * grown, top), low.low, top
+
+    now, later = with_pairs(pairs), with_pairs(pairs + NEXT)
+    half = (now[2] - now[1]) / 2
+    narrower = sampling * (1 - math.sqrt(pairs / (pairs + NEXT)))
+    return Outlook(
+        pairs, planned, now, with_pairs(max(planned, pairs)), later[0] - now[0], half,
+        half - narrower,
+    )  # fmt: skip
+
+
+def quick_model(features: Any, ends: NDArray[np.int64], stated: PairLabels, others: Any) -> Floats:
+    """Log-odds of other items by the model whose accuracy `outlook` tells.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, ends = rng.normal(size=(200, 3)), rng.integers(0, 200, (150, 2))
+    >>> said = PairLabels.from_posteriors(*1 / (1 + np.exp(-6 * x[ends, 0].T)))
+    >>> np.sign(quick_model(x, ends, said, [[2.0, 0, 0], [-2.0, 0, 0]]))
+    array([ 1., -1.])
+    """
+    x = _prepared(np.concatenate([np.asarray(features, np.float64), np.asarray(others)]))
+    model = _Model(x, ends, stated, None)
+    z: Floats = model.x @ model.fit(np.arange(len(ends)), model.choose()[0])
+    return z[len(features) :]
+
+
+def _prepared(features: Any) -> Floats:
+    """Columns of mean 0 and variance 1, or the principal components of many."""
+    x: Floats = np.asarray(features, np.float64)
+    x = x - x.mean(0)
+    x /= np.where(x.std(0) > 0, x.std(0), 1.0)
+    if x.shape[1] > WIDEST:
+        from sklearn.decomposition import PCA
+
+        x = np.asarray(PCA(min(WIDEST, len(x)), random_state=0).fit_transform(x))
+    return x
+
+
+class _Model:
+    """The linear model of a table of judged pairs."""
+
+    def __init__(
+        self, x: Floats, ends: NDArray[np.int64], labels: PairLabels, weight: Floats | None
+    ) -> None:
+        self.x, self.ends = np.column_stack([np.ones(len(x)), x]), ends
+        self.outcomes: Floats = labels.project().outcomes()
+        self.weight = np.ones(len(ends)) if weight is None else weight
+
+    def choose(self) -> tuple[float, Floats]:
+        """The ridge that predicts best out of fold, and its log-odds."""
+        found = {ridge: self.out_of_fold(FOLDS, ridge) for ridge in RIDGES}
+        ridge = max(RIDGES, key=lambda one: self.likelihood(found[one]))
+        return ridge, found[ridge]
+
+    def out_of_fold(self, folds: int, ridge: float, seed: int = 0) -> Floats:
+        """Log-odds (n, 2) of the ends, by models that saw no pair with the item."""
+        part = np.random.default_rng(seed).permutation(len(self.x)) % folds
+        found = np.empty(self.ends.shape)
+        for fold in range(folds):
+            theirs = part[self.ends] == fold
+            if theirs.any():
+                z = self.x @ self.fit(~theirs.any(1), ridge)
+                found[theirs] = z[self.ends][theirs]
+        return found
+
+    def fit(self, rows: Any, ridge: float) -> Floats:
+        """The coefficients, the intercept first, which has no penalty."""
+        from scipy.optimize import minimize
+        from scipy.special import expit
+
+        left, right = (self.x[end] for end in self.ends[rows].T)
+        (a, b, same), weight = self.outcomes[rows].T, self.weight[rows]
+        penalty = np.r_[0.0, np.full(self.x.shape[1] - 1, ridge)]
+
+        def loss(w: Floats) -> tuple[float, Floats]:
+            z, q = left @ w, right @ w
+            # By what an outcome says of an end: the classes of two alike are those of z + q.
+            alike = same * expit(z + q)
+            dz, dq = weight * (expit(z) - a - alike), weight * (expit(q) - b - alike)
+            value = -self._log_likelihood(z, q, rows) + penalty @ w**2 / 2
+            return value, left.T @ dz + right.T @ dq + penalty * w
+
+        start = np.zeros(self.x.shape[1])
+        best: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x
+        return best
+
+    def likelihood(self, z: Floats) -> float:
+        """Log-likelihood of all pairs."""
+        return self._log_likelihood(z[:, 0], z[:, 1], slice(None))
+
+    def _log_likelihood(self, z: Floats, q: Floats, rows: Any) -> float:
+        # Of (+, −), (−, +) and same class, less their common factor.
+        logs = np.stack([z, q, np.logaddexp(0, z + q)], 1)
+        logs -= (np.logaddexp(0, z) + np.logaddexp(0, q))[:, None]
+        return float(self.weight[rows] @ (self.outcomes[rows] * logs).sum(1))
+
+
+def outlook_of(
+    items: ItemTable, answers: Sequence[StoredAnswer], planned: int, *, weighted: bool = False
+) -> Outlook:
+    """The same from stored answers; those with one number, or none, are left out.
+
+    Raises
+    ------
+    ValueError
+        If too few have both numbers.
+    """
+    said = [one for one in answers if None not in (one.similarity, one.difference)]
+    columns, places = AnswerColumns(said), {one: row for row, one in enumerate(items.ids.tolist())}
+    if said and not isinstance(next(iter(places)), str):
+        places = {str(one): row for one, row in places.items()}
+    ends = np.array([(places[one.left], places[one.right]) for one in said], np.int64)
+    s, c = columns.similarity, columns.difference
+    sure = np.array([CERTAIN.get(one.level, pair) for one, *pair in zip(said, s, c, strict=True)])
+    return outlook(
+        items.features, ends.reshape(-1, 2), PairLabels(s, c, noisy=True),
+        PairLabels(*sure.reshape(-1, 2).T, noisy=True), planned,
+        columns.weight if weighted else None,
+    )  # fmt: skip
+
+
+def look(store: Stored) -> dict[str, Any]:
+    """What the supervisor's page says about stopping: figures, or what is needed for them.
+
+    Where annotators are flagged there are figures without them, too.
+    """
+    project = store.project
+    if project.kind == "image":
+        return {"needs": what_fit_needs(project)}
+    try:
+        items = read_items(project.items_path)
+    except TableError:
+        return {"needs": what_fit_needs(project)}
+    author = store.adjudicator
+    flagged = [name for name, one in store.quality().items() if one.flags and name != author]
+    drawn = [one for one in store.answers() if one.pair not in store.mixed_in and one.right]
+    standing = weighed(settled(drawn, author), store.pairs(), len(items))
+    planned = sum(pair.origin != "import" for pair in store.pairs())
+    weighted = project.plan.mode == "information"
+    found: dict[str, Any] = {"flagged": flagged}
+    for name, rows in (
+        ("everybody", standing),
+        ("without", [one for one in standing if one.annotator not in flagged]),
+    ):
+        if name == "everybody" or flagged:
+            try:
+                found[name] = asdict(outlook_of(items, rows, planned, weighted=weighted))
+            except ValueError as error:
+                found[name] = {"needs": str(error)}
+    return found
+
+
+def main() -> None:
+    """Print what `look` finds of the project in the first argument, as JSON."""
+    os.nice(19)
+    store = Stored(Project.load(sys.argv[1]))
+    sys.stdout.buffer.write(msgspec.json.encode(look(store)))
+
+
+if __name__ == "__main__":
+    main()
