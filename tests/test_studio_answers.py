@@ -29,16 +29,13 @@ from browser import (
     watch_shifts,
 )
 from pairlearn import PairLabels
-from pairlearn.check import check
-from pairlearn.studio import Annotator, Project, server
+from pairlearn.studio import Project, server
 from pairlearn.studio.export import judgements
 from pairlearn.studio.graded import LEVELS
-from pairlearn.studio.overview import overview_of
 from pairlearn.studio.server import make_app
 from pairlearn.studio.words import words_of
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
-from studio_store import stored
 
 PAIRS = 40
 WAYS: dict[str, dict[str, Any]] = {
@@ -277,44 +274,21 @@ def test_levels_are_those_of_the_project(tmp_path: Path) -> None:
     assert len(read_pairs(tmp_path / "pairs.csv")) == 1
 
 
-def test_a_crowd_on_the_scale_of_words() -> None:
-    """Of ten people, 40 answers each, those and only those deserve a look who don't look."""
-    rng = np.random.default_rng(0)
-    levels = np.array(list(LEVELS.values()))
-    careful = {f"careful {k}" for k in range(6)}
-    others = {f"{kind} {k}" for kind in ("constant", "random") for k in range(2)}
-    left = dict.fromkeys(sorted(careful | others), 40)
-    rows = []
-    for pair in range(134):
-        r, r_prime = rng.beta(0.6, 0.6, 2)
-        busy = sorted(left, key=lambda who: (-left[who], rng.random()))[:3]
-        for who in busy:
-            left[who] -= 1
-            mine = np.clip(rng.normal([r, r_prime], 0.05), 0, 1)
-            honest = np.asarray(PairLabels.from_posteriors(mine[:1], mine[1:]).to_array())
-            chosen = int(np.abs(levels - honest).max(1).argmin())
-            chosen = {"random": int(rng.integers(10)), "constant": 3}.get(who.split()[0], chosen)
-            rows.append(stored(who, pair, *levels[chosen], number=len(rows)))
-    totals = {Annotator(number, who): 40 for number, who in enumerate(left)}
-    assert {one.annotator.name for one in overview_of(rows, totals) if one.doubt} == others
-    table = judgements([one for one in rows if one.annotator == "careful 0"]).table
-    (note,) = [one for one in check(table).findings if one.code == "levels"]
-    assert note.severity == "note" and note.ids == ("careful 0",)
-    assert "6 levels of similarity and 7 levels of difference" in note.message
-
-
 SERVER = Path(server.__file__).parent
 
 
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_a_language_has_every_text_of_the_page(language: str) -> None:
-    project = (SERVER.parent / "project.py").read_text("utf-8")
-    asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', project))
+    source = "".join(path.read_text("utf-8") for path in SERVER.parent.rglob("*.py"))
+    asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', source))
+    asked |= set(re.findall(r'(?:raise Denied|studio\.refused)\(\d+, "([^"]+)"', source))
+    asked |= set(re.findall(r'(?:reason = \d+,|            words =) "([^"]+)"', source))
     for pattern in ("static/*.js", "templates/*.html"):
         for path in SERVER.glob(pattern):
             asked |= set(re.findall(r'\bt\(\s*"([^"]+)"', path.read_text("utf-8")))
     table = words_of(language)
-    assert table.keys() == asked
+    assert asked <= table.keys()
+    assert [text for text in table.keys() - asked if f'"{text}"' not in source] == []
     for text, translated in table.items():
         fields = [sorted(re.findall(r"{\w+}", one)) for one in (text, translated)]
         assert fields[0] == fields[1], text
@@ -324,12 +298,20 @@ GERMAN = {"answers": "graded", "language": "de", "question_difference": ""}
 
 
 @pytest.mark.parametrize("bare", [{"project": GERMAN, "context": PHONE}], indirect=True)
-def test_the_page_in_german(desk: Desk) -> None:
+def test_the_page_in_german(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And as if it were written from right to left: left stays left, nothing is cut off."""
     page = desk.page
-    assert page.evaluate("document.documentElement.lang") == "de"
-    expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
-    assert in_sight(page)
-    snapshot(page, "german")
+    for direction in ("ltr", "rtl"):
+        table = words_of("de") | {"(direction)": direction}
+        monkeypatch.setattr("pairlearn.studio.server.pages.words_of", lambda _, table=table: table)
+        page.reload()
+        expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
+        assert page.evaluate("[document.documentElement.lang, document.dir]") == ["de", direction]
+        assert in_sight(page) and page.evaluate("document.documentElement.scrollWidth") == 390
+        sides = [page.locator(f"[data-level='{one} surely']") for one in ("left", "right")]
+        left, right = (one.bounding_box() for one in sides)
+        assert left is not None and right is not None and left["x"] <= right["x"]
+        snapshot(page, f"german-{direction}")
     page.locator("[data-level='right surely']").tap()
     expect(page.locator("#count")).to_have_text("1 von 12")
     expect(page.locator("#status")).to_contain_text("Gespeichert.")

@@ -19,12 +19,13 @@ NOT_RANDOM = (
 
 @command("annotate serve", has_json=False)
 def serve(
-    project: Path,
+    projects: list[Path],
     *,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
     public: bool = False,
     url: str | None = None,
+    webhook: str | None = None,
     show: Annotated[bool, typer.Option("--open")] = False,
 ) -> None:
     """Open the web app, on this machine alone unless --public says otherwise.
@@ -33,6 +34,8 @@ def serve(
 
     Parameters
     ----------
+    projects
+        Folders; each of several is served beneath its own name.
     host
         Address to listen at.
     port
@@ -41,6 +44,8 @@ def serve(
         Let other machines reach it; links stay secret.
     url
         Address that people use, such as https://studio.example. [default: where it listens]
+    webhook
+        Address that is sent a JSON object when all pairs of a project are answered.
     show
         Print links for everybody that hold until the server ends, and open the supervisor's.
 
@@ -48,6 +53,7 @@ def serve(
     Examples:
       pairlearn annotate serve pumps
       pairlearn annotate serve pumps --open
+      pairlearn annotate serve pumps valves --webhook https://ci.example/judged
       pairlearn annotate serve pumps --host 0.0.0.0 --public \\
         --url https://studio.example
 
@@ -62,23 +68,24 @@ def serve(
         raise missing_extra("annotate", str(error.name), "the studio") from None
     if not public and not is_loopback(host):
         raise ValueError(f"--host {host} can be reached from other machines: add --public")
-    description = Project.load(project)
-    if description.plan.mode == "information":
+    described = [Project.load(one) for one in projects]
+    if any(one.plan.mode == "information" for one in described):
         typer.echo(f"warning: {NOT_RANDOM}", err=True)
 
     def ready(address: str) -> None:
+        titles = ", ".join(one.title for one in described)
         typer.echo(
-            f"{description.title}: {address}\n"
+            f"{titles}: {address}\n"
             "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
             err=True,
         )
 
     def invite(links: dict[str, str]) -> None:
         _print_links(links)
-        webbrowser.open(links["supervisor"])
+        webbrowser.open(next(iter(links.values())))  # the supervisor's
 
     run(
-        project, host, port, public=public, url=url, ready=ready,
+        projects, host, port, public=public, url=url, webhook=webhook, ready=ready,
         invite=invite if show else None,
     )  # fmt: skip
 

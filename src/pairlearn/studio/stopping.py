@@ -9,7 +9,8 @@ approach its limit like n^-½.
 An answer at the end of a scale in words stands for everything up to certainty: the interval
 reaches from the estimate with the numbers of the project file to that with certain answers.
 
-The studio's server runs ``python -m pairlearn.studio.stopping PROJECT`` in a process of its own.
+The studio's server runs ``python -m pairlearn.studio.stopping PROJECT`` in a process of its own,
+which also learns how everybody answers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ from pairlearn.labels import PairLabels
 from pairlearn.studio.creating import what_fit_needs
 from pairlearn.studio.export import settled, weighed
 from pairlearn.studio.graded import CERTAIN
+from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer
 from pairlearn.studio.stored import Stored
@@ -39,6 +41,9 @@ LEAST_PAIRS = 30
 NEXT = 50
 """Pairs whose worth is told."""
 FOLDS, FEW_FOLDS = 10, 3
+CONFIDENCE = 0.98
+"""Of the sampling of pairs alone; the model, too, is a matter of luck, so that intervals are meant
+to hold nine times in ten (`benchmarks/stopping.py`)."""
 RIDGES = (1.0, 10.0, 100.0)
 WIDEST = 200
 """Features; of more, so many principal components are used."""
@@ -113,7 +118,9 @@ def outlook(
     model = _Model(_prepared(features), ends, stated, weight)
 
     def measured(z: Floats, labels: PairLabels) -> AccuracyEstimate:
-        return estimate_accuracy(z[:, 0], z[:, 1], labels, items=ends, weight=model.weight)
+        return estimate_accuracy(
+            z[:, 0], z[:, 1], labels, items=ends, weight=model.weight, confidence=CONFIDENCE
+        )
 
     ridge, predicted = model.choose()
     low, high = measured(predicted, stated), measured(predicted, certain)
@@ -125,7 +132,7 @@ def outlook(
 
     def with_pairs(number: float) -> tuple[float, float, float]:
         share = (trained**-0.5 - number**-0.5) / (less**-0.5 - trained**-0.5)
-        # The growth is as uncertain as half of the accuracy, both being of the same pairs.
+        # The growth is about half as uncertain as the accuracy, both being of the same pairs.
         top = min(high.high + share * (grown + sampling / 4), 1.0)
         return min((low.value + high.value) / 2 + share * grown, top), low.low, top
 
@@ -250,42 +257,50 @@ def outlook_of(
     )  # fmt: skip
 
 
-def look(store: Stored) -> dict[str, Any]:
-    """What the supervisor's page says about stopping: figures, or what is needed for them.
+def look(store: Stored) -> Iterator[dict[str, Any]]:
+    """What the supervisor's page is told, part by part, the quickest first.
 
-    Where annotators are flagged there are figures without them, too.
+    The outlook with all answers, or what is needed for one; how everybody answers, and who is
+    flagged; and the outlook without those.
     """
-    project = store.project
-    if project.kind == "image":
-        return {"needs": what_fit_needs(project)}
+    project, author = store.project, store.adjudicator
+    drawn = [one for one in store.answers() if one.pair not in store.mixed_in and one.right]
     try:
+        if project.kind == "image":
+            raise TableError("pictures")
         items = read_items(project.items_path)
     except TableError:
-        return {"needs": what_fit_needs(project)}
-    author = store.adjudicator
-    flagged = [name for name, one in store.quality().items() if one.flags and name != author]
-    drawn = [one for one in store.answers() if one.pair not in store.mixed_in and one.right]
-    standing = weighed(settled(drawn, author), store.pairs(), len(items))
+        items = None
+        yield {"needs": what_fit_needs(project)}
+    standing = weighed(settled(drawn, author), store.pairs(), len(store.items))
     planned = sum(pair.origin != "import" for pair in store.pairs())
-    weighted = project.plan.mode == "information"
-    found: dict[str, Any] = {"flagged": flagged}
-    for name, rows in (
-        ("everybody", standing),
-        ("without", [one for one in standing if one.annotator not in flagged]),
-    ):
-        if name == "everybody" or flagged:
-            try:
-                found[name] = asdict(outlook_of(items, rows, planned, weighted=weighted))
-            except ValueError as error:
-                found[name] = {"needs": str(error)}
-    return found
+
+    def told(left_out: Collection[str]) -> dict[str, Any]:
+        rows = [one for one in standing if one.annotator not in left_out]
+        weighted = project.plan.mode == "information"
+        try:
+            assert items is not None
+            return asdict(outlook_of(items, rows, planned, weighted=weighted))
+        except ValueError as error:
+            return {"needs": str(error)}
+
+    if items is not None:
+        yield {"everybody": told(())}
+    crowd = crowd_of(store.answers())
+    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
+    manners = {name: (crowd.words(name), name in doubted) for name in crowd.manners}
+    doubted |= {name for name, one in store.quality().items() if one.flags}
+    flagged = sorted(doubted - {author})
+    yield {"manners": manners, "flagged": flagged}
+    if items is not None:
+        yield {"without": told(flagged) if flagged else None}
 
 
 def main() -> None:
-    """Print what `look` finds of the project in the first argument, as JSON."""
-    os.nice(19)
-    store = Stored(Project.load(sys.argv[1]))
-    sys.stdout.buffer.write(msgspec.json.encode(look(store)))
+    """Print what is told of the project in the first argument, a line of JSON for each part."""
+    os.nice(5)
+    for part in look(Stored(Project.load(sys.argv[1]))):
+        print(msgspec.json.encode(part).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from pairlearn.annotators.crowd import Crowd
 from pairlearn.studio import known
 from pairlearn.studio.changes import (
     Changes,
@@ -76,7 +75,6 @@ class Store(Stored):
     def __init__(self, project: Project) -> None:
         super().__init__(project)
         self.supervisor_token: str | None = None
-        self._crowd: tuple[int, Crowd] | None = None
         self._writer = Writer(project.store_path)
 
     @classmethod
@@ -291,14 +289,14 @@ class Store(Stored):
 
         return self._submit(work, who="practice")
 
-    def overview(self) -> list[AnnotatorOverview]:
-        """Speed, drift and infeasible share of each annotator, and how they answer."""
+    def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
+        """Speed, drift and infeasible share of each annotator, and how they answer.
+
+        The last takes seconds to learn, and may be left out.
+        """
         totals = {one: self._counts(one.id)[1] for one in self.annotators()}
         answers = self.answers()
-        # It takes seconds, and pages ask often: learnt anew from a tenth more answers.
-        if self._crowd is None or not self._crowd[0] <= len(answers) < 1.1 * self._crowd[0]:
-            self._crowd = (len(answers), crowd_of(answers))
-        return overview_of(answers, totals, self._crowd[1])
+        return overview_of(answers, totals, crowd_of(answers if manners else []))
 
     # -- pairs ---------------------------------------------------------------------------
 

@@ -110,6 +110,10 @@ class Stored:
         )
         return [Change(*row) for row in rows]
 
+    def complete(self) -> bool:
+        """Whether everybody has answered all that is theirs."""
+        return self._one("SELECT 1 FROM assignment WHERE answer IS NULL LIMIT 1") is None
+
     def latest(self) -> int:
         """The number of the last change."""
         return int(self._all("SELECT max(id) FROM change")[0][0])

@@ -1,7 +1,8 @@
-"""The annotator's page in other languages: a table for each, from the English words.
+"""The pages in other languages: a table for each, from the English words.
 
-``words/LANGUAGE.json`` has every text of the page; one that it lacks is shown in English.
-Names in braces are filled in.
+``words/LANGUAGE.json`` has every text of the pages and every refusal; one that it lacks is shown in
+English. Names in braces are filled in. ``"(direction)": "rtl"`` is for languages that are written
+from right to left.
 """
 
 from __future__ import annotations

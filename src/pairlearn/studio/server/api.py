@@ -18,11 +18,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
+import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -34,6 +37,7 @@ from pairlearn.studio.records import Annotator, Answer, Task
 from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions, refused
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
+from pairlearn.studio.words import words_of
 
 if TYPE_CHECKING:
     from pairlearn.studio.server.supervisor import Forecast
@@ -170,6 +174,8 @@ class Studio:
     ready: set[int]
     """Annotators who are known to be past the start."""
     forecast: Forecast
+    webhook: str | None
+    """Address that is told when all pairs are answered."""
 
     def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
         """The annotator who asks, if they do not ask too often."""
@@ -178,6 +184,10 @@ class Studio:
         if not self.requests.take(f"annotator {who.id}"):
             raise Denied(429, "that was very fast: one moment, please")
         return who
+
+    def refused(self, status: int, reason: str, *, retry: float | None = None) -> Response:
+        """A refusal that says why, in the language of the project."""
+        return refused(status, words_of(self.project.language).get(reason, reason), retry=retry)
 
 
 def studio_of(request: Request) -> Studio:
@@ -206,10 +216,37 @@ async def post_answer(request: Request) -> Response:
         raise
     except StoreError:
         if studio.store.task(who.id, form.pair) is None:
-            return refused(404, "this pair is not yours to judge")
+            return studio.refused(404, "this pair is not yours to judge")
         raise
     studio.outage.ends()
-    return JSONResponse({"receipt": vars(receipt)} | _state(studio, who))
+    state = _state(studio, who)
+    last = studio.webhook is not None and state["task"] is None
+    after = BackgroundTask(tell_completion, studio) if last else None
+    return JSONResponse({"receipt": vars(receipt)} | state, background=after)
+
+
+def tell_completion(studio: Studio) -> None:
+    """Tell the webhook, if all pairs of the project are answered; a failure is tried again."""
+    if studio.webhook is None or not studio.store.complete():
+        return
+    body = {
+        "event": "completed",
+        "project": studio.project.folder.resolve().name,
+        "title": studio.project.title,
+        "answers": len(studio.store.answers()),
+    }
+    request = urllib.request.Request(
+        studio.webhook, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    for wait in (1.0, 5.0, None):
+        try:
+            urllib.request.urlopen(request, timeout=10).close()
+            return
+        except OSError as error:
+            if wait is None:
+                LOG.error("pairlearn annotate: the webhook was not told: %s", error)
+            else:
+                time.sleep(wait)
 
 
 async def post_undo(request: Request) -> Response:
@@ -240,14 +277,14 @@ async def get_image(request: Request) -> Response:
     studio.sessions.read(request, role)
     asked = request.query_params.getlist("item")
     if len(asked) != 1 or asked[0] not in studio.items:
-        return refused(404, "there is no such item")
+        return studio.refused(404, "there is no such item")
     try:
         path = studio.items.view(asked[0]).image_path
         if path is None:
-            return refused(404, "this item is no picture")
+            return studio.refused(404, "this item is no picture")
         content, found = await run_in_threadpool(read_image, path, LARGEST_BYTES)
     except (ProjectError, OSError):
-        return refused(415, "this file is no picture that can be shown")
+        return studio.refused(415, "this file is no picture that can be shown")
     return Response(content, media_type=found)
 
 

@@ -64,6 +64,7 @@ def make_app(
     public: bool = False,
     url: str | None = None,
     requests_per_second: float = REQUESTS_PER_SECOND,
+    webhook: str | None = None,
 ) -> Starlette:
     r"""The studio of a project, or of several, as an ASGI application.
 
@@ -80,6 +81,8 @@ def make_app(
         With https, cookies are sent over https only.
     requests_per_second : float
         How often one annotator may ask.
+    webhook : str, optional
+        Address that is sent a JSON object when all pairs of a project are answered.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def make_app(
     ('/annotate/1', 1)
     """
     https, names = _address(url)
-    studios = [_open(one, https, requests_per_second) for one in _listed(folder)]
+    studios = [_open(one, https, requests_per_second, webhook) for one in _listed(folder)]
     prefixes = _prefixes([one.project.folder for one in studios])
 
     @asynccontextmanager
@@ -120,23 +123,25 @@ def make_app(
     hosts, handlers = Hosts(public=public, names=names), dict.fromkeys(_ERRORS, _failed)
     options: dict[str, Any] = {"lifespan": lifespan, "exception_handlers": handlers}
     if len(studios) == 1:
-        app = GuardedApp(hosts, https, routes=_routes(), **options)
+        app = GuardedApp(hosts, https, routes=routes(), **options)
         app.state.studio = studios[0]
     else:
-        routes = [
+        parts: list[Route | Mount] = [
             Route("/", pages.get_front),
             Mount("/static", StaticFiles(directory=pages.STATIC)),
         ]
         for prefix, studio in zip(prefixes, studios, strict=True):
-            part = Starlette(routes=_routes(), exception_handlers=handlers)
+            part = Starlette(routes=routes(), exception_handlers=handlers)
             part.state.studio = studio
-            routes.append(Mount(prefix, part))
-        app = GuardedApp(hosts, https, routes=routes, **options)
+            parts.append(Mount(prefix, part))
+        app = GuardedApp(hosts, https, routes=parts, **options)
     app.state.studios = dict(zip(prefixes, studios, strict=True))
     return app
 
 
-def _open(folder: str | Path, https: bool, requests_per_second: float) -> api.Studio:
+def _open(
+    folder: str | Path, https: bool, requests_per_second: float, webhook: str | None
+) -> api.Studio:
     project = Project.load(folder)
     items = Items.open(project)
     store = Store.open(project)
@@ -150,6 +155,7 @@ def _open(folder: str | Path, https: bool, requests_per_second: float) -> api.St
         outage=api.Outage(),
         ready=set(),
         forecast=supervisor.Forecast(project.folder),
+        webhook=webhook,
     )
 
 
@@ -181,6 +187,7 @@ def serve(
     url: str | None = None,
     log_level: str = "warning",
     requests_per_second: float = REQUESTS_PER_SECOND,
+    webhook: str | None = None,
     ready: Callable[[str], object] = lambda address: None,
     invite: Callable[[dict[str, str]], object] | None = None,
 ) -> None:
@@ -196,7 +203,7 @@ def serve(
         Where to listen.
     public : bool, default False
         Must be said in order to listen beyond loopback.
-    url, requests_per_second
+    url, requests_per_second, webhook
         See `make_app`.
     log_level : str
         Of uvicorn. Requests are logged by ``pairlearn.annotate.access``, without tokens.
@@ -227,7 +234,10 @@ def serve(
         )
     with ExitStack() as stack:
         locks = [stack.enter_context(hold(Project.load(one).folder)) for one in _listed(folder)]
-        app = make_app(folder, public=public, url=url, requests_per_second=requests_per_second)
+        app = make_app(
+            folder, public=public, url=url, requests_per_second=requests_per_second,
+            webhook=webhook,
+        )  # fmt: skip
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
             stack.callback(studio.store.close)
@@ -269,7 +279,8 @@ def server_config(app: Starlette, *, log_level: str = "warning") -> uvicorn.Conf
     )
 
 
-def _routes() -> list[Route | Mount]:
+def routes() -> list[Route | Mount]:
+    """Of one project."""
     return [
         Route("/", pages.get_front),
         Route("/a/{token}", pages.get_annotator_link),

@@ -6,10 +6,11 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,27 +62,35 @@ class Forecast:
     def refresh(self, latest: int) -> dict[str, Any]:
         """What is known now; a new look begins if anything changed since the last one."""
         with self._lock:
-            if self._process is not None and self._process.poll() is not None:
+            if self._process is not None:
                 self._collect(self._process)
             now = time.monotonic()
             if self._process is None and latest != self._seen and now >= self._due:
                 self._seen, self._began = latest, now
+                self._told = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "pairlearn.studio.stopping", self._folder],
                     env=os.environ | {"OMP_NUM_THREADS": "1"},
-                    stdout=subprocess.PIPE,
+                    stdout=self._told,
                     stderr=subprocess.PIPE,
                 )
             return self.found
 
     def _collect(self, process: subprocess.Popen[bytes]) -> None:
-        told, trouble = process.communicate()
+        """Take the lines that are there."""
+        ended = process.poll()
+        # Not by seek and read: the process writes where this file is positioned.
+        told = os.pread(self._told.fileno(), 1 << 20, 0)
+        for line in told.rpartition(b"\n")[0].splitlines():
+            self.found |= msgspec.json.decode(line)
+        if ended is None:
+            return
+        trouble = process.communicate()[1].decode(errors="replace").strip()
+        self._told.close()
         self._process, now = None, time.monotonic()
         self._due = now + REST * (now - self._began)
-        if process.returncode == 0:
-            self.found = msgspec.json.decode(told)
-        else:
-            last = trouble.decode(errors="replace").strip().rpartition("\n")[2]
+        if ended:
+            last = trouble.rpartition("\n")[2]
             LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last)
 
     def close(self) -> None:
@@ -90,6 +99,7 @@ class Forecast:
             if self._process is not None:
                 self._process.kill()
                 self._process.communicate()
+                self._told.close()
                 self._process = None
 
 
@@ -284,7 +294,13 @@ def _words(studio: Studio, one: StoredAnswer) -> str:
 
 def _context(studio: Studio) -> dict[str, Any]:
     store, project = studio.store, studio.project
-    rows, answers = store.overview(), store.answers()
+    answers, forecast = store.answers(), studio.forecast.refresh(store.latest())
+    manners = forecast.get("manners", {})
+    rows = [
+        replace(row, words=words, doubt=doubt)
+        for row in store.overview(manners=False)
+        for words, doubt in [manners.get(row.annotator.name, (row.words, False))]
+    ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     drawn = [one for one in answers if one.right and one.pair not in store.mixed_in]
     open_disputes = disputes(settled(drawn, store.adjudicator))
@@ -298,7 +314,7 @@ def _context(studio: Studio) -> dict[str, Any]:
         "taking_part": sum(row.annotator.active for row in rows),
         "by_information": project.plan.mode == "information",
         "notes": [one for one in answers if one.note][-20:][::-1],
-        "forecast": studio.forecast.refresh(store.latest()),
+        "forecast": forecast,
         "disputed": len(open_disputes),
         "disputes": [
             Dispute(

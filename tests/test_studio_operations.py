@@ -1,0 +1,133 @@
+"""Running the studio: several projects, programs with a token, webhooks, lines in the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from browser import make_project
+from pairlearn.studio import Store
+from pairlearn.studio.server import make_app
+from pairlearn.studio.server.openapi import describe
+from pairlearn.studio.server.pages import STATIC
+from studio_client import HERE, Visitor
+
+
+def test_several_projects_on_one_server(tmp_path: Path) -> None:
+    made = {name: make_project(tmp_path / name, pairs=3) for name in ("pumps", "valves")}
+    with TestClient(make_app([tmp_path / name for name in made]), HERE) as client:
+        for name, (_, tokens, boss) in made.items():
+            page = client.get(f"/{name}/a/{tokens['ann']}", follow_redirects=False)
+            assert page.headers["location"] == f"/{name}/annotate/1"
+            assert f"Path=/{name}/annotate/1;" in page.headers["set-cookie"]
+            assert client.get(f"/{name}/annotate/1/api/task").json()["task"]["number"] == 1
+            page = client.get(f"/{name}/s/{boss}")
+            assert page.url.path == f"/{name}/supervisor"
+            assert f'src="/{name}/static/supervisor.js"' in page.text
+            assert client.get(f"/{name}/static/supervisor.js").status_code == 200
+            form = page.text.split('name="csrf" content="')[1][:64]
+            reply = client.post(
+                f"/{name}/api/annotators", json={"name": "Zoë"}, headers={"X-Studio-Form": form}
+            )
+            assert client.get(reply.json()["path"]).url.path == f"/{name}/annotate/2"
+        other = made["valves"][1]["ann"]
+        assert client.get(f"/pumps/a/{other}").status_code == 404
+        assert client.get("/").status_code == 200 and client.get("/tanks/").status_code == 404
+    with pytest.raises(ValueError, match="two folders are called 'pumps'"):
+        make_app([tmp_path / "pumps", tmp_path / "pumps"])
+    make_project(tmp_path / "old pumps", pairs=3)
+    with pytest.raises(ValueError, match="'old pumps' cannot be part of an address"):
+        make_app([tmp_path / "pumps", tmp_path / "old pumps"])
+
+
+def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
+    _, tokens, boss = make_project(tmp_path / "p", pairs=3, language="de")
+
+    def headers(token: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}"}
+
+    with TestClient(make_app(tmp_path / "p"), HERE) as client:
+        task = client.get("/annotate/1/api/task", headers=headers(tokens["ann"])).json()["task"]
+        body = {"pair": task["pair"], "similarity": 0.5, "difference": 0.0, "key": "program-1"}
+        sent = client.post("/annotate/1/api/answer", json=body, headers=headers(tokens["ann"]))
+        assert sent.json()["receipt"]["revision"] == 1 and not client.cookies
+        told = client.get("/api/status", headers=headers(boss)).json()
+        assert told["judged"] == 1 and told["annotators"][0]["done"] == 1
+        (line,) = client.get("/api/export", headers=headers(boss)).text.splitlines()
+        assert json.loads(line)["annotator"] == "ann"
+        for token, path in ((tokens["ann"], "/api/status"), ("x" * 43, "/annotate/1/api/task")):
+            refused = client.get(path, headers=headers(token))
+            assert refused.status_code == 401
+            assert refused.json()["error"].startswith("diese Sitzung ist beendet")
+
+
+def test_the_api_is_described_as_it_is() -> None:
+    stored = json.loads((STATIC / "openapi.json").read_text("utf-8"))
+    assert stored == describe(), "run python -m pairlearn.studio.server.openapi"
+    answer = stored["components"]["schemas"]["AnswerForm"]
+    assert answer["required"] == ["pair", "key"] and "level" in answer["properties"]
+
+
+@pytest.fixture
+def hook() -> Iterator[tuple[str, list[Any]]]:
+    """An address, and what was sent there."""
+    received: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/judged", received
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_webhook_is_told_when_all_is_answered(
+    tmp_path: Path, hook: tuple[str, list[Any]]
+) -> None:
+    url, received = hook
+    _, tokens, _ = make_project(tmp_path / "p", pairs=3, names=("ann", "bob"))
+    with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
+        for name in ("ann", "bob"):
+            assert received == []
+            client.cookies.clear()
+            visitor = Visitor(client, tokens[name])
+            while visitor.task() is not None:
+                visitor.answer()
+    title = "Pump house maintenance"
+    assert received == [{"event": "completed", "project": "p", "title": title, "answers": 3}]
+
+
+def test_a_problem_is_one_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, tokens, _ = make_project(tmp_path / "p", pairs=3)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a screw is loose")
+
+    with TestClient(make_app(tmp_path / "p"), HERE) as client, caplog.at_level(logging.WARNING):
+        visitor = Visitor(client, tokens["ann"])
+        monkeypatch.setattr(Store, "next_task", broken)
+        reply = visitor.client.get("/annotate/1/api/task")
+    assert reply.status_code == 500 and "screw" not in reply.text
+    (line,) = [one for one in caplog.records if one.name.startswith(("pairlearn", "uvicorn"))]
+    assert line.exc_info is None
+    assert line.getMessage().endswith("/annotate/1/api/task: RuntimeError('a screw is loose')")

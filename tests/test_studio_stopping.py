@@ -1,0 +1,173 @@
+"""When to stop: the forecast, what flagged annotators do to it, and pairs that are settled."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from browser import make_project
+from pairlearn.check import check
+from pairlearn.cli.annotate import app
+from pairlearn.labels import PairLabels
+from pairlearn.studio import Answer, Project, Store
+from pairlearn.studio.creating import create_project
+from pairlearn.studio.export import judgements
+from pairlearn.studio.graded import LEVELS
+from pairlearn.studio.known import Known
+from pairlearn.studio.server import make_app
+from pairlearn.studio.server.supervisor import dots
+from pairlearn.studio.stopping import look, quick_model
+from pairlearn.tables import read_pairs
+from studio_client import HERE, Visitor
+from studio_store import stored
+
+CARELESS = ("constant 0", "constant 1", "random 0", "random 1")
+NAMES = (*(f"careful {k}" for k in range(6)), *CARELESS)
+
+
+def nearest(r: float, q: float) -> str:
+    s, c = r * q + (1 - r) * (1 - q), q - r
+    return min(LEVELS, key=lambda name: abs(LEVELS[name][0] - s) + abs(LEVELS[name][1] - c))
+
+
+def submit(store: Store, who: int, pair: int, level: str, number: int) -> None:
+    answer = Answer(*LEVELS[level], seconds=5.0, key=f"form-{number:06}", level=level)
+    store.submit(who, pair, answer).result()
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, Any, Any]:
+    """Ten people, 40 answers each, 5% known pairs: the project, its supervisor, x and y."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 4))
+    r = 1 / (1 + np.exp(-(4 * x[:, 0] + 3 * x[:, 1])))
+    folder = tmp_path_factory.mktemp("crowd")
+    rows = [",".join([f"i{n}", *map(str, one)]) for n, one in enumerate(x)]
+    (folder / "items.csv").write_text("\n".join(["id,a,b,c,d", *rows]) + "\n")
+    ends = rng.permutation(300)[:40].reshape(-1, 2).tolist()
+    known = [Known(f"i{a}", f"i{b}", nearest(r[a], r[b])) for a, b in ends]
+    project, boss = create_project(
+        folder / "p", folder / "items.csv", pairs=134, overlap=3, known=known
+    )
+    with Store.open(project) as store:
+        for who, _ in store.add_annotators(NAMES):
+            for number in range(40):
+                task = store.next_task(who.id)
+                assert task is not None
+                left, right = (r[int(one[1:])] for one in (task.left, task.right))
+                level = nearest(*np.clip(rng.normal([left, right], 0.05), 0, 1))
+                other = {"constant": "left probably", "random": str(rng.choice([*LEVELS]))}
+                submit(store, who.id, task.pair, other.get(who.name.split()[0], level), number)
+    return project, boss, x, rng.random(300) < r
+
+
+def test_the_page_shows_what_the_careless_cost(
+    crowd: tuple[Project, str, Any, Any], tmp_path: Path
+) -> None:
+    project, boss, x, positive = crowd
+    out = tmp_path / "pairs.csv"
+    run = CliRunner().invoke(
+        app, ["export", str(project.folder), str(out), "--without", ",".join(CARELESS)]
+    )
+    assert run.exit_code == 0, run.output
+    with TestClient(make_app(project.folder), HERE) as client:
+        visitor = Visitor(client, boss, "s")
+        for _ in range(1200):  # a process of its own, which the page does not wait for
+            found = visitor.client.get("/api/status").json()["forecast"]
+            if "without" in found:
+                break
+            time.sleep(0.1)
+        page = visitor.client.get("/supervisor").text
+    assert set(found["flagged"]) == set(CARELESS)  # and nobody else
+    with Store.open(project) as store:
+        said = [one for one in store.answers() if one.pair not in store.mixed_in]
+    careful = [one for one in said if one.annotator not in CARELESS]
+
+    def accuracy(table: Any) -> float:
+        ends = np.stack([table.left, table.right], 1)
+        ends = np.char.lstrip(ends, "i").astype(np.int64)
+        return float(((quick_model(x, ends, table.labels(), x) > 0) == positive).mean())
+
+    exported, alone = accuracy(read_pairs(out)), accuracy(judgements(careful).table)
+    assert abs(exported - alone) <= 0.01
+    without, everybody = found["without"], found["everybody"]
+    assert without["now"][1] <= exported <= without["now"][2]
+    assert everybody["now"][2] < without["now"][0]
+    assert without["next_half_width"] < without["half_width"]
+    assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
+    assert f"{without['now'][0]:.0%}" in page and "gives one answer to everything" in page
+    first = judgements([one for one in said if one.annotator == "careful 0"])
+    (note,) = [one for one in check(first.table).findings if one.code == "levels"]
+    assert note.severity == "note" and note.ids == ("careful 0",)
+    assert "levels of similarity and 7 levels of difference" in note.message
+
+
+def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
+    project, _, _ = make_project(tmp_path / "p", "image", pairs=3)
+    with Store.open(project) as store:
+        assert "such as an embedding" in next(look(store))["needs"]
+    project, _, _ = make_project(tmp_path / "q", pairs=3)
+    with Store.open(project) as store:
+        told = next(look(store))["everybody"]["needs"]
+    assert told.startswith("0 pairs have both numbers so far")
+
+
+def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
+    names = ("ann", "bob", "supervisor")
+    project, _, boss = make_project(
+        tmp_path / "p", pairs=4, names=names, overlap=3, answers="graded"
+    )
+    said = {"ann": "left surely", "bob": "right surely", "supervisor": "right probably"}
+    with Store.open(project) as store:
+        for who in store.annotators():
+            for number in range(4):
+                task = store.next_task(who.id)
+                assert task is not None
+                submit(store, who.id, task.pair, said[who.name] if number == 1 else "alike", number)
+        disputed = task.pair - 2
+    with TestClient(make_app(project.folder), HERE) as client:
+        visitor = Visitor(client, boss, "s")
+        page = visitor.client.get("/supervisor").text
+        assert page.count("data-settle=") == 1 and f'data-settle="{disputed}"' in page
+        assert "<bdi>bob</bdi>: Right, surely" in page
+        bad = [{"pair": disputed, "level": "perhaps"}, {"pair": 99, "level": "alike"}]
+        assert [visitor.post("/api/settle", one).status_code for one in bad] == [400, 400]
+        for level in ("alike", "left probably"):  # the last one stands
+            settled = visitor.post("/api/settle", {"pair": disputed, "level": level})
+            assert settled.json() == {"settled": disputed}
+        assert "data-settle=" not in visitor.client.get("/supervisor").text
+        lines = [json.loads(one) for one in visitor.client.get("/api/export").text.splitlines()]
+    author = "supervisor (settles pairs)"  # somebody else is called supervisor
+    assert sum(one.get("overruled", False) for one in lines) == 3
+    with Store.open(project) as store:
+        assert store.adjudicator == author
+        assert [one.action for one in store.history(pair=disputed) if one.who == author] == [
+            "answered",
+            "revised",
+        ]
+        (seat,) = [one for one in store.annotators() if one.name == author]
+        assert (seat.active, seat.note) == (False, "settles pairs")
+        assert store.next_task(1) is None  # nobody got anything new to judge
+    out = tmp_path / "pairs.csv"
+    run = CliRunner().invoke(app, ["export", str(project.folder), str(out), "--json"])
+    assert json.loads(run.stdout)["overruled"] == 3
+    table = read_pairs(out)
+    assert table.annotator is not None and len(table) == 10
+    mine = table[table.annotator == author]
+    assert mine.similarity.tolist() == [0.36] and mine.difference.tolist() == [-0.6]
+
+
+def test_answers_on_a_coarse_scale_are_rounded_not_impossible() -> None:
+    hard = [(0.0, -1.0), (1.0, 0.0), (0.0, 0.0), (0.0, 1.0)] * 5  # the third is (0.45, 0.3), say
+    rows = [stored("ann", k, s, c, number=k) for k, (s, c) in enumerate(hard)]
+    assert judgements(rows).infeasible == 0 and all(one.fits for one in dots(rows, {}))
+    assert not PairLabels([0.0], [0.0]).feasible().all()
+    rows.append(stored("ann", 20, 1.0, 1.0, number=20))
+    assert judgements(rows).infeasible == 1 and not dots(rows, {})[-1].fits
