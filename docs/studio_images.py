@@ -67,10 +67,12 @@ def main() -> None:
             page.screenshot(path=IMAGES / "studio-annotate.png")
             page.goto(f"{studio.url}/s/{boss}")
             page.wait_for_url("**/supervisor")
+            page.wait_for_selector("td.how:has-text('answers')", timeout=300_000)
+            page.mouse.move(0, 0)
             page.screenshot(
                 path=IMAGES / "studio-supervisor.png",
                 full_page=True,
-                clip={"x": 0, "y": 0, "width": 1180, "height": 1306},
+                clip={"x": 0, "y": 0, "width": 1180, "height": 960},
             )
 
 

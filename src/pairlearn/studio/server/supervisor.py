@@ -299,11 +299,12 @@ def _context(studio: Studio) -> dict[str, Any]:
     rows = [
         replace(row, words=words, doubt=doubt)
         for row in store.overview(manners=False)
-        for words, doubt in [manners.get(row.annotator.name, (row.words, False))]
+        for words, doubt in [manners.get(row.annotator.name, ("–", False))]
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     drawn = [one for one in answers if one.right and one.pair not in store.mixed_in]
-    open_disputes = disputes(settled(drawn, store.adjudicator))
+    heard = [one for one in drawn if one.annotator not in forecast.get("flagged", ())]
+    open_disputes = disputes(settled(heard, store.adjudicator))
     return vars(project) | {
         "rows": rows,
         "quality": store.quality(),

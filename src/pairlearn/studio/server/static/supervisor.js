@@ -58,6 +58,7 @@ document.addEventListener("click", ({ target }) => {
   if (end && confirm(t("End the part of {name}? Their link stops working, their answers stay, their open pairs go to the others.", { name }))) {
     attempt(async () => {
       await send("api/annotators/end", { annotator: Number(end) });
+      target.blur();
       refresh();
     });
   }
@@ -69,6 +70,7 @@ document.addEventListener("submit", (event) => {
   const level = event.target.querySelector("select").value;
   attempt(async () => {
     await send("api/settle", { pair: Number(pair), level });
+    event.target.reset();
     document.activeElement.blur();
     refresh();
   });
