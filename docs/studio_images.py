@@ -26,7 +26,7 @@ def simulate(project: Project, counts: tuple[int, ...], seed: int = 3) -> None:
     """Three people of different care judge pumps by their own posteriors."""
     rng = np.random.default_rng(seed)
     with Store.open(project) as store:
-        posterior = {item: rng.beta(0.7, 0.9) for item in store.items.ids}
+        posterior = {item: _will_fail(store.items.view(item).rows) for item in store.items.ids}
         for who, count, error in zip(store.annotators(), counts, (0.03, 0.06, 0.1), strict=True):
             for number in range(count):
                 task = store.next_task(who.id)
@@ -48,14 +48,21 @@ def simulate(project: Project, counts: tuple[int, ...], seed: int = 3) -> None:
                 store.submit(who.id, task.pair, answer).result()
 
 
+def _will_fail(rows: tuple[tuple[str, str], ...]) -> float:
+    """From vibration and temperature, as everybody sees them."""
+    seen = dict(rows)
+    vibration, oil = float(seen["vibration mm/s"]), float(seen["oil temperature °C"])
+    return float(1 / (1 + np.exp(-(1.8 * (vibration - 2.7) + 0.12 * (oil - 71)))))
+
+
 def main() -> None:
     """Write docs/images/studio-annotate.png and studio-supervisor.png."""
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         project, tokens, boss = make_project(
-            Path(folder, "p"), pairs=90, names=NAMES, overlap=2, answers="graded",
+            Path(folder, "p"), pairs=200, names=NAMES, overlap=2, answers="graded",
             question_difference="Which pump is more likely to fail?",
         )  # fmt: skip
-        simulate(project, counts=(34, 52, 41))
+        simulate(project, counts=(110, 96, 104))
         size = {"width": 1180, "height": 808}
         with (
             live_studio(Path(folder, "p")) as studio,
