@@ -110,9 +110,12 @@ def test_the_page_shows_what_the_careless_cost(
 
 
 def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
-    project, _, _ = make_project(tmp_path / "p", "image", pairs=3)
+    project, _, _ = make_project(tmp_path / "p", pairs=3)
+    (project.folder / "items.csv").write_text(
+        "id,name\n" + "".join(f"M-{n:03},\n" for n in range(60))
+    )
     with Store.open(project) as store:
-        assert "such as an embedding" in next(look(store))["needs"]
+        assert next(look(store))["needs"].startswith("`pairlearn fit` will not take these items")
     project, _, _ = make_project(tmp_path / "q", pairs=3)
     with Store.open(project) as store:
         told = next(look(store))["everybody"]["needs"]
