@@ -78,6 +78,7 @@ def test_annotators_beside_a_model() -> None:
 
 def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     from pairlearn.cli import app as whole
+    from pairlearn.estimators.held_pairs import digest
 
     ran = CliRunner().invoke(app, files.line(tmp_path / "r.html", "--json"))
     assert ran.exit_code == 0, ran.output
@@ -93,6 +94,8 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     assert f"right for {percent(band['low'])} to {percent(band['high'])} of the items" in text
     assert f"it is about {evaluated['accuracy']['value']:.0%}: of 100 items" in text
     assert "as the annotators see it" in text
+    assert f"held.csv {digest(files.held)[:16]}…" in text and "torch 2" in text
+    assert "`" not in text
     for name in ("precision", "f1", "roc_auc"):
         assert f"{evaluated[name]['value']:.3f}" in text
     for words in ("How training went", "Do probabilities mean", "Class prior", "annotator-1"):

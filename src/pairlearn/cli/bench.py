@@ -196,8 +196,9 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
     from pairlearn.report.html import write_page
 
     check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)
-    made = build_report(read_sources(sources.paths()))
-    size = write_page(out, made.page)
+    found = read_sources(sources.paths())
+    made = build_report(found)
+    size = write_page(out, made.page, [source.path for source in found])
     text = f"{out}: {made.runs:,} runs, {made.figures} figures, {size / 1e6:.1f} MB"
     return Told({"path": out, "bytes": size, **made.to_dict()}, [text])
 

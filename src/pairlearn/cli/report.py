@@ -71,7 +71,7 @@ def report(
         band=held.plausible(classifier, threshold, confidence),
         warnings=(*seen, *doubts, *map(as_options, told.warnings)),
     )
-    size = write_page(out, build_report(measured))
+    size = write_page(out, build_report(measured), [*sorted(model.iterdir()), items, pairs])
     data = measured.to_dict()
     line = (
         f"{out}: accuracy {told.accuracy} as the annotators see it, {baseline(told.prior.value)}; "

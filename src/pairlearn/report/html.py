@@ -7,12 +7,17 @@ the colours of the page, which follow the reader's light or dark setting.
 from __future__ import annotations
 
 import math
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
 
 import pairlearn
 from pairlearn.atomic import replacing
@@ -77,8 +82,10 @@ def render(template: str, **values: Any) -> str:
     return _FORBIDDEN.sub("�", page)
 
 
-def write_page(path: Path, page: str) -> int:
+def write_page(path: Path, page: str, inputs: Sequence[Path] = ()) -> int:
     """Write a page to a file that is whole or is not there, and return its bytes.
+
+    Its footer gets the date, the versions and the SHA-256 of the input files.
 
     Examples
     --------
@@ -87,8 +94,33 @@ def write_page(path: Path, page: str) -> int:
     ...     write_page(Path(folder, "page.html"), "ä")
     2
     """
+    head, footer, tail = page.rpartition("</footer>")
+    if footer:
+        page = f"{head}{Markup('<br>{}').format(_provenance(inputs))}{footer}{tail}"
     with replacing(path) as part:
         return part.write_bytes(page.encode("utf-8"))
+
+
+def _provenance(inputs: Sequence[Path]) -> str:
+    """When and with what a page was made, and from which files."""
+    from pairlearn.estimators.held_pairs import digest
+
+    sums = [f"{path.name} {digest(path)[:16]}…" for path in inputs]
+    versions = (f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))
+    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    with_ = ", ".join([f"Python {platform.python_version()}", *versions])
+    return f"{made}; {with_}." + (f" SHA-256 of the inputs: {', '.join(sums)}." if sums else "")
+
+
+def mark_code(text: str) -> Markup:
+    """A message with its code in backticks as elements.
+
+    Examples
+    --------
+    >>> mark_code("`a < b` holds")
+    Markup('<code>a &lt; b</code> holds')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))
 
 
 def spread(mean: float, std: float) -> str:
@@ -170,7 +202,7 @@ def _environment() -> Any:
         loader=PackageLoader("pairlearn.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"percent": percent, "interval": _interval, "signed": signed}
+    made.filters |= {"percent": percent, "interval": _interval, "signed": signed, "code": mark_code}
     made.globals |= {
         "HtmlTable": HtmlTable,
         "cell": TableCell,
