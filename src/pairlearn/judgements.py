@@ -43,6 +43,11 @@ class Judgements:
     annotator : array of shape (n,), optional
         Who said it, as text.
 
+    See Also
+    --------
+    pairlearn.tables.read_pairs : The same from a file.
+    pairlearn.kinds.KINDS : The kinds of statement.
+
     Examples
     --------
     >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [0.4, np.nan]])

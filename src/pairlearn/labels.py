@@ -42,6 +42,10 @@ class PairLabels:
     noisy : bool, default False
         Admit finite values outside the ranges, as label noise produces them.
 
+    See Also
+    --------
+    pairlearn.judgements.Judgements : Answers of every kind, with annotators and weights.
+
     Examples
     --------
     >>> labels = PairLabels.from_posteriors([0.9, 0.2], [0.4, 0.7])

@@ -83,6 +83,15 @@ def estimate_prior(
         The interval for mean(s) is mapped through the formula above, so it stays
         in [½, 1] (or [0, ½]) and is right for mean(s) below ½, where the value is ½.
 
+    See Also
+    --------
+    pairlearn.evaluation.evaluate : Estimates the prior from both answers, with a model.
+
+    References
+    ----------
+    Tate, Sugiyama and Uchida, `Learning from Similarity-Confidence and Confidence-Difference
+    <https://arxiv.org/abs/2508.05108>`__, 2025.
+
     Examples
     --------
     >>> estimate = estimate_prior([0.9, 0.5, 0.64, 0.68], majority="negative")

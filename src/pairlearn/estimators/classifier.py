@@ -177,6 +177,12 @@ class PairClassifier(PairPredictor):
         Of every epoch: "epoch", "risk", "seconds" and, with early stopping,
         "validation_risk".
 
+    See Also
+    --------
+    pairlearn.risks.make_risk : The risks by their names.
+    pairlearn.comparison.compare : Which method is best on your own pairs.
+    pairlearn.evaluation.evaluate : Accuracy, rates and costs without labels.
+
     Examples
     --------
     >>> import numpy as np

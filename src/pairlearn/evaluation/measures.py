@@ -154,6 +154,11 @@ def estimate_accuracy(
         known: the larger class, or "better", that the classifier is better than chance. An
         interval holds both answers where the classes may be of equal size.
 
+    See Also
+    --------
+    evaluate : All measures at once.
+    pairlearn.check.plan : How many pairs a given precision takes.
+
     Examples
     --------
     >>> import numpy as np
@@ -279,6 +284,10 @@ def evaluate(
         the judgements contradict it.
     side : {"positive", "negative", "better"}, optional
         As in `estimate_accuracy`.
+
+    See Also
+    --------
+    estimate_accuracy : The accuracy alone.
 
     Examples
     --------

@@ -117,8 +117,8 @@ def mark_code(text: str) -> Markup:
 
     Examples
     --------
-    >>> mark_code("`a < b` holds")
-    Markup('<code>a &lt; b</code> holds')
+    >>> print(mark_code("`a < b` holds"))
+    <code>a &lt; b</code> holds
     """
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))
 

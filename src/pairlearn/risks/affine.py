@@ -122,6 +122,11 @@ class AffineRisk(Risk):
 class ConfDiff(AffineRisk):
     """Differences alone (Wang et al., 2023): weights (π₊ − c)/2 and so on.
 
+    References
+    ----------
+    Wang et al., `Binary Classification with Confidence Difference
+    <https://arxiv.org/abs/2310.05632>`__, NeurIPS 2023.
+
     Examples
     --------
     >>> risk = ConfDiff(0.5)
@@ -142,6 +147,11 @@ class Sconf(AffineRisk):
 
     Its two partial risks are the + and the − terms of x and x' together. It is
     undefined at π₊ = ½.
+
+    References
+    ----------
+    Cao et al., `Learning from Similarity-Confidence Data
+    <https://arxiv.org/abs/2102.06879>`__, ICML 2021.
 
     Examples
     --------
@@ -172,6 +182,11 @@ class Convex(Sconf):
     """γ·Sconf + (1 − γ)·ConfDiff (paper, theorem on the convex combination).
 
     The six partial risks of the two are corrected one by one, not in sum.
+
+    References
+    ----------
+    Tate, Sugiyama and Uchida, `Learning from Similarity-Confidence and Confidence-Difference
+    <https://arxiv.org/abs/2508.05108>`__, 2025.
 
     Examples
     --------
@@ -208,6 +223,11 @@ class SconfConfDiff(AffineRisk):
 
     The weight of ℓ(g(x), +1) is 2π₊(π₊ − c) + π₋ − s. With `lam` = λ the two halves
     of the estimator count λ and 1 − λ; of all λ ½ has the least variance.
+
+    References
+    ----------
+    Tate, Sugiyama and Uchida, `Learning from Similarity-Confidence and Confidence-Difference
+    <https://arxiv.org/abs/2508.05108>`__, 2025.
 
     Examples
     --------

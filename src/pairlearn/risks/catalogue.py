@@ -47,6 +47,10 @@ def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> 
     loss : str
         Margin loss of the affine and supervised risks.
 
+    See Also
+    --------
+    pairlearn.estimators.PairClassifier : Trains a model with a risk.
+
     Examples
     --------
     >>> make_risk("sconfconfdiff-abs", prior=0.2)

@@ -26,6 +26,10 @@ class PairLikelihood(Risk):
     correction : {"none", "relu", "abs"} or float
         "abs" is the choice for noisy judgements, where a or b can be negative.
 
+    See Also
+    --------
+    pairlearn.risks.SconfConfDiff : The affine risk of both answers.
+
     Examples
     --------
     >>> import torch
