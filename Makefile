@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The demo alone needs neither the tools nor the extras; where they are, it takes them.
 DEMO := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo)
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# What is imported is compiled when it is; all of it would take a minute.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+  --constraint constraints.txt
 
 .PHONY: demo test pytest test-long setup browser lint types docs bench fuzz release clean
 
