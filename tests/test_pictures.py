@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import runpy
 import sys
@@ -27,28 +28,30 @@ sys.path.insert(0, str(ROOT / "docs"))
 from report_images import bench_source, write_model_report  # noqa: E402
 
 
-def test_demo_and_its_picture_in_the_readme(tmp_path: Path) -> None:
-    out = tmp_path / "demo.png"
+@pytest.mark.parametrize("epochs", [5, pytest.param(demo.EPOCHS, marks=pytest.mark.long)])
+def test_demo_and_its_picture_in_the_readme(
+    epochs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, out = epochs == demo.EPOCHS, tmp_path / "demo.png"
+    monkeypatch.setattr(demo, "EPOCHS", epochs)
     result = CliRunner().invoke(app, ["demo", "--json", "--out", str(out)])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
+    assert out.read_bytes().startswith(b"\x89PNG")
     assert described(out)["results"] == found["results"]
+    assert [row["method"] for row in found["results"]] == list(demo.METHODS)
     shown = described(IMAGES / "demo.png")["results"]
     # Other processors and threads round differently, and training grows small differences.
     for drawn, row in zip(shown, found["results"], strict=True):
         allowed = 0.05 if row["method"].endswith("-none") else 0.03
+        allowed = allowed if whole else math.inf
         assert drawn["method"] == row["method"]
         assert drawn["test_accuracy"] == pytest.approx(row["test_accuracy"], abs=allowed)
-        told = drawn["accuracy_without_labels"]
-        assert told == pytest.approx(row["accuracy_without_labels"], abs=allowed)
-    assert [row["method"] for row in found["results"]] == list(demo.METHODS)
-    accuracy = {row["method"]: row["test_accuracy"] for row in found["results"]}
-    assert accuracy["likelihood-abs"] > 0.85
-    assert accuracy["supervised"] > 0.85
-    for row in found["results"]:
         told = row["accuracy_without_labels"]
+        assert drawn["accuracy_without_labels"] == pytest.approx(told, abs=allowed)
         assert 0 <= told["low"] <= told["value"] <= told["high"] <= 1
-    assert out.read_bytes().startswith(b"\x89PNG")
+    accuracy = {row["method"]: row["test_accuracy"] for row in found["results"]}
+    assert min(accuracy["likelihood-abs"], accuracy["supervised"]) > (0.85 if whole else 0.6)
 
 
 def described(picture: Path) -> dict[str, Any]:
