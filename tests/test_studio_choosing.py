@@ -24,7 +24,7 @@ from pairlearn.studio.choosing import (
 from pairlearn.studio.project import Plan, Project
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
-from pairlearn.tables import ItemTable
+from pairlearn.tables import ItemTable, read_items
 from studio_store import make, stored
 
 Floats = NDArray[np.float64]
@@ -253,9 +253,8 @@ def test_open_pairs_are_replenished(project: Project) -> None:
 
     with Store.create(project) as store:
         ann, _ = store.add_annotator("ann")
-        features = store.items.features()
-        assert features is not None
-        chooser = Chooser(features, fit=fit, least_answers=5)
+        items = read_items(project.items_path)
+        chooser = Chooser(items, fit=fit, least_answers=5)
         assert replenish(store, chooser, ahead=6) == 0
         assert answer_all(store, ann.id) == 6
         assert replenish(store, chooser, ahead=4) == 4  # begins a fit, draws by the old model
@@ -289,12 +288,12 @@ def test_supply_from_a_thread(project: Project) -> None:
         assert not [t for t in threading.enumerate() if t.name.startswith("pairlearn-replenish")]
 
 
-def test_items_without_numbers_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "items.csv").write_text("id,name\na,Ann\nb,Bob\nc,Cy\n")
+def test_items_that_no_model_can_learn_from_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("id,name\na,\nb,\nc,\n")
     project = Project(tmp_path, "table", "items.csv", Plan(2, mode="information"))
     with (
         Store.create(project) as store,
-        pytest.raises(ValueError, match="no numeric columns"),
+        pytest.raises(ValueError, match="no model can choose by these items"),
         choosing(store),
     ):
         pass

@@ -97,9 +97,6 @@ def test_rows_of_a_table(tmp_path: Path) -> None:
     items = Items.open(made)
     assert items.ids == ["1", "2", "3"]
     assert items.view("2").rows == (("name", "Bob"),)
-    features = items.features()
-    assert features is not None
-    assert (features.names, features.features.tolist()) == (("age",), [[30], [40], [50]])
     assert made.plan.pairs == 3  # all that there are
     with Store.open(made) as store:
         assert store.is_supervisor(token)
@@ -119,7 +116,6 @@ def test_cells_of_every_sort(tmp_path: Path) -> None:
     assert items.view("8").rows == (("text", ""), ("x", "1.5"))
     made, _ = create_project(tmp_path / "q", table(tmp_path, f'id,text\na,"x\ny"\nb,{long}\n'))
     assert Items.open(made).view("b").rows == (("text", long),)
-    assert Items.open(made).features() is None
 
 
 def test_folders_of_images_and_of_texts(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from pairlearn.randomness import stream
 from pairlearn.studio.choosing import choose_pairs
 from pairlearn.studio.export import pair_table
 from pairlearn.studio.records import Floats, StoredAnswer
+from pairlearn.tables import ItemTable, TableError, read_items
 
 if TYPE_CHECKING:
     from pairlearn.studio.store import Store
-    from pairlearn.tables import ItemTable
 
 
 Fit: TypeAlias = Callable[[NDArray[np.float32], Judgements, int], Floats]
@@ -192,14 +192,15 @@ def choosing(
     Raises
     ------
     ValueError
-        If the items have no numeric columns for a model.
+        If a model cannot learn from the items.
     """
-    features = store.items.features()
-    if features is None:
+    try:
+        items = read_items(store.project.items_path)
+    except TableError as error:
         raise ValueError(
-            "the items have no numeric columns for a model to choose by: use mode 'uniform'"
-        )
-    chooser = Chooser(features, fit=fit, seed=store.project.plan.seed)
+            f"no model can choose by these items ({error}): use mode 'uniform'"
+        ) from None
+    chooser = Chooser(items, fit=fit, seed=store.project.plan.seed)
     over = threading.Event()
 
     def look() -> None:

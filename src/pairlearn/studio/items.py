@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pairlearn.columns import RowError, as_ids, check_unique, placed
+from pairlearn.columns import as_ids, check_unique, placed
 from pairlearn.studio.project import Kind, Project, ProjectError
-from pairlearn.tables import ItemTable, TableError
+from pairlearn.tables import TableError
 from pairlearn.tables.folders import ENDINGS, IMAGES, files_of
-from pairlearn.tables.items import check_names
-from pairlearn.tables.sources import convert, open_source
+from pairlearn.tables.sources import open_source
 
 MAX_TEXT_BYTES = 1 << 20
 """Of a text: nobody compares two books, and a page must stay light."""
@@ -64,8 +59,8 @@ class Items:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "items.csv").write_text("id,age,name\n7,31,Ann\n8,22,Bob\n")
     ...     items = Items.open(Project(Path(folder), "table", "items.csv", Plan(pairs=1)))
-    >>> items.ids, items.view("8").rows, items.features().names
-    (['7', '8'], (('age', '22'), ('name', 'Bob')), ('age',))
+    >>> items.ids, items.view("8").rows
+    (['7', '8'], (('age', '22'), ('name', 'Bob')))
     """
 
     kind: Kind
@@ -130,21 +125,6 @@ class Items:
         if self.kind == "image":
             return ItemView("image", item, image_path=path)
         return ItemView("text", item, text=read_file(path, MAX_TEXT_BYTES).decode(errors="replace"))
-
-    def features(self) -> ItemTable | None:
-        """The columns with a name and a number in every row, for models; None if there are none."""
-        found: dict[str, NDArray[Any]] = {}
-        for name, column in self._columns.items():
-            try:
-                check_names([name])
-                values = convert(name, "number", column)
-            except (RowError, TableError):
-                continue
-            if np.isfinite(values).all() and np.abs(values).max(initial=0) < 3e38:
-                found[name] = values
-        if not found:
-            return None
-        return ItemTable(np.array(self.ids, np.str_), np.stack(list(found.values()), 1), [*found])
 
 
 def read_columns(path: Path) -> dict[str, list[str]]:

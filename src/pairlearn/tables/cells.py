@@ -260,7 +260,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
             if 2 * sum(_days(cell) is not None for cell in known) >= len(known) > 0:
                 return "date"
             for what, notation in _NOTATIONS.items():
-                if not codes and all(map(notation.fullmatch, known)):
+                if known and not codes and all(map(notation.fullmatch, known)):
                     plain = "1.5" if what == "numbers" else "2024-12-31"
                     raise ValueError(
                         f"holds {what} such as {shown(known[0])}: write them as {plain}"

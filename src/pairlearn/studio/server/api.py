@@ -20,7 +20,7 @@ import json
 import math
 import time
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -176,6 +176,8 @@ class Studio:
     forecast: Forecast
     webhook: str | None
     """Address that is told when all pairs are answered."""
+    shown: dict[str, Any] = field(default_factory=dict)
+    """What the supervisor's page showed last, and for which changes."""
 
     def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
         """The annotator who asks, if they do not ask too often."""

@@ -293,8 +293,18 @@ def _words(studio: Studio, one: StoredAnswer) -> str:
 
 
 def _context(studio: Studio) -> dict[str, Any]:
+    """What the page shows; pages ask every few seconds, and mostly nothing has changed."""
+    latest = studio.store.latest()
+    forecast = dict(studio.forecast.refresh(latest))
+    kept = studio.shown.get("page")
+    if kept is None or kept[:2] != (latest, forecast):
+        kept = studio.shown["page"] = latest, forecast, _shown(studio, forecast)
+    return kept[2]
+
+
+def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     store, project = studio.store, studio.project
-    answers, forecast = store.answers(), studio.forecast.refresh(store.latest())
+    answers = store.answers()
     manners = forecast.get("manners", {})
     rows = [
         replace(row, words=words, doubt=doubt)
