@@ -12,7 +12,7 @@ neither of the models. An item is in a second pair only after all are in one. Fi
 - the model that the default chose, from what else the same effort could bring: the true class of N
   items, of 2N items (both of every pair), and the annotator's probability for N items.
 
-Means of test accuracies, with standard errors over the seeds. About a quarter of an hour on a core.
+Means of test accuracies, with standard errors over the seeds. About half an hour on a core.
 """
 
 from __future__ import annotations
@@ -110,6 +110,12 @@ def table(lines: list[dict[str, Any]]) -> Iterator[str]:
             else:
                 ending = f"{values['larger class'].mean():.3f}"
             yield "  ".join([f"{name:<14}{n:>5}", *(f"{s:>15}" for s in shown), f"  {ending}"])
+        if columns is OTHERS:
+            means = [[np.mean([one[c] for one in of]) for c in columns] for of in cells.values()]
+            ahead = np.array(means)[:, :1] - np.array(means)[:, 1:]
+            for c, gain in zip(columns[1:], ahead.T, strict=True):
+                least = f"at least as good in {(gain >= 0).sum()} of {len(gain)} rows"
+                yield f"{columns[0]} − {c}: {gain.mean():+.3f} on average, {least}"
         yield ""
 
 

@@ -190,3 +190,17 @@ def test_pictures_exist(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
         assert ((DOCS / page).parent / target).is_file(), target
+
+
+def test_what_pairs_are_worth():
+    """Numbers beside a link to a file, and those of the page that shows one, are in the file."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\[([\d.,]+(?: (?:of|to) [\d.,]+)?)\]\(([^)#]+\.(?:txt|md))\)", readme)
+    assert any(file == "benchmarks/worth.txt" for _, file in linked)
+    for number_, file in linked:
+        assert number_ in (ROOT / file).read_text(encoding="utf-8"), (number_, file)
+    page = (DOCS / "guides" / "worth.md").read_text(encoding="utf-8")
+    measured = (ROOT / "benchmarks" / "worth.txt").read_text(encoding="utf-8")
+    stated = re.findall(r"\b0\.\d{3}\b|\b\d+ of \d+\b", page)
+    assert len(stated) > 8
+    assert not [one for one in stated if one not in measured]

@@ -202,9 +202,9 @@ def item_kinds(
 def _kinds(source: Source, choice: ColumnChoice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
     import pyarrow
 
+    names = choice.named([name for name in source.names if name != "id"])
     if isinstance(source, FolderSource):
         return {source.kind: source.kind}, ()
-    names = choice.named([name for name in source.names if name != "id"])
     first: list[Columns] = []
     for batch in source.batches(names):
         first.append(batch)
