@@ -22,11 +22,11 @@ test: lint browser
 	@$(MAKE) --no-print-directory --jobs=2 types pytest
 	@echo "== test: all checks passed"
 
-# The files in their order: doctests, short ones, come last, so that no worker ends long before
-# the other.
+# Three workers keep two cores busy. The files come in their order: doctests, short ones, are
+# the last, so that no worker ends long before the others.
 pytest: $(STAMP) browser
 	@echo "== test: unit tests, property tests and doctests"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(STAMP) browser
 	@echo "== test-long: soaks and sweeps at full size"

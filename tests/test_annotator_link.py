@@ -281,7 +281,7 @@ def test_the_features_decide_between_two_and_copies_count_once(good):
     crowd = [shuffled] * 3
     crowd[good] = honest
     ends = np.tile(np.arange(400).reshape(-1, 2), (3, 1))
-    model = PairClassifier(model="linear", preprocessor=x, random_state=0)
+    model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=60)
     who = np.repeat(list("abc"), 200)
     with pytest.warns(UserWarning, match="counted once"):
         model.fit(ends, PairLabels(*np.concatenate(crowd).T), annotator=who)
