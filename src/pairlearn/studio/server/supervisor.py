@@ -38,7 +38,7 @@ from pairlearn.studio.server.pages import TEMPLATES
 from pairlearn.studio.server.security import LOG, csrf_token
 
 MOST_DOTS = 2000
-MOST_DISPUTED = 10
+MOST_DISPUTED = 6
 REST = 9
 """Times as long as it ran the forecast rests, so that it takes a tenth of a processor."""
 TEMPLATES.env.filters["figure"] = figure
