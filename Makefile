@@ -14,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 
 demo: $(DEMO)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
-	@$(BIN)/pairlearn demo --out demo.png
+	@OMP_NUM_THREADS=1 $(BIN)/pairlearn demo --out demo.png
 	@echo "== demo: done, the figure is in demo.png"
 
 # Tests often wait, for a process or a browser; types are checked meanwhile.

@@ -25,7 +25,7 @@ DATASETS = {
 METHODS = {
     "Sconf-ABS": ("sconf", "", "abs"),
     "ConfDiff-ABS": ("confdiff", "", "abs"),
-    "Convex(.5)-ABS": ("convex", "0.5", "abs"),
+    "Convex(0.5)-ABS": ("convex", "0.5", "abs"),
     "SconfConfDiff-ABS": ("sconfconfdiff", "", "abs"),
     "non-negative": ("nonnegative", "", "none"),
     "likelihood-abs": ("likelihood", "", "abs"),
@@ -78,9 +78,9 @@ def test_the_methods_by_data_set(accuracy):
 
 
 def test_the_corrections(accuracy):
-    heading, *rows = table_with("guides/choosing.md", "MNIST, prior .2")
+    heading, *rows = table_with("guides/choosing.md", "MNIST, prior 0.2")
     for name, *cells in rows:
-        risk = name.lower().replace("(.5)", "")
+        risk = name.lower().replace("(0.5)", "")
         gamma = "0.5" if risk == "convex" else ""
         for correction, cell in zip(heading[1:], cells, strict=True):
             key = ("mnist", "0.2", risk, gamma, correction.lower(), "stratified")
@@ -96,7 +96,7 @@ def test_the_two_test_subsets(accuracy):
     assert len(rows) == 12
     for name, prior, told, *cells in rows:
         dataset, method = name.split(", ")
-        key = (DATASETS[dataset], f"0{prior}", *METHODS[method])
+        key = (DATASETS[dataset], prior, *METHODS[method])
         if told != "–":
             assert number(told) == pytest.approx(float(published[key]["accuracy_mean"]))
         paper, stratified = accuracy[*key, "paper"], accuracy[*key, "stratified"]
@@ -133,7 +133,8 @@ def test_the_lead_under_noise():
         elif row["correction"] == "abs":
             likelihood[cell] = float(row["accuracy_mean"])
     leads = [likelihood[cell] - best[cell] for cell in best]
-    stated = re.search(r"in (\d+) of \1 cells, by (\.\d+) to (\.\d+)", page_text("guides/prior.md"))
+    pattern = r"in (\d+) of \1 cells, by (0\.\d+) to (0\.\d+)"
+    stated = re.search(pattern, page_text("guides/prior.md"))
     assert int(stated[1]) == len(leads)
     assert [float(stated[2]), float(stated[3])] == pytest.approx(
         [min(leads), max(leads)], abs=0.00051
@@ -147,7 +148,7 @@ def test_where_relu_fails():
             least[row["dataset"]] = min(least[row["dataset"]], float(row["accuracy_mean"]))
     text = page_text("theory/corrections.md")
     for name in ("MNIST", "Kuzushiji-MNIST", "Optdigits"):
-        (stated,) = re.findall(rf"(\.\d\d) on {name}", text)
+        (stated,) = re.findall(rf"(0\.\d\d) on {name}", text)
         assert float(stated) == pytest.approx(least[DATASETS[name]], abs=0.0051), name
 
 

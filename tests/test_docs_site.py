@@ -239,6 +239,7 @@ def test_the_citation_has_what_the_format_asks_for():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{found["version"]}"' in project
     assert f'license = "{found["license"]}"' in project
+    assert f"## [{found['version']}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (paper,) = found["references"]
     assert paper["type"] == "article"
     assert [author["family-names"] for author in paper["authors"]] == ["Tate", "Sugiyama", "Uchida"]
