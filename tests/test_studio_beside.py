@@ -81,6 +81,7 @@ class Load:
         self.failures: list[str] = []
         self.backups: list[tuple[Command, Path, set[tuple[str, int]]]] = []
         self.count = 0
+        self.kept = False  # whether a backup has ended that began after an answer
 
     def run(self, seed: int) -> None:
         rng = random.Random(seed)
@@ -94,9 +95,13 @@ class Load:
                 if one[0].process.is_alive() and time.monotonic() > one[1]:
                     one[0].end(one[2])
             running = [one for one in running if one[0].process.is_alive()]
+            self.kept |= any(
+                bool(before) and one.process.exitcode == 0 for one, _, before in self.backups
+            )
             if len(running) < 6:  # on a slow machine they would pile up
-                command = self._start(rng.choice(COMMANDS))
-                doomed = rng.random() < 0.4
+                late = self.count >= self.commands
+                command = self._start("backup" if late else rng.choice(COMMANDS))
+                doomed = not late and rng.random() < 0.4
                 end = time.monotonic() + (rng.uniform(0, 0.4) if doomed else 30)
                 running.append((command, end, rng.choice([signal.SIGKILL, signal.SIGTERM])))
         for thread in threads:
@@ -119,7 +124,11 @@ class Load:
     def _answer(self, name: str) -> None:
         try:
             person, rng = Person(self.place, name), random.Random(name)
-            while len(person.acknowledged) < self.answers or self.count < self.commands:
+            while (
+                len(person.acknowledged) < self.answers
+                or self.count < self.commands
+                or not self.kept
+            ):
                 pair, value = person.pair, round(rng.random(), 6)
                 assert person.answer(value) == 200, (name, pair, person.status)
                 with self.lock:
