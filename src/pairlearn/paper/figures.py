@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pairlearn.paper.cells import Cell, index_cells, match, published_accuracy
+from pairlearn.paper.cells import Cell, PublishedCell, index_cells, match, published_accuracy
 from pairlearn.paper.methods import CORRECTIONS, Method
 from pairlearn.paper.runs import grouped
 from pairlearn.report.figures import save_figure, styled
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 NamedFigure = tuple[str, "Figure"]
 
-_SHARE = "share correct"
+_SCALE = "log of error"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _PUBLISHED: dict[str, Any] = {"color": GREY, "marker": "|"}
 _LEAST_ERROR = 5e-4  # an error of 0 has no place on a logarithmic axis
@@ -32,7 +33,8 @@ _LEAST_ERROR = 5e-4  # an error of 0 has no place on a logarithmic axis
 def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
     """The convex combination from ConfDiff (γ = 0) to Sconf (γ = 1), for each correction.
 
-    Bands are one standard deviation over seeds to either side.
+    Bands are one standard deviation over seeds to either side; the axis is logarithmic in the
+    error, see :func:`plot_accuracy`.
 
     Parameters
     ----------
@@ -59,13 +61,15 @@ def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
         _plot_line(ax, line, lambda cell: cell.gamma, label=title, **style)
     ax.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "0.2", "0.4", "0.6", "0.8", "1"])
     ax.set_xlim(-0.03, 1.03)
-    return label_axes(ax, "γ", "accuracy", x_unit="share of Sconf", y_unit=_SHARE)
+    _scale_by_error(ax, "y", cells)
+    return label_axes(ax, "γ", "accuracy", x_unit="share of Sconf", y_unit=_SCALE)
 
 
 def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Accuracy against the number of pairs, a line for each method.
 
-    Bands are one standard deviation over seeds to either side.
+    Bands are one standard deviation over seeds to either side; the axis is logarithmic in the
+    error, see :func:`plot_accuracy`.
 
     Parameters
     ----------
@@ -90,7 +94,8 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
         _plot_line(
             ax, line, lambda c: c.config.n_training_pairs, label=line[0].method.title, **style
         )
-    return label_axes(ax, "training pairs", "accuracy", x_unit="number", y_unit=_SHARE)
+    _scale_by_error(ax, "y", cells)
+    return label_axes(ax, "training pairs", "accuracy", x_unit="number", y_unit=_SCALE)
 
 
 def plot_robustness_heatmap(
@@ -161,60 +166,75 @@ def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     """
     published = match([c for c in cells if c.test_subset == "paper"], published_accuracy())
     weak = [cell for cell in cells if cell.method.is_weak]
-    errors = [1 - cell.mean for cell in cells]
+    rows = [cell.method.title for cell in weak]
     for place, cell in enumerate(weak):
         style = method_style(cell.config.method).points()
         _plot_error(ax, place - 0.17, cell.mean, cell.std, style)
         if printed := published.get(cell):
             _plot_error(ax, place + 0.17, printed.mean, printed.std, _PUBLISHED)
-            errors.append(1 - printed.mean)
     for cell in cells:
         if not cell.method.is_weak:
             color = method_style("supervised").color
             ax.axvline(1 - cell.mean, color=color, ls="--", lw=1.0, label="supervised, ours")
-    if len(errors) > len(cells):
+    taught = [cell.annotator for cell in weak[:1] if cell.annotator is not None]
+    for accuracy in taught:
+        _plot_error(ax, len(rows), accuracy, 0.0, method_style("annotator").points())
+        rows.append("Annotator")
+    if published:
         ax.plot([], [], ls="", ms=4, label="published", **_PUBLISHED)
     if weak:
         ax.plot([], [], "o", ms=3.5, color=GREY, label="ours, coloured by method")
-    if errors:
-        _scale_by_error(ax, *(max(end(errors), _LEAST_ERROR) for end in (max, min)))
-    ax.set_yticks(range(len(weak)), [cell.method.title for cell in weak])
-    ax.set_ylim(max(len(weak), 1) - 0.4, -0.6)
+    _scale_by_error(ax, "x", [*cells, *published.values()], taught)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(max(len(rows), 1) - 0.4, -0.6)
     ax.grid(axis="y", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel(axis_label("accuracy", "log of error"))
+    ax.set_xlabel(axis_label("accuracy", _SCALE))
     return ax
 
 
 def _plot_line(
     ax: Axes, cells: Sequence[Cell], x: Callable[[Cell], float | None], **style: Any
 ) -> None:
-    points = sorted((x(cell) or 0.0, cell.mean, cell.std) for cell in cells)
+    points = sorted((x(cell) or 0.0, *_errors(cell.mean, cell.std)) for cell in cells)
     if not points:
         return
-    at, mean, std = np.array(points).T
-    ax.plot(at, mean, ms=3.8, mew=0.9, lw=1.3, **style)
-    band = np.clip([mean - std, mean + std], 0, 1)
-    ax.fill_between(at, *band, color=style["color"], alpha=0.18, lw=0)
+    at, error, low, high = np.array(points).T
+    ax.plot(at, error, ms=3.8, mew=0.9, lw=1.3, **style)
+    ax.fill_between(at, low, high, color=style["color"], alpha=0.18, lw=0)
 
 
 def _plot_error(ax: Axes, y: float, mean: float, std: float, style: dict[str, Any]) -> None:
-    error = max(1 - mean, _LEAST_ERROR)
-    span = [[min(std, 0.9 * error)], [std]]
+    error, low, high = _errors(mean, std)
+    span = [[error - low], [high - error]]
     ax.errorbar([error], [y], xerr=span, ls="", ms=3.8, mew=0.9, lw=1, **style)
 
 
-def _scale_by_error(ax: Axes, high: float, low: float) -> None:
-    """A logarithmic axis from high to low error, labelled with accuracies that keep apart."""
-    high, low = min(1.0, 1.5 * high), low / 1.5
+def _errors(mean: float, std: float) -> tuple[float, float, float]:
+    """An error and the ends of its spread, all of which have a place on a logarithmic axis."""
+    error = max(1 - mean, _LEAST_ERROR)
+    return error, max(error - std, error / 3), min(error + std, 1.0)
+
+
+def _scale_by_error(
+    ax: Axes,
+    name: Literal["x", "y"],
+    cells: Sequence[Cell | PublishedCell],
+    others: Sequence[float] = (),
+) -> None:
+    """A logarithmic axis for all of these, labelled with accuracies that keep apart."""
+    spans = [_errors(cell.mean, cell.std) for cell in cells] + [_errors(a, 0.0) for a in others]
+    if not spans:
+        return
+    low, high = min(span[1] for span in spans) / 1.15, max(span[2] for span in spans) * 1.15
     ticks: list[float] = []
     for tick in (t for t in _ACCURACY_TICKS if low <= 1 - t <= high):
         if not ticks or math.log((1 - ticks[-1]) / (1 - tick)) > 0.16 * math.log(high / low):
             ticks.append(tick)
-    ax.set_xlim(high, low)
-    ax.set_xscale("log")
-    ax.set_xticks([1 - tick for tick in ticks], [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
+    axis = ax.xaxis if name == "x" else ax.yaxis
+    ax.set(**{f"{name}lim": (high, low), f"{name}scale": "log"})
+    axis.set_ticks([1 - tick for tick in ticks], [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
 
 
 def _noise_grid(cells: Sequence[Cell]) -> tuple[list[float], list[float], Any]:
@@ -227,12 +247,69 @@ def _noise_grid(cells: Sequence[Cell]) -> tuple[list[float], list[float], Any]:
     return factors, noises, means
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One plot: of a data set at a class prior, and under noise of a method."""
+
+    figure: str
+    title: str
+    within: str
+    cells: list[Cell]
+    plot: Callable[[Sequence[Cell], Axes], Axes]
+
+    @property
+    def name(self) -> str:
+        """Its title where it stands alone."""
+        return f"{self.title}, {self.within}"
+
+
+PLOTS: dict[str, Callable[[Sequence[Cell], Axes], Axes]] = {
+    "accuracy": plot_accuracy,
+    "gamma": plot_gamma,
+    "limited": plot_limited,
+}
+"""What is drawn of a data set at a class prior, by experiment."""
+
+
+def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
+    """The plots of an experiment; of the siblings there are none, since the table says it.
+
+    Parameters
+    ----------
+    grid : {"accuracy", "gamma", "limited", "robustness", "siblings"}
+        Which experiment.
+    cells : sequence of Cell
+        Its summary on one test subset.
+    """
+    if grid == "robustness":
+        return list(_heat_maps(cells))
+    if grid not in PLOTS:
+        return []
+    groups = grouped(cells, lambda cell: (cell.config.prior, cell.dataset_title))
+    return [
+        Panel(f"{grid}-{prior:g}", title, f"prior {prior:g}", group, PLOTS[grid])
+        for (prior, title), group in sorted(groups.items(), key=lambda group: group[0][0])
+    ]
+
+
+def _heat_maps(cells: Sequence[Cell]) -> Iterator[Panel]:
+    """A plot for each method, with the same colours for all of a data set."""
+    for title, here in grouped(cells, lambda cell: cell.dataset_title).items():
+        limits = min(cell.mean for cell in here), max(cell.mean for cell in here)
+        plot = partial(plot_robustness_heatmap, limits=limits)
+        run = here[0].config
+        mixed = "-published" if run.images == "published" else ""
+        within = f"{title}, prior {run.prior:g}"
+        for method, mine in grouped(here, lambda cell: cell.method.title).items():
+            yield Panel(f"robustness-{run.dataset}{mixed}", method, within, mine, plot)
+
+
 def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
     """Every figure of an experiment, with a name for its file.
 
     Parameters
     ----------
-    grid : {"accuracy", "gamma", "limited", "robustness"}
+    grid : {"accuracy", "gamma", "limited", "robustness", "siblings"}
         Which experiment.
     cells : sequence of Cell
         Its summary on one test subset.
@@ -247,7 +324,33 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
     []
     """
     with styled("a figure"):
-        return list(FIGURES[grid](cells))
+        figures = grouped(panels(grid, cells), lambda panel: panel.figure)
+        return [(name, _figure(grid, parts)) for name, parts in figures.items()]
+
+
+def _figure(grid: str, parts: Sequence[Panel]) -> Figure:
+    """The panels of one figure, with what is said once for all of them."""
+    shown = {"accuracy": f"; bars {SPREAD}", "robustness": ""}.get(grid, f"; bands {SPREAD}")
+    title = f"{parts[0].within}, {parts[0].cells[0].test_subset} test subset{shown}"
+    if grid == "robustness":
+        return _with_colours(_compose(parts, (2.3, 2.3), title, columns=9, share_rows=True), parts)
+    if grid != "accuracy":
+        return _compose(parts, (2.1, 1.9), title)
+    rows = {tuple(c.config.method for c in part.cells if c.method.is_weak) for part in parts}
+    size = (2.1, 0.13 * max(map(len, rows)) + 0.75)
+    # With the same methods in every panel, those on the left name them for all.
+    return _compose(parts, size, title, label_width=1.2, share_rows=len(rows) == 1)
+
+
+def _with_colours(figure: Figure, parts: Sequence[Panel]) -> Figure:
+    """Heat maps with the scale of their colours."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    means = [cell.mean for part in parts for cell in part.cells]
+    scale = ScalarMappable(Normalize(min(means), max(means)), "viridis")
+    figure.colorbar(scale, ax=figure.axes, label=axis_label("accuracy", "share correct"))
+    return figure
 
 
 def save_figures(
@@ -286,56 +389,8 @@ def save_figures(
     ]
 
 
-def _accuracy(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
-    for prior, at in sorted(grouped(cells, lambda cell: cell.config.prior).items()):
-        panels = grouped(at, lambda cell: cell.dataset_title)
-        rows = {tuple(c.config.method for c in p if c.method.is_weak) for p in panels.values()}
-        size = (2.1, 0.13 * max(map(len, rows)) + 0.6)
-        # With the same methods in every panel, those on the left name them for all.
-        options: dict[str, Any] = {"label_width": 1.2, "share_rows": len(rows) == 1}
-        title = f"{_origin(at)}; bars {SPREAD}"
-        yield f"accuracy-{prior:g}", _panels(panels, plot_accuracy, size, title, **options)
-
-
-def _curves(
-    name: str, plot: Callable[[Sequence[Cell], Axes], Axes], cells: Sequence[Cell]
-) -> Iterator[NamedFigure]:
-    for prior, at in sorted(grouped(cells, lambda cell: cell.config.prior).items()):
-        panels = grouped(at, lambda cell: cell.dataset_title)
-        title = f"{_origin(at)}; bands {SPREAD}"
-        yield f"{name}-{prior:g}", _panels(panels, plot, (2.1, 1.9), title)
-
-
-def _heat_maps(cells: Sequence[Cell]) -> Iterator[NamedFigure]:
-    """A figure for each data set with a panel for each method, all with the same colours."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    for here in grouped(cells, lambda cell: cell.dataset_title).values():
-        limits = min(cell.mean for cell in here), max(cell.mean for cell in here)
-        panels = grouped(here, lambda cell: cell.method.title)
-        plot = partial(plot_robustness_heatmap, limits=limits)
-        title = f"{here[0].dataset_title}, {_origin(here)}"
-        figure = _panels(panels, plot, (2.3, 2.3), title, columns=len(panels), share_rows=True)
-        scale = ScalarMappable(Normalize(*limits), "viridis")
-        figure.colorbar(scale, ax=figure.axes, label=axis_label("accuracy", _SHARE))
-        mixed = "-published" if here[0].config.images == "published" else ""
-        yield f"robustness-{here[0].config.dataset}{mixed}", figure
-
-
-FIGURES: dict[str, Callable[[Sequence[Cell]], Iterator[NamedFigure]]] = {
-    "accuracy": _accuracy,
-    "gamma": partial(_curves, "gamma", plot_gamma),
-    "limited": partial(_curves, "limited", plot_limited),
-    "robustness": _heat_maps,
-    "siblings": lambda cells: iter(()),  # the table says it
-}
-"""What draws the figures of each grid."""
-
-
-def _panels(
-    panels: dict[str, list[Cell]],
-    plot: Callable[[Sequence[Cell], Axes], Axes],
+def _compose(
+    parts: Sequence[Panel],
     size: tuple[float, float],
     title: str,
     *,
@@ -343,24 +398,24 @@ def _panels(
     label_width: float = 0.2,
     share_rows: bool = False,
 ) -> Figure:
-    """Panels by title, in at most so many columns, and one legend below them all."""
+    """Panels of this size in at most so many columns, and one legend below them all."""
     from matplotlib.figure import Figure
 
-    rows = -(-len(panels) // columns)
-    columns = -(-len(panels) // rows)
+    rows = -(-len(parts) // columns)
+    columns = -(-len(parts) // rows)
     width = columns * size[0] + (1 if share_rows else columns) * label_width
     figure = Figure((width, rows * size[1] + 0.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
-    for ax in grid.flat[len(panels) :]:
+    for ax in grid.flat[len(parts) :]:
         ax.set_visible(False)
     labelled: dict[str, Any] = {}
-    for number, ((name, cells), ax) in enumerate(zip(panels.items(), grid.flat, strict=False)):
-        plot(cells, ax).set_title(name)
+    for number, (part, ax) in enumerate(zip(parts, grid.flat, strict=False)):
+        part.plot(part.cells, ax).set_title(part.title)
         if number % columns:
             ax.set_ylabel("")
             if share_rows:
                 ax.tick_params(labelleft=False)
-        if number + columns < len(panels):
+        if number + columns < len(parts):
             ax.set_xlabel("")
         handles, labels = ax.get_legend_handles_labels()
         labelled |= dict(zip(labels, handles, strict=True))
@@ -374,8 +429,3 @@ def _panels(
         )
     figure.suptitle(title)
     return figure
-
-
-def _origin(cells: Sequence[Cell]) -> str:
-    """What all panels of a figure have in common."""
-    return f"π₊ = {cells[0].config.prior:g}, {cells[0].test_subset} test subset"

@@ -8,10 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.paper.cells import PUBLISHED, TEST_SUBSETS, Cell, PublishedCell, dataset_title
-from pairlearn.paper.figures import plot_accuracy, plot_gamma, plot_limited, plot_robustness_heatmap
+from pairlearn.paper.figures import Panel, panels
 from pairlearn.paper.grids import GRIDS
 from pairlearn.paper.headline import GridSummary, Line, summarize_grid
-from pairlearn.paper.methods import CORRECTIONS, Method
 from pairlearn.paper.runs import Record, Run, grouped
 from pairlearn.paper.store import Source
 from pairlearn.report.figures import PageFigure, draw
@@ -23,10 +22,9 @@ from pairlearn.report.html import (
     render,
     spread,
 )
-from pairlearn.style import SPREAD, method_style
+from pairlearn.style import SPREAD
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.axes import Axes
 
 __all__ = ["BenchReport", "build_report"]
@@ -107,8 +105,7 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         if any(source.grid == grid and source.records for source in sources)
     ]
     parts: dict[str, dict[str, Any]] = {
-        s.grid: {"figures": list(_figures(s)), "legend": _legend(s), "table": _cells_table(s)}
-        for s in summaries
+        s.grid: {"figures": list(_figures(s)), "table": _cells_table(s)} for s in summaries
     }
     runs = sum(len(source.records) for source in sources)
     page = render(
@@ -132,80 +129,30 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
 
 
 def _figures(summary: GridSummary) -> Iterator[PageFigure]:
-    """A figure for each data set, prior and test subset; of heat maps also for each method."""
-    groups = grouped(summary.lines, lambda line: (line.cell.dataset_title, line.cell.config.prior))
-    for (name, prior), lines in groups.items():
-        for subset in reversed(TEST_SUBSETS):
-            cells = [line.cells[subset] for line in lines if subset in line.cells]
-            shown = {**_facets(lines[0]), "subset": subset}
-            if summary.grid == "robustness":
-                yield from _heat_maps(cells, shown)
-            elif cells and summary.grid in _PLOTS:
-                title = f"{name}, π₊ = {prior:g}"
-                height = 0.19 * len(cells) + 1.0 if summary.grid == "accuracy" else 2.8
-                alt = f"{_TITLES[summary.grid]}: {title}. {_best(cells)}"
-                drawing = draw(partial(_PLOTS[summary.grid], cells), alt, (3.9, height))
-                yield PageFigure(title, drawing, "", shown)
+    """The plots of an experiment, on each test subset."""
+    for subset in reversed(TEST_SUBSETS):
+        cells = [line.cells[subset] for line in summary.lines if subset in line.cells]
+        for panel in panels(summary.grid, cells):
+            best, worst = (pick(panel.cells, key=lambda cell: cell.mean) for pick in (max, min))
+            alt = (
+                f"{_TITLES[summary.grid]}: {panel.name}, {subset} test subset. From "
+                f"{worst.mean:.3f} ({worst.method.title}) to {best.mean:.3f} "
+                f"({best.method.title}); all numbers are in the table below"
+            )
+            height = 0.19 * len(panel.cells) + 1.2 if summary.grid == "accuracy" else 2.8
+            drawing = draw(partial(_with_legend, summary.grid, panel), alt, (3.9, height))
+            yield PageFigure(panel.name, drawing, "", {**_facets(panel.cells[0]), "subset": subset})
 
 
-def _facets(line: Line) -> dict[str, str]:
-    """What a line, or a figure of such lines, is filtered by."""
-    return {"dataset": line.cell.config.dataset, "prior": f"{line.cell.config.prior:g}"}
+def _with_legend(grid: str, panel: Panel, ax: Axes) -> None:
+    panel.plot(panel.cells, ax)
+    if grid in ("gamma", "limited"):  # else its rows, or the numbers in it, say it
+        ax.legend(fontsize=6)
 
 
-def _accuracy_with_annotator(cells: Sequence[Cell], ax: Axes) -> None:
-    plot_accuracy(cells, ax)
-    taught = next((cell.annotator for cell in cells if cell.annotator is not None), None)
-    if taught is not None:
-        rows = [label.get_text() for label in ax.get_yticklabels()]
-        left, right = ax.get_xlim()
-        error = min(max(1 - taught, right * 1.02), left)  # within the axis
-        ax.plot([error], [len(rows)], ls="", ms=7, **method_style("annotator").points())
-        ax.set_yticks(range(len(rows) + 1), [*rows, "Annotator"])
-        ax.set_ylim(len(rows) + 0.6, -0.6)
-
-
-_PLOTS = {"accuracy": _accuracy_with_annotator, "gamma": plot_gamma, "limited": plot_limited}
-
-
-def _heat_maps(cells: Sequence[Cell], facets: dict[str, str]) -> Iterator[PageFigure]:
-    for method, mine in grouped(cells, lambda cell: cell.method.title).items():
-        limits = min(cell.mean for cell in cells), max(cell.mean for cell in cells)
-        title = f"{mine[0].dataset_title}, {method}"
-        alt = f"Accuracy by ε and σ: {title}. {_best(mine)}"
-        drawing = draw(partial(plot_robustness_heatmap, mine, limits=limits), alt, (3.5, 2.6))
-        note = "darkest {:.3f}, brightest {:.3f}".format(*limits)
-        yield PageFigure(title, drawing, note, facets)
-
-
-def _best(cells: Sequence[Cell]) -> str:
-    best, worst = (pick(cells, key=lambda cell: cell.mean) for pick in (max, min))
-    return (
-        f"From {worst.mean:.3f} ({worst.method.title}) to {best.mean:.3f} ({best.method.title}); "
-        "all numbers are in the table below"
-    )
-
-
-def _legend(summary: GridSummary) -> list[tuple[Markup, str]]:
-    """What lines and markers of an experiment's figures mean."""
-    methods = {line.cell.config.method: line.cell.method for line in summary.lines}
-    titles = {name: method.title for name, method in methods.items()}
-    if summary.grid not in _PLOTS:
-        return []
-    if summary.grid == "gamma":
-        corrections = {c: Method("convex", None, c).correction_title for c in CORRECTIONS}
-        titles = {f"convex-{c}": f"Convex, {title}" for c, title in corrections.items()}
-    elif summary.grid == "accuracy":  # its rows say the rest
-        titles = {f"{m.risk.partition('-')[0]}-abs": m.family_title for m in methods.values()}
-
-    def swatch(name: str) -> Markup:
-        def plot(ax: Any) -> None:
-            ax.plot([0, 1, 2], [0, 0, 0], markevery=[1], ms=6, **method_style(name).line())
-            ax.set_axis_off()
-
-        return draw(plot, "", (0.48, 0.2), summary.grid)
-
-    return [(swatch(name), title) for name, title in titles.items()]
+def _facets(cell: Cell) -> dict[str, str]:
+    """What a row, or a figure, is filtered by."""
+    return {"dataset": cell.config.dataset, "prior": f"{cell.config.prior:g}"}
 
 
 def _cells_table(summary: GridSummary) -> HtmlTable:
@@ -233,7 +180,7 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
         words += f", {count['compared']:,} with a published number that counts"
     if count["not_run"] and summary.grid in PUBLISHED:
         words += f"; {count['not_run']:,} published cells were not run"
-    facets = [_facets(line) for line in summary.lines]
+    facets = [_facets(line.cell) for line in summary.lines]
     return _html_table(f"{words}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
 
 
