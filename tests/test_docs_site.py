@@ -222,17 +222,6 @@ def test_results_are_those_of_the_files(folder):
     assert "believe" in page and "stratified" in page
 
 
-def test_tables_are_cut_where_the_first_column_changes():
-    from expansion import cut_tables
-
-    cut = cut_tables(
-        "Text.\n\n| set | a | b |\n| - | - | - |\n| X | 1 | 2 |\n| X | 3 | 4 |\n| Y | 5 | 6 |"
-    )
-    assert re.findall(r"^## (.*)$", cut, re.MULTILINE) == ["X", "Y"]
-    assert cut.count("| a | b |") == 2
-    assert "| 3 | 4 |" in cut and "| set" not in cut
-
-
 def test_the_citation_has_what_the_format_asks_for():
     found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "message", "title", "authors"} <= found.keys()

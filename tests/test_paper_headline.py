@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,15 @@ def test_every_count_of_cells_on_a_page_is_known(counts: dict[str, dict[str, Tal
         if (int(found[1]), int(found[2])) not in known
     }
     assert not unknown
+
+
+def test_the_table_of_the_results_page_is_made_of_the_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(RESULTS)
+    table = import_module("build").leaderboard()
+    assert table.count("\n") == 1 + 7 * 3, "three methods on seven sets"
+    assert table in (RESULTS / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_report_shows_the_same_counts() -> None:

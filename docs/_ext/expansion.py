@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,9 @@ from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
 from pairlearn.cli import app as command_line
+from pairlearn.paper import read_sources
+from pairlearn.paper.cells import dataset_title
+from pairlearn.paper.page import EXPLAINED, TITLES, cells_page
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 _BLOCK = re.compile(r"^```\{([\w-]+)\} *(\S*)\n```$", re.MULTILINE)
@@ -99,66 +101,29 @@ def repository_page(name: str, place: Place) -> str:
     return relocate(origin.read_text("utf-8"), origin, place.page, shown)
 
 
-def cut_tables(text: str) -> str:
-    r"""Every table of a Markdown text, cut where the value in its first column changes.
-
-    Examples
-    --------
-    >>> print(cut_tables("| set | a |\n| --- | --- |\n| X | 1 |\n| Y | 2 |"))
-    <BLANKLINE>
-    ## X
-    <BLANKLINE>
-    :::{rst-class} numbers
-    :::
-    <BLANKLINE>
-    | a |
-    | --- |
-    | 1 |
-    <BLANKLINE>
-    ## Y
-    <BLANKLINE>
-    :::{rst-class} numbers
-    :::
-    <BLANKLINE>
-    | a |
-    | --- |
-    | 2 |
-    """
-    done: list[str] = []
-    for is_table, group in groupby(text.splitlines(), key=lambda line: line.startswith("|")):
-        lines = list(group)
-        done += _cut([_cells(line) for line in lines]) if is_table else lines
-    return "\n".join(done)
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
-def _cut(rows: list[list[str]]) -> list[str]:
-    head, rule, *body = rows
-    lines = []
-    for value, group in groupby(body, key=lambda row: row[0]):
-        lines += ["", f"## {value}", "", ":::{rst-class} numbers", ":::", ""]
-        lines += ["| " + " | ".join(row[1:]) + " |" for row in (head, rule, *group)]
-    return lines
-
-
-def cut_page(name: str, place: Place) -> str:
-    """A Markdown file of the repository with its tables cut."""
-    return cut_tables(repository_page(name, place))
+def results_table(grid: str, place: Place) -> str:
+    """Every cell of an experiment beside the published one, to sort and to filter."""
+    place.file(f"results/runs/{grid}.parquet")
+    sources = read_sources([place.root / "results"])
+    records = [record for source in sources if source.grid == grid for record in source.records]
+    return f"```{{raw}} html\n{cells_page(grid, records)}\n```"
 
 
 def figures(pattern: str, place: Place) -> str:
-    """All figures of the repository that match a pattern, each with its name."""
+    """All figures of the repository that match a pattern, each with its caption."""
     found = sorted(place.root.glob(pattern))
     if not found:
         raise ValueError(f"{place.page}: no file matches {pattern}")
     parts = []
     for path in found:
+        grid, _, which = path.stem.partition("-")
+        what = f"on {dataset_title(which)}" if grid == "robustness" else f"at prior {which}"
+        title = f"{TITLES[grid]} {what}, {path.parent.name} test subset"
         name = path.relative_to(place.root).as_posix()
         below = Path(os.path.relpath(place.file(name), place.page.parent)).as_posix()
-        parts.append(f"```{{figure}} {below}\n:alt: {path.stem}\n:class: drawn\n\n`{name}`\n```")
+        said = " ".join(EXPLAINED[grid].split())
+        alt = f":alt: {title}; the numbers are in the table"
+        parts.append(f"```{{figure}} {below}\n{alt}\n:class: drawn\n\n{title}. {said}\n```")
     return "\n\n".join(parts)
 
 
@@ -203,10 +168,10 @@ def notebook_page(name: str, place: Place) -> str:
 
 BLOCKS: dict[str, Callable[[str, Place], str]] = {
     "commands": commands,
-    "cut-tables": cut_page,
     "figures": figures,
     "notebook": notebook_page,
     "repository-page": repository_page,
+    "results-table": results_table,
 }
 
 

@@ -106,8 +106,8 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
         How the test set is reduced to the class prior.
     """
     from pairlearn.paper.cells import PUBLISHED
-    from pairlearn.paper.compare import compare_with_published, improvements
     from pairlearn.paper.headline import passes, report_data, report_text
+    from pairlearn.paper.reproduction import compare_with_published, improvements
 
     if chosen.grid not in PUBLISHED:
         raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {chosen.grid}")

@@ -23,7 +23,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
     Examples:
       pairlearn demo --seed 1 --out demo.png
     """  # noqa: D301
-    from pairlearn.paper.demo import METHODS, PRIOR, draw_demo, run_demo
+    from pairlearn.paper.walkthrough import METHODS, PRIOR, draw_demo, run_demo
     from pairlearn.report.figures import save_figure
 
     check_suffix("--out", out, *FIGURES)

@@ -20,12 +20,6 @@ from pairlearn.paper.cells import published_datasets as published_datasets
 from pairlearn.paper.cells import published_robustness as published_robustness
 from pairlearn.paper.cells import result_rows as result_rows
 from pairlearn.paper.cells import summarize as summarize
-from pairlearn.paper.compare import ComparedCell as ComparedCell
-from pairlearn.paper.compare import Comparison as Comparison
-from pairlearn.paper.compare import Improvement as Improvement
-from pairlearn.paper.compare import compare_with_published as compare_with_published
-from pairlearn.paper.compare import improvements as improvements
-from pairlearn.paper.compare import tolerance as tolerance
 from pairlearn.paper.grids import GRIDS as GRIDS
 from pairlearn.paper.grids import PAPER_DATASETS as PAPER_DATASETS
 from pairlearn.paper.grids import Grid as Grid
@@ -34,6 +28,12 @@ from pairlearn.paper.grids import get_grid as get_grid
 from pairlearn.paper.headline import Tally as Tally
 from pairlearn.paper.headline import headline_counts as headline_counts
 from pairlearn.paper.methods import Method as Method
+from pairlearn.paper.reproduction import ComparedCell as ComparedCell
+from pairlearn.paper.reproduction import Comparison as Comparison
+from pairlearn.paper.reproduction import Improvement as Improvement
+from pairlearn.paper.reproduction import compare_with_published as compare_with_published
+from pairlearn.paper.reproduction import improvements as improvements
+from pairlearn.paper.reproduction import tolerance as tolerance
 from pairlearn.paper.runs import Record as Record
 from pairlearn.paper.runs import Run as Run
 from pairlearn.paper.runs import StoreError as StoreError

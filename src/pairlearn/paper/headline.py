@@ -22,7 +22,7 @@ from pairlearn.paper.cells import (
     published_accuracy,
     summarize,
 )
-from pairlearn.paper.compare import (
+from pairlearn.paper.reproduction import (
     CEILING_MARGIN,
     CHALLENGER,
     NOT_COMPARABLE,

@@ -27,15 +27,31 @@ from pairlearn.style import SPREAD
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BenchReport", "build_report"]
+__all__ = ["BenchReport", "build_report", "cells_page"]
 
-_TITLES = {
+TITLES = {
     "accuracy": "Accuracy of every method",
     "gamma": "From ConfDiff to Sconf: the γ-curve",
     "limited": "With fewer pairs",
     "robustness": "Under a wrong class prior and noisy labels",
     "siblings": "Other statements about the same items",
 }
+EXPLAINED = {
+    "accuracy": f"""Each method on each data set and class prior. The dashed line is supervised
+training on the true classes of the same pairs, the star the annotator who judged them. Bars are
+{SPREAD}; upright ticks are the published numbers, which were measured on the paper's test subset
+and stand in its figures only.""",
+    "gamma": f"""The risk γ·Sconf + (1 − γ)·ConfDiff for each correction; dash and fill tell the
+correction. Bands are {SPREAD}.""",
+    "limited": f"The same training with a part of the pairs. Bands are {SPREAD}.",
+    "robustness": """The estimator is given ε·π₊ in place of π₊, and judgements are multiplied by
+numbers drawn from N(1, σ²). Every cell says its accuracy; colours have one scale for a data set. Of
+the published cells, those at σ = 0.01 and 0.1 repeat others to the last digit: they are shown and
+not counted.""",
+    "siblings": "As many statements of each kind about the same items, and what is learnt of them.",
+}
+"""What figures and tables of an experiment show."""
+
 _WHERE: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "accuracy": {},
     "gamma": {"γ": lambda cell: cell.gamma},
@@ -113,19 +129,37 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         title="The SconfConfDiff benchmark: the paper’s numbers and ours",
         sections={
             "runs": "What ran, on what, for how long",
-            **{grid: _TITLES[grid] for grid in parts},
+            **{grid: TITLES[grid] for grid in parts},
             "reading": "How to read this page",
         },
         summaries=summaries,
         sources=sources,
         runs_table=_runs_table(sources),
         parts=parts,
-        dataset_title=dataset_title,
-        spread_words=SPREAD,
+        explained=EXPLAINED,
         foot=f"from {runs:,} finished runs",
     )
     figures = sum(len(part["figures"]) for part in parts.values())
     return BenchReport(page, runs, figures, {s.grid: s.to_dict() for s in summaries})
+
+
+def cells_page(grid: str, records: Sequence[Record]) -> str:
+    """Every cell of an experiment beside the published, to sort and filter: a part of a page.
+
+    Parameters
+    ----------
+    grid : str
+        Which experiment.
+    records : sequence of Record
+        Its finished runs.
+
+    Examples
+    --------
+    >>> cells_page("accuracy", []).startswith("<form")
+    True
+    """
+    summary = summarize_grid(grid, records)
+    return render("cells.html", summaries=[summary], table=_cells_table(summary))
 
 
 def _figures(summary: GridSummary) -> Iterator[PageFigure]:
@@ -135,7 +169,7 @@ def _figures(summary: GridSummary) -> Iterator[PageFigure]:
         for panel in panels(summary.grid, cells):
             best, worst = (pick(panel.cells, key=lambda cell: cell.mean) for pick in (max, min))
             alt = (
-                f"{_TITLES[summary.grid]}: {panel.name}, {subset} test subset. From "
+                f"{TITLES[summary.grid]}: {panel.name}, {subset} test subset. From "
                 f"{worst.mean:.3f} ({worst.method.title}) to {best.mean:.3f} "
                 f"({best.method.title}); all numbers are in the table below"
             )
@@ -175,12 +209,12 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
         }
 
     count = summary.to_dict()
-    words = f"{_TITLES[summary.grid]}: {len(summary.lines):,} cells"
+    words = f"{TITLES[summary.grid]}: {len(summary.lines):,} cells"
     if count["compared"]:
         words += f", {count['compared']:,} with a published number that counts"
     if count["not_run"] and summary.grid in PUBLISHED:
         words += f"; {count['not_run']:,} published cells were not run"
-    facets = [_facets(line.cell) for line in summary.lines]
+    facets = [{**_facets(line.cell), "verdict": _verdict(line)[:3]} for line in summary.lines]
     return _html_table(f"{words}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
 
 
