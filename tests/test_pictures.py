@@ -17,7 +17,7 @@ from PIL.PngImagePlugin import PngImageFile
 from typer.testing import CliRunner
 
 from pairlearn.cli import app
-from pairlearn.paper import demo
+from pairlearn.paper import walkthrough as demo
 from pairlearn.style import STYLE
 
 ROOT = Path(__file__).parents[1]
