@@ -202,9 +202,9 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
             "method": TableCell(cell.method.title),
             "published": _mean(line.published),
             "ours, paper's test subset": _mean(line.cells.get("paper")),
+            "ours, stratified test subset": _mean(line.cells.get("stratified")),
             "difference": difference_cell(compared.difference if compared else None),
             "within tolerance": TableCell(_verdict(line)),
-            "ours, stratified test subset": _mean(line.cells.get("stratified")),
             "seeds": number_cell(len(cell.seeds)),
         }
 
