@@ -22,7 +22,7 @@ from torch.nn import functional as F
 import pairlearn
 from pairlearn import make_risk
 from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
-from pairlearn.models import MLP, make_model
+from pairlearn.models import make_model
 from pairlearn.paper import GRIDS, Run, RunStore
 from pairlearn.paper import benchmark as trainer
 from pairlearn.paper import execute as module
@@ -224,7 +224,7 @@ def test_every_run_has_a_result_and_repeats(tiny):
 def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
     """What is left after a kill must come out as it would have: to the last bit."""
     monkeypatch.setattr(trainer, "Fleet", Exact)
-    monkeypatch.setattr(MLP.__init__, "__defaults__", ((40, 40), "input"))
+    monkeypatch.setitem(pairlearn.models._FLAT, "mlp", ((40, 40), "input"))
     mixed = [replace(run, model="mlp") for run in dict.fromkeys(MIXED) if run.model == "linear"]
     everything = results(mixed)
     shuffled = random.Random(0).sample(mixed, len(mixed))

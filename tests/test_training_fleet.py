@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn import PairLabels, make_risk
+from pairlearn import PairLabels, make_risk, models
 from pairlearn.models import MLP
 from pairlearn.training import Fleet, Group, Member, TestSet
 
@@ -18,7 +18,8 @@ DIM, PAIRS = 5, 60
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Narrow networks, and no threads for such small products."""
-    monkeypatch.setattr(MLP.__init__, "__defaults__", ((18, 18), "input"))
+    for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
+        monkeypatch.setitem(models._FLAT, name, ((18, 18), norm))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from pairlearn import PairLabels, make_risk
+from pairlearn import PairLabels, make_risk, models
 from pairlearn.annotators import add_noise
 from pairlearn.models import MLP, make_model
 from pairlearn.randomness import permutation, stream
@@ -76,7 +76,8 @@ def differences(fleet, name, x, *, leaving_out=(), **loop):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Narrow networks, and no threads for such small products."""
-    monkeypatch.setattr(MLP.__init__, "__defaults__", ((20,) * 3, "input"))
+    for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
+        monkeypatch.setitem(models._FLAT, name, ((20,) * 3, norm))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
