@@ -25,7 +25,11 @@ from pairlearn.paper import to_csv
 from pairlearn.paper.benchmark import Benchmark
 from pairlearn.training import Fleet, Group, Member, TestSet
 
-CASES = [("optdigits", 0.2, 2, 120, range(6)), ("kmnist", 0.8, 1, 1500, (1,))]
+CASES = [
+    ("optdigits", 0.2, 2, 120, range(6)),
+    ("kmnist", 0.8, 1, 1500, (1,)),
+    ("kmnist", 0.8, 0, 1500, (1, 5)),
+]
 """Data set, class prior, seed, pairs, and initial weights."""
 EPOCHS, BATCH, WINDOW = 200, 256, 10
 RISK = make_risk("likelihood-abs")
