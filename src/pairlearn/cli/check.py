@@ -82,7 +82,7 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from pairlearn.estimators.survey import by_kind as rows_by_kind
+    from pairlearn.kinds import rows_by_kind
 
     told = report.summary
     by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""

@@ -16,7 +16,7 @@ from pairlearn.annotators.link import fair
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile, StreamItems
 from pairlearn.estimators.prediction import log_odds
-from pairlearn.estimators.survey import by_kind, survey_pairs
+from pairlearn.estimators.survey import survey_pairs
 from pairlearn.evaluation import (
     Confidence,
     Evaluation,
@@ -27,6 +27,7 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import rows_by_kind
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, TableError
 from pairlearn.tables.folders import ENDINGS, files_of
@@ -229,7 +230,7 @@ def sample_pairs_of(
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
     said, of = Judgements.concatenate(survey.sampled), known.index.names()
     table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
-    soft = by_kind(survey.counts, file.rows)
+    soft = rows_by_kind(survey.counts, file.rows)
     ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
     return Sampled(known.table(), table, file.rows, ignored)
 

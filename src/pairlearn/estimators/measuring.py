@@ -25,13 +25,12 @@ from pairlearn.estimators.streams import fit_survey
 from pairlearn.estimators.survey import (
     NothingLeftError,
     Survey,
-    by_kind,
     held_items,
     survey_for,
 )
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, plausible
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.kinds import kind, rows_by_kind
 from pairlearn.progress import Progress, bar, training_bar
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.tables.labelled import Labelled
@@ -183,7 +182,7 @@ class PairsInMemory:
             "judgements": self.rows,
             "features": len(self.items.names),
             "items": len(np.unique(ends[ends >= 0])),
-            **by_kind(self.said.counts(), self.rows - single),
+            **rows_by_kind(self.said.counts(), self.rows - single),
             "labelled": int(self.said.known.sum()) + classes,
         }
 
@@ -278,7 +277,7 @@ class PairsInFile:
             "judgements": self.rows,
             "features": len(self.survey.file.items.names),
             "items": int(self.survey.judged.sum()),
-            **by_kind(self.survey.counts, self.rows),
+            **rows_by_kind(self.survey.counts, self.rows),
             "labelled": 0,
         }
 

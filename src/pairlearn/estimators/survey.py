@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -289,31 +289,3 @@ def survey_pairs(
     if not found.training:
         raise NothingLeftError(f"{file.path} has no row that is left for training")
     return found
-
-
-def by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
-    """Rows about pairs by what they say, from how many statements there are of each kind.
-
-    A row has at most one statement with a similarity or a difference.
-
-    Examples
-    --------
-    >>> by_kind({"both": 5, "preference": 4}, rows=7)["preference_only"]
-    2
-    >>> by_kind({"both": 5, "comparison": 2}, rows=7)["comparison_only"]
-    2
-    """
-    soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
-    other = {"preference": 0}
-    for one in KINDS:
-        told = counts.get(one.name, 0)
-        soft |= {name: soft[name] + told for name in one.means if name in soft}
-        if told and not (one.single or one.means or one.name in soft):
-            other[one.name] = told
-    rest = rows - sum(soft.values())  # of these, too, one may say several things
-    return {
-        "both": soft["both"],
-        "similarity_only": soft["similarity"],
-        "difference_only": soft["difference"],
-        **{f"{name}_only": min(told, rest) for name, told in other.items()},
-    }

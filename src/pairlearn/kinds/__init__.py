@@ -5,6 +5,8 @@ The order is that of codes in `pairlearn.Judgements`; `register` adds a kind of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pairlearn.kinds.base import Column, Kind
 from pairlearn.kinds.comparison import Comparison
 from pairlearn.kinds.confidence import Confidence
@@ -75,3 +77,31 @@ def columns() -> dict[str, Column]:
     ['similarity', 'difference', 'preference', 'label']
     """
     return {column.name: column for one in KINDS for column in one.columns}
+
+
+def rows_by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
+    """Rows about pairs by what they say, from how many statements there are of each kind.
+
+    A row has at most one statement with a similarity or a difference.
+
+    Examples
+    --------
+    >>> rows_by_kind({"both": 5, "preference": 4}, rows=7)["preference_only"]
+    2
+    >>> rows_by_kind({"both": 5, "comparison": 2}, rows=7)["comparison_only"]
+    2
+    """
+    soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
+    other = {"preference": 0}
+    for one in KINDS:
+        told = counts.get(one.name, 0)
+        soft |= {name: soft[name] + told for name in one.means if name in soft}
+        if told and not (one.single or one.means or one.name in soft):
+            other[one.name] = told
+    rest = rows - sum(soft.values())  # of these, too, one may say several things
+    return {
+        "both": soft["both"],
+        "similarity_only": soft["similarity"],
+        "difference_only": soft["difference"],
+        **{f"{name}_only": min(told, rest) for name, told in other.items()},
+    }
