@@ -7,7 +7,9 @@ DATA is the folder of the data sets. MNIST (even or odd digits) and Pendigits: 5
 items, of which 500 are known to be positive, with the class prior that both are given. First the
 risks as functions are compared on random outputs, then the trained models on the test split:
 pulearn's learner, which is linear; ours with a linear model; ours with a network of three hidden
-layers.
+layers. Learning rates were compared on seeds 10 to 12: with the automatic one, 0.01 for a linear
+model, Adam learns the 500 known positives of MNIST by heart and loses 0.01 to pulearn's plain
+gradient steps, and with 0.002 it does not; Pendigits, of 16 features, needs the larger one.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from pairlearn import Judgements, PairClassifier, make_risk
 from pairlearn.data import as_features, load, split_indices
 
 ITEMS, KNOWN = 5_000, 500
+RATES = {"mnist": 2e-3, "pendigits": "auto"}
 
 
 def same_risks() -> None:
@@ -74,6 +77,7 @@ def accuracies(name: str, data: Path, epochs: int, seed: int) -> dict[str, float
             model=model,
             epochs=epochs,
             batch_size=256,
+            learning_rate=RATES[name],
             random_state=seed,
         )
         found[title] = (ours.fit(x, rows).predict(x_test) == 1) == truth

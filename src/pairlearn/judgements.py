@@ -349,6 +349,11 @@ class Judgements:
         return self.single & self.of(*(one.name for one in KINDS if one.states))
 
     @property
+    def one_sided(self) -> Mask:
+        """Mask of the rows about one item that tell nothing of how frequent the classes are."""
+        return self.known & self.of(*(k.name for k in KINDS if "level" not in k.fixes(False)))
+
+    @property
     def says_nothing(self) -> Mask:
         """Mask of the rows that `silent` makes."""
         return self.of(*(one.name for one in KINDS if one.implied))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from pairlearn.training import PairStream, Recipe
 
 CLASSES = np.array([-1, 1])
+MOST_ONE_SIDED = 0.5
+"""Weight of all known positives, in units of that of the judged rows.
+
+40 pairs of digits and 400 positives gave 0.849 without this limit, two thirds called positive,
+and 0.881 with it (one seed)."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,8 @@ class Table:
         """All statements, labels with the share asked for; of a stream, a sample.
 
         Judged rows have mean weight one. So has each label with "auto": it counts one half,
-        as one pair does, whose likelihood is halved.
+        as one pair does, whose likelihood is halved. Known positives, which tell nothing of how
+        frequent the class is, count together at most half as much as all judged rows.
         """
         judged = self.judged.scaled(len(self.judged) / self.judged.weight.sum())
         if self.known is None:
@@ -113,6 +119,10 @@ class Table:
         if not isinstance(labelled_weight, str):
             share = labelled_weight / (1 - labelled_weight)
             known = known.scaled(share * judged.weight.sum() / (known.weight.sum() / 2))
+        elif (sided := known.one_sided).any():
+            most = MOST_ONE_SIDED * judged.weight.sum() / (known.weight[sided].sum() / 2)
+            weight = known.weight * np.where(sided, min(1.0, most), 1.0)
+            known = replace(known, weight=weight)
         return Judgements.concatenate([judged, known])
 
     def held_out(

@@ -197,9 +197,11 @@ class Benchmark:
         members = []
         for run in runs:
             risk, read = read_by(risk_of(run.method, run.estimator_prior), rows)
-            held = None if risk.kinds else held_share(rows, run.estimator_prior)
+            held, guide = None if risk.kinds else held_share(rows, run.estimator_prior), None
+            if not risk.kinds and held is None and is_guided(run.epochs):  # as in `fit`
+                guide = guiding_prior(np.asarray(self.features), rows, run.seed)
             rates = run.learning_rate, run.weight_decay
-            members.append(Member(risk, read.values, *rates, run.seed, held_prior=held))
+            members.append(Member(risk, read.values, *rates, run.seed, held, guide))
         kinds = read.kinds()
         return Group(read.ends, members, first.seed, test, kinds, read.weight_columns(kinds))
 
