@@ -443,11 +443,8 @@ def _slots() -> list[list[int]]:
     slots: list[tuple[set[str], list[int]]] = []
     for number, one in enumerate(KINDS):
         names = {column.name for column in one.columns}
-        for columns, members in slots:
-            if columns & names:
-                columns |= names
-                members.append(number)
-                break
-        else:
-            slots.append((names, [number]))
+        if (slot := next((slot for slot in slots if slot[0] & names), None)) is None:
+            slots.append(slot := (set(), []))
+        slot[0].update(names)
+        slot[1].append(number)
     return [members for _, members in slots]
