@@ -109,7 +109,8 @@ def render_table(table: HtmlTable) -> str:
 
 def test_halves_of_characters_can_be_written(tmp_path: Path) -> None:
     page = page_with(HtmlTable("a\ud800b\x00c", [], []))
-    assert write_page(tmp_path / "p.html", page) == len(page.encode())
+    written = write_page(tmp_path / "p.html", page)
+    assert written == (tmp_path / "p.html").stat().st_size > len(page.encode())
     assert "a�b�c" in page
 
 

@@ -31,7 +31,7 @@ class Entry:
     best: bool = False
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ± {self.std:.3f}"
+        return f"{self.mean:.3f}" + f" ± {self.std:.3f}" * (self.std > 0)  # of one seed: none
 
 
 @dataclass(frozen=True)

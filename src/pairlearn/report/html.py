@@ -120,7 +120,7 @@ def mark_code(text: str) -> Markup:
     >>> print(mark_code("`a < b` holds"))
     <code>a &lt; b</code> holds
     """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def spread(mean: float, std: float) -> str:
