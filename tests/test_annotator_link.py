@@ -140,6 +140,7 @@ def test_careful_people_on_the_scale_of_the_studio_are_not_taken_for_guessing():
     *careful, random = crowd.manners.values()
     assert all(one.guesses < 0.05 and 0.03 < one.spread < 0.2 for one in careful)
     assert [doubt.names for doubt in crowd.doubts()] == [(random.name,)]
+    said.values[-1] = [0.75, 0.15]  # of random, on a level that was not in use
     again = fair(list(crowd.manners.values()), said)
     assert random.name not in again.annotator
     assert np.abs(again.values - table(honest, honest).values).mean() < 0.12
@@ -381,12 +382,14 @@ def test_levels_are_recognised_where_people_were_mended_apart():
     z = np.log(r) - np.log1p(-r)
     told = coarse(r)
     moved = PairLabels(
-        *(np.asarray(told.to_array()) + 0.01 * rng.integers(-9, 9, (1000, 2))).T, noisy=True
+        *(np.asarray(told.to_array()) + 0.01 * rng.integers(-5, 6, (1000, 2))).T, noisy=True
     )
     plain, heaps = (plausible(z[::2], z[1::2], one) for one in (told, moved))
     truth = np.maximum(r, 1 - r).mean()
     assert plain.low <= truth <= plain.high and heaps.low <= truth <= heaps.high
     assert abs(heaps.low - plain.low) < 0.05 and abs(heaps.high - plain.high) < 0.05
+    percent = PairLabels.from_array(np.asarray(surer(r, 3).to_array()).round(2))
+    assert "known class" in plausible(z[::2], z[1::2], percent).remedy()
     assert "yes or no" in plausible(z[::2], z[1::2], PairLabels.from_array(drawn(r, rng))).remedy()
 
 

@@ -246,10 +246,11 @@ class Manner:
         return np.asarray(np.where(np.isnan(values), 1, chance).prod(1))
 
     def suits(self, values: Floats) -> bool:
-        """Whether answers are on the scale that this was learnt from."""
+        """Whether answers are on the scale that this was learnt from; of levels, most of them."""
         if self.levels:
-            off = values[:, None] - np.array(self.levels)
-            return bool((np.abs(off).max(-1).min(1) < TOLERANCE).all())
+            whole = values[~np.isnan(values).any(1)]
+            off = np.abs(whole[:, None] - np.array(self.levels)).max(-1).min(1)
+            return not len(whole) or bool((off < TOLERANCE).mean() > 0.5)
         return self.hard == (not is_constant(values) and scale_of(*values.T).hard)
 
     def inverse(self, values: Floats, expected: Floats) -> Floats:

@@ -404,7 +404,7 @@ def predict_file(
     cut = logit(threshold)
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, notes, names = 0, tuple[str, ...](), list[Any]()
+    positive, notes, names = 0, tuple[str, ...](), [id_codes(np.empty(0, np.int64))]
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
@@ -412,10 +412,12 @@ def predict_file(
             label = classifier.classes_[above.astype(np.intp)]
             rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
-            names.append(id_codes(batch.ids) if rows.count <= MOST_COMPARED else [])
+            if rows.count <= MOST_COMPARED:
+                names.append(id_codes(batch.ids))
             if progress is not None:
                 progress(rows.count)
-    if again := rows.count - len(np.unique(np.concatenate(names))):
+    codes = np.concatenate(names)
+    if again := len(codes) - len(np.unique(codes)):
         notes += (f"{items}: ids come again in {again:,} rows: the predictions have them again",)
     return Predicted(rows.count, positive, notes)
 

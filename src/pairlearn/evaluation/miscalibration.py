@@ -48,6 +48,8 @@ SURE = 1e-6
 """Posteriors are kept this far from 0 and 1, where log-odds are infinite."""
 LEVELS = 11
 """A scale with no more different answers than this is one of levels."""
+RARE = 0.02
+"""Share of the answers that a level has at least, where it is a heap of near ones."""
 
 
 @dataclass(frozen=True)
@@ -253,8 +255,7 @@ def plausible(
         *(told.accuracy(k, shift) for k in (slopes if known is not None else (1.0, *slopes))),
     ]
     low, high = min(e.low for e in found), max(e.high for e in found)
-    answers = np.asarray(told.labels.to_array())
-    hard = np.isin(answers, (-1, 0, 1)).all(1).mean() > 0.5
+    hard = min(_step(one) for one in np.asarray(told.labels.to_array()).T) > 0.9
     labels_needed = 0 if hard else _halving(told.odds, slopes, stated, high - low)
     return Plausible(stated.value, low, high, slopes, labels_needed)
 
@@ -339,16 +340,21 @@ def _rounded_from(
 def _step(column: Floats) -> float:
     """The step of a scale of few levels; 0 where there are many.
 
-    Levels of several people, mended for each of them, lie in heaps, and the widest gap between
-    them is the step.
+    Levels of several people, mended for each of them, lie in heaps: the step is their distance.
     """
-    levels = np.unique(column.round(6))
+    levels, counts = np.unique(column.round(6), return_counts=True)
     if len(levels) < 2 or len(column) < 2 * LEVELS:
         return 0.0
     gaps = np.diff(levels)
     if len(levels) <= LEVELS:
         return float(np.median(gaps))
-    return float(gaps.max()) if len(levels) <= len(column) / 5 else 0.0
+    cuts = np.flatnonzero(gaps > 5 * np.median(gaps)) + 1
+    heaps, sizes = np.split(levels, cuts), np.split(counts, cuts)
+    if not 2 <= len(heaps) <= LEVELS or min(map(np.sum, sizes)) < RARE * len(column):
+        return 0.0
+    if max(np.ptp(heap) for heap in heaps) >= gaps[cuts - 1].min():
+        return 0.0
+    return float(np.diff([heap.mean() for heap in heaps]).max())
 
 
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:

@@ -85,8 +85,7 @@ def largest_fleet(benchmark: Benchmark, runs: Sequence[Run], free: float | None 
 def _bytes_of_a_model(benchmark: Benchmark, run: Run) -> float:
     """Bytes that a model does not exceed, by its numbers of parameters and activations.
 
-    Adam, gradients, operands and what is kept for the backward pass were measured to take less
-    than half as much.
+    Adam, gradients, operands and what is kept for the backward pass were measured to take less.
     """
     module = make_model(run.model, tuple(benchmark.features.shape[1:]), 0)
     parameters = sum(parameter.numel() for parameter in module.parameters())
