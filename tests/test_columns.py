@@ -240,8 +240,8 @@ def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
     assert f"fit {tmp_path / 'three' / 'items'} PAIRS` will learn from image (image)" in told
     with pytest.raises(TableError, match=r"a\.png cannot be read as an image"):
         read_items(tmp_path / "three" / "items")
-    (photos / "d.txt").touch()
-    with pytest.raises(TableError, match="photos is a folder with both texts and images: move"):
+    [(photos / f"{name}.txt").touch() for name in "abc"]
+    with pytest.raises(TableError, match="photos is a folder with as many texts as images: move"):
         read_items(photos)
 
 

@@ -28,15 +28,17 @@ class FolderSource(Source):
     typed = True
 
     def __init__(self, path: Path) -> None:
-        found = {kind: files for kind, ends in ENDINGS.items() if (files := files_of(path, ends))}
-        if len(found) != 1:
+        images, texts = (files_of(path, ENDINGS[kind]) for kind in ("image", "text"))
+        if len(images) == len(texts):
             listed = ", ".join(sum(ENDINGS.values(), ()))
-            what = "both texts and images: move one sort elsewhere" if found else (
+            what = "as many texts as images: move one sort elsewhere" if texts else (
                 f"neither texts nor images ({listed})"
             )  # fmt: skip
             raise TableError(f"{path} is a folder with {what}")
-        self.kind: ColumnKind = "image" if "image" in found else "text"
-        self._files, self.path, self.names = found[self.kind], path, ["id", self.kind]
+        # A few texts beside images describe them, and the other way round.
+        self.kind: ColumnKind = "image" if len(images) > len(texts) else "text"
+        self._files = images if self.kind == "image" else texts
+        self.path, self.names = path, ["id", self.kind]
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The columns asked for, some files at a time; images as the bytes of their pixels."""
