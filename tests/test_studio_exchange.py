@@ -274,3 +274,34 @@ def test_what_is_exported_is_what_was_meant(tmp_path: Path) -> None:
     assert len(table) == len(meant) == 30
     for pair, judgement in zip(table.ids(), table.to_array(), strict=True):
         assert meant[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
+
+
+def test_nobody_is_imported_into_the_seat_that_settles_pairs(tmp_path: Path) -> None:
+    with Store.create(make(tmp_path)) as store:
+        pair, other = store.pairs()[:2]
+        store.adjudicate(pair.id, Answer(0.2, 0.1, key="settled"))
+        again = Statement("supervisor", pair.left, pair.right, Answer(0.2, 0.1, key="k"))
+        assert import_judgements(store, [again]).same == 1  # its own export
+        forged = Statement("supervisor", other.left, other.right, Answer(0.9, 0.1, key="k"))
+        with pytest.raises(StoreError, match="'supervisor' settles pairs here"):
+            import_judgements(store, [forged])
+        assert [one.pair for one in store.answers()] == [pair.id]
+
+
+def test_the_api_exports_what_the_command_line_does(tmp_path: Path) -> None:
+    with Store.create(make(tmp_path / "p", mode="information", pairs=3)) as store:
+        boss, (who, _) = store.supervisor_token, store.add_annotator("ann")
+        there = {frozenset((one.left, one.right)) for one in store.pairs()}
+        ends = [(f"i{a}", f"i{b}") for a in range(8) for b in range(a)]
+        new = [pair for pair in ends if frozenset(pair) not in there][:2]
+        store.add_pairs([(*new[0], 3.0), (*new[1], 0.5)])
+        while task := store.next_task(who.id):
+            store.submit(who.id, task.pair, Answer(0.8, 0.1, key=f"key-{task.pair}")).result()
+    out = tmp_path / "answers.jsonl"
+    assert (
+        CliRunner().invoke(app, ["annotate", "export", str(tmp_path / "p"), str(out)]).exit_code
+        == 0
+    )
+    with TestClient(make_app(tmp_path / "p"), HERE) as client:
+        sent = client.get("/api/export", headers={"Authorization": f"Bearer {boss}"})
+    assert sent.content == out.read_bytes() and b'"weight":3.0' not in sent.content

@@ -113,6 +113,58 @@ def test_a_webhook_is_told_when_all_is_answered(
                 visitor.answer()
     title = "Pump house maintenance"
     assert received == [{"event": "completed", "project": "p", "title": title, "answers": 3}]
+    for wrong in ("ci.example/judged", "file:///etc/passwd", "http://"):
+        with pytest.raises(ValueError, match="webhook is"):
+            make_app(tmp_path / "p", webhook=wrong)
+
+
+def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: tuple[str, list[Any]]) -> None:
+    url, received = hook
+    project, tokens, boss = make_project(tmp_path / "p", pairs=2, overlap=2, answers="graded")
+    with TestClient(make_app(project.folder, webhook=url), HERE) as client:
+        visitor = Visitor(client, tokens["ann"])
+        while visitor.task() is not None:
+            visitor.answer(level="alike", similarity=None, difference=None)
+        client.cookies.clear()
+        supervisor = Visitor(client, boss, "s")
+        assert supervisor.post("/api/annotators/end", {"annotator": 1}).status_code == 200
+        assert received == []  # each pair has one answer of two
+        for pair in (1, 2, 2):
+            supervisor.post("/api/settle", {"pair": pair, "level": "alike"})
+    assert [one["answers"] for one in received] == [4]
+
+
+def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = []
+    monkeypatch.setattr("pairlearn.studio.server.api.time.sleep", lambda _: None)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            if len(asked) == 1:
+                self.wfile.write(b"nonsense\r\n\r\n")
+                return
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    _, tokens, _ = make_project(tmp_path / "p", pairs=1)
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/judged"
+        with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
+            Visitor(client, tokens["ann"]).answer()
+        server.shutdown()
+        thread.join()
+    assert asked == ["/judged"] * 3 and "the webhook was not told: HTTP Error 302" in caplog.text
 
 
 def test_a_problem_is_one_line_of_the_log(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ from pairlearn.studio.export import judgements
 from pairlearn.studio.graded import LEVELS
 from pairlearn.studio.known import Known
 from pairlearn.studio.server import make_app
-from pairlearn.studio.server.supervisor import dots
+from pairlearn.studio.server.supervisor import Forecast, dots
 from pairlearn.studio.stopping import look, quick_model
+from pairlearn.studio.stored import Stored
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
 from studio_store import stored
@@ -120,6 +123,44 @@ def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
     with Store.open(project) as store:
         told = next(look(store))["everybody"]["needs"]
     assert told.startswith("0 pairs have both numbers so far")
+
+
+def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, _, boss = make_project(tmp_path / "p", "image", pairs=3)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with Store.open(project) as store:
+        needs, manners = look(store)
+    assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
+    with TestClient(make_app(project.folder), HERE) as client:
+        client.app.state.studio.forecast.found |= needs  # type: ignore[attr-defined]
+        page = Visitor(client, boss, "s").client.get("/supervisor").text
+    assert "These items have no features" not in page and "illow" in page
+
+
+def test_answers_about_items_that_are_gone_are_left_out(
+    crowd: tuple[Project, str, Any, Any], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(crowd[0].folder, tmp_path / "p")
+    lines = (folder / "items.csv").read_text().splitlines()
+    (folder / "items.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
+    told = next(look(Stored(Project.load(folder))))["everybody"]
+    assert 30 < told["pairs"] < told["planned"] == 134
+
+
+def test_the_forecast_imports_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, _, _ = make_project(tmp_path / "p", pairs=3)
+    (tmp_path / "msgspec.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    forecast = Forecast(project.folder)
+    try:
+        deadline = time.monotonic() + 60
+        while not forecast.refresh(1) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert "needs" in forecast.found
+    finally:
+        forecast.close()
 
 
 def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:

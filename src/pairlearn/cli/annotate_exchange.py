@@ -62,7 +62,7 @@ def export(
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.annotators.crowd import KNOWN
-    from pairlearn.studio.export import aggregated, judgements, settled, weighed, write_lines
+    from pairlearn.studio.export import aggregated, exportable, judgements, settled, write_lines
     from pairlearn.studio.overview import crowd_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
@@ -70,9 +70,8 @@ def export(
     if lines and aggregate is not None:
         raise ValueError("--aggregate is for tables: a .jsonl file has every answer")
     with opened(project) as store:
-        drawn = [one for one in store.answers() if one.pair not in store.mixed_in]
-        checks = len(store.answers()) - len(drawn)
-        answers = weighed(drawn, store.pairs(), len(store.items.ids))
+        answers = exportable(store)
+        checks = len(store.answers()) - len(answers)
         mode, levels, author = store.project.answers, store.project.levels, store.adjudicator
     left_out = {name.strip() for name in without.split(",") if name.strip()}
     if unknown := sorted(left_out - {one.annotator for one in answers}):

@@ -368,6 +368,7 @@ class Seat:
         )
 
         def work(changes: Changes) -> None:
+            changes.check_author(self._name)
             number = changes.seat(self._name)
             changes.assign_pair(number, pair.pair)
             # Unless another run was faster.

@@ -191,17 +191,30 @@ class Changes:
         """Keep the supervisor's answer to a pair, under a name that nobody else has."""
         if not self.first("SELECT 1 FROM pair WHERE id = ? AND right <> ''", pair):
             raise StoreError(f"there is no pair {pair}")
-        found = self.first("SELECT value FROM setting WHERE name = ?", ADJUDICATOR)
-        if found is None:
+        name = self.adjudicator()
+        if name is None:
             taken = {name for (name,) in self.rows("SELECT name FROM annotator")}
-            name = "supervisor" if "supervisor" not in taken else "supervisor (settles pairs)"
+            name = "supervisor"
+            while name in taken:
+                name = f"{name} (settles pairs)"
             Changes(self.connection, ADJUDICATOR).seat(name)
             self.set_setting(ADJUDICATOR, name)
-        else:
-            name = str(found[0])
         number = self.seat(name)
         self.assign_pair(number, pair)
         return Changes(self.connection, name).keep(number, pair, answer)
+
+    def adjudicator(self) -> str | None:
+        """The name under which the supervisor settles pairs, if any was."""
+        found = self.first("SELECT value FROM setting WHERE name = ?", ADJUDICATOR)
+        return None if found is None else str(found[0])
+
+    def check_author(self, name: str) -> None:
+        """Refuse answers from elsewhere in the name that overrules everybody."""
+        if name == self.adjudicator():
+            raise StoreError(
+                f"the annotator {name!r} settles pairs here, and overrules all others: "
+                "give these judgements another name"
+            )
 
     def withdraw_last(self, annotator: int, answer_id: int | None) -> int | None:
         """Reopen the pair that an annotator answered last; its id, or None if there is none.

@@ -275,7 +275,8 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     Raises
     ------
     StoreError
-        If an item is not known, or somebody judges a pair twice.
+        If an item is not known, somebody judges a pair twice, or a judgement is in the name
+        under which the supervisor settles pairs.
 
     Examples
     --------
@@ -320,6 +321,7 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
         if before and answer.same_judgement(before[0].answer("-")):
             same += 1
             continue
+        changes.check_author(row.annotator)
         changes.assign_pair(number, pair)
         changes.keep(number, pair, answer)
         new, revised = new + (not before), revised + bool(before)

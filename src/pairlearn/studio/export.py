@@ -16,6 +16,7 @@ from pairlearn.atomic import replacing
 from pairlearn.studio.choosing import inclusion_weights
 from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.records import AnswerColumns, Floats, Pair, StoredAnswer
+from pairlearn.studio.stored import Stored
 from pairlearn.tables import PairTable
 from pairlearn.tables.sources import convert
 from pairlearn.tables.write import in_words, open_rows
@@ -142,6 +143,12 @@ def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredA
     """
     decided = {one.pair for one in answers if one.annotator == author}
     return [one for one in answers if one.annotator == author or one.pair not in decided]
+
+
+def exportable(store: Stored) -> list[StoredAnswer]:
+    """The answers that an export takes, without what was mixed in, with inclusion weights."""
+    drawn = [one for one in store.answers() if one.pair not in store.mixed_in]
+    return weighed(drawn, store.pairs(), len(store.items))
 
 
 def weighed(

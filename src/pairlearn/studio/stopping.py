@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.studio.creating import what_fit_needs
-from pairlearn.studio.export import settled, weighed
+from pairlearn.studio.export import exportable, settled
 from pairlearn.studio.graded import CERTAIN
 from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.project import Project
@@ -47,6 +47,10 @@ to hold nine times in ten (`benchmarks/stopping.py`)."""
 RIDGES = (1.0, 10.0, 100.0)
 WIDEST = 200
 """Features; of more, so many principal components are used."""
+
+
+class TooFewPairsError(ValueError):
+    """There are too few pairs for a forecast."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def outlook(
 
     Raises
     ------
-    ValueError
+    TooFewPairsError
         If there are too few pairs.
 
     Examples
@@ -114,7 +118,7 @@ def outlook(
     """
     pairs = len(np.unique(np.sort(ends, 1), axis=0))
     if pairs < LEAST_PAIRS:
-        raise ValueError(f"{pairs} pairs have both numbers so far; {LEAST_PAIRS} are needed")
+        raise TooFewPairsError(f"{pairs} pairs have both numbers so far; {LEAST_PAIRS} are needed")
     model = _Model(_prepared(features), ends, stated, weight)
 
     def measured(z: Floats, labels: PairLabels) -> AccuracyEstimate:
@@ -236,17 +240,22 @@ class _Model:
 def outlook_of(
     items: ItemTable, answers: Sequence[StoredAnswer], planned: int, *, weighted: bool = False
 ) -> Outlook:
-    """The same from stored answers; those with one number, or none, are left out.
+    """The same from stored answers that have both numbers, and whose items are there.
 
     Raises
     ------
-    ValueError
+    TooFewPairsError
         If too few have both numbers.
     """
-    said = [one for one in answers if None not in (one.similarity, one.difference)]
-    columns, places = AnswerColumns(said), {one: row for row, one in enumerate(items.ids.tolist())}
-    if said and not isinstance(next(iter(places)), str):
-        places = {str(one): row for one, row in places.items()}
+    places = {str(one): row for row, one in enumerate(items.ids.tolist())}
+    said = [
+        one
+        for one in answers
+        if None not in (one.similarity, one.difference)
+        and one.left in places
+        and one.right in places
+    ]
+    columns = AnswerColumns(said)
     ends = np.array([(places[one.left], places[one.right]) for one in said], np.int64)
     s, c = columns.similarity, columns.difference
     sure = np.array([CERTAIN.get(one.level, pair) for one, *pair in zip(said, s, c, strict=True)])
@@ -264,13 +273,14 @@ def look(store: Stored) -> Iterator[dict[str, Any]]:
     flagged; and the outlook without those.
     """
     project, author = store.project, store.adjudicator
-    drawn = [one for one in store.answers() if one.pair not in store.mixed_in and one.right]
+    items = None
     try:
         items = read_items(project.items_path)
     except TableError:
-        items = None
-        yield {"needs": what_fit_needs(project)}
-    standing = weighed(settled(drawn, author), store.pairs(), len(store.items))
+        yield {"needs": what_fit_needs(project), "featureless": True}
+    except (ImportError, OSError) as error:
+        yield {"needs": str(error), "featureless": False}
+    standing = [one for one in settled(exportable(store), author) if one.right]
     planned = sum(pair.origin != "import" for pair in store.pairs())
 
     def told(left_out: Collection[str]) -> dict[str, Any]:
@@ -279,11 +289,13 @@ def look(store: Stored) -> Iterator[dict[str, Any]]:
         try:
             assert items is not None
             return asdict(outlook_of(items, rows, planned, weighted=weighted))
-        except ValueError as error:
-            return {"needs": str(error)}
+        except TooFewPairsError as error:
+            return {"needs": str(error), "few": True}
+        except Exception as error:  # whatever it is, the rest is still told
+            return {"needs": str(error) or repr(error), "few": False}
 
     if items is not None:
-        yield {"everybody": told(())}
+        yield {"everybody": told(()), "needs": None}
     crowd = crowd_of(store.answers())
     doubted = {name for doubt in crowd.doubts() for name in doubt.names}
     manners = {name: (crowd.words(name), name in doubted) for name in crowd.manners}

@@ -272,6 +272,20 @@ class Store(Stored):
         """Settle a pair: the supervisor's answer stands in place of all others in exports."""
         return self.carry_out(lambda changes: changes.adjudicate(pair, answer))
 
+    def mark_told(self, told: bool) -> bool:
+        """Keep that completion was told, or was not after all; False if that was known.
+
+        More pairs or a larger overlap make another completion.
+        """
+        goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap}" if told else ""
+
+        def work(changes: Changes) -> bool:
+            before = changes.first("SELECT value FROM setting WHERE name = 'told'")
+            changes.set_setting("told", goal)
+            return before != (goal,)
+
+        return self.carry_out(work)
+
     def practised(self, annotator_id: int) -> list[str]:
         """Their practice in order: "right", "wrong", and "done" where they could begin."""
         rows = self._all(

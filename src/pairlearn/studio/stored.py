@@ -111,8 +111,16 @@ class Stored:
         return [Change(*row) for row in rows]
 
     def complete(self) -> bool:
-        """Whether everybody has answered all that is theirs."""
-        return self._one("SELECT 1 FROM assignment WHERE answer IS NULL LIMIT 1") is None
+        """Whether each pair of the plan has as many answers as it needs, or was settled."""
+        lacking = self._one(
+            "SELECT 1 FROM pair p LEFT JOIN assignment a ON a.pair = p.id "
+            "AND a.answer IS NOT NULL LEFT JOIN annotator n ON n.id = a.annotator "
+            "WHERE p.origin <> 'import' GROUP BY p.id "
+            "HAVING count(a.answer) < ? AND coalesce(max(n.name = ?), 0) = 0 LIMIT 1",
+            self.project.overlap,
+            self.adjudicator or "",
+        )
+        return lacking is None
 
     def latest(self) -> int:
         """The number of the last change."""

@@ -16,6 +16,7 @@ Everything that a page could not have sent is refused.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import math
 import time
@@ -222,14 +223,20 @@ async def post_answer(request: Request) -> Response:
         raise
     studio.outage.ends()
     state = _state(studio, who)
-    last = studio.webhook is not None and state["task"] is None
-    after = BackgroundTask(tell_completion, studio) if last else None
+    after = BackgroundTask(tell_completion, studio)
     return JSONResponse({"receipt": vars(receipt)} | state, background=after)
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """What is told goes to the address that was given, or nowhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Leave it an error."""
+
+
 def tell_completion(studio: Studio) -> None:
-    """Tell the webhook, if all pairs of the project are answered; a failure is tried again."""
-    if studio.webhook is None or not studio.store.complete():
+    """Tell the webhook once, if all pairs of the project are answered; retry a failure."""
+    if studio.webhook is None or not studio.store.complete() or not studio.store.mark_told(True):
         return
     body = {
         "event": "completed",
@@ -242,10 +249,11 @@ def tell_completion(studio: Studio) -> None:
     )
     for wait in (1.0, 5.0, None):
         try:
-            urllib.request.urlopen(request, timeout=10).close()
+            urllib.request.build_opener(_NoRedirect).open(request, timeout=10).close()
             return
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             if wait is None:
+                studio.store.mark_told(False)
                 LOG.error("pairlearn annotate: the webhook was not told: %s", error)
             else:
                 time.sleep(wait)

@@ -89,7 +89,7 @@ def make_app(
     ProjectError, StoreError
         If the folder holds no project, or its store cannot be opened.
     ValueError
-        If ``url`` is no address.
+        If ``url`` or ``webhook`` is no address, or two folders have one name.
 
     Examples
     --------
@@ -107,9 +107,11 @@ def make_app(
     ...         page, client.get(f"{page}/api/task").json()["task"]["pair"]
     ('/annotate/1', 1)
     """
-    https, names = _address(url)
-    studios = [_open(one, https, requests_per_second, webhook) for one in _listed(folder)]
-    prefixes = _prefixes([one.project.folder for one in studios])
+    https, names = _address("url", url)
+    _address("webhook", webhook)
+    folders = _listed(folder)
+    prefixes = _prefixes([Project.load(one).folder for one in folders])
+    studios = [_open(one, https, requests_per_second, webhook) for one in folders]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -308,13 +310,13 @@ def _static() -> Mount:
     return Mount("/static", StaticFiles(directory=pages.STATIC))
 
 
-def _address(url: str | None) -> tuple[bool, frozenset[str]]:
+def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
     """Whether an address is https, and its name."""
     if url is None:
         return False, frozenset()
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"url is {url!r}: give an address such as https://studio.example")
+        raise ValueError(f"{name} is {url!r}: give an address such as https://studio.example")
     return parts.scheme == "https", frozenset({parts.hostname})
 
 

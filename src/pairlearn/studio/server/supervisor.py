@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from pairlearn.annotators import scale_of
-from pairlearn.studio.export import answer_lines, settled
+from pairlearn.studio.export import answer_lines, exportable, settled
 from pairlearn.studio.known import near
 from pairlearn.studio.overview import figure
 from pairlearn.studio.records import Annotator, Answer, AnswerColumns, StoredAnswer
@@ -32,6 +33,7 @@ from pairlearn.studio.server.api import (
     Studio,
     read_form,
     studio_of,
+    tell_completion,
     view_of,
 )
 from pairlearn.studio.server.pages import TEMPLATES
@@ -67,12 +69,15 @@ class Forecast:
             now = time.monotonic()
             if self._process is None and latest != self._seen and now >= self._due:
                 self._seen, self._began = latest, now
-                self._told = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+                # Files, which unlike pipes never fill; closed with the process.
+                self._told = tempfile.TemporaryFile()  # noqa: SIM115
+                self._trouble = tempfile.TemporaryFile()  # noqa: SIM115
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "pairlearn.studio.stopping", self._folder],
+                    # Without -P, a numpy.py in the current folder would be imported.
+                    [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
                     env=os.environ | {"OMP_NUM_THREADS": "1"},
                     stdout=self._told,
-                    stderr=subprocess.PIPE,
+                    stderr=self._trouble,
                 )
             return self.found
 
@@ -85,22 +90,27 @@ class Forecast:
             self.found |= msgspec.json.decode(line)
         if ended is None:
             return
-        trouble = process.communicate()[1].decode(errors="replace").strip()
-        self._told.close()
-        self._process, now = None, time.monotonic()
-        self._due = now + REST * (now - self._began)
         if ended:
-            last = trouble.rpartition("\n")[2]
+            size = os.fstat(self._trouble.fileno()).st_size
+            trouble = os.pread(self._trouble.fileno(), 4096, max(size - 4096, 0))
+            last = trouble.decode(errors="replace").strip().rpartition("\n")[2]
             LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last)
+        self._end()
+        now = time.monotonic()
+        self._due = now + REST * (now - self._began)
+
+    def _end(self) -> None:
+        self._told.close()
+        self._trouble.close()
+        self._process = None
 
     def close(self) -> None:
         """End a look that is under way."""
         with self._lock:
             if self._process is not None:
                 self._process.kill()
-                self._process.communicate()
-                self._told.close()
-                self._process = None
+                self._process.wait()
+                self._end()
 
 
 class Dot(NamedTuple):
@@ -146,9 +156,8 @@ async def get_export(request: Request) -> Response:
     """Every answer as a line of JSON; those that the supervisor overruled are marked."""
     studio = studio_of(request)
     studio.sessions.read(request, "supervisor")
-    answers = await run_in_threadpool(studio.store.answers)
-    drawn = [one for one in answers if one.pair not in studio.store.mixed_in]
-    lines = answer_lines(drawn, studio.project.answers, studio.store.adjudicator)
+    answers = await run_in_threadpool(exportable, studio.store)
+    lines = answer_lines(answers, studio.project.answers, studio.store.adjudicator)
     return StreamingResponse(lines, media_type="application/x-ndjson")
 
 
@@ -200,7 +209,7 @@ async def post_end(request: Request) -> Response:
     """End an annotator's part; their answers stay."""
     studio, who = await _chosen(request)
     await run_in_threadpool(studio.store.retire, who.id)
-    return JSONResponse({"ended": who.id})
+    return JSONResponse({"ended": who.id}, background=BackgroundTask(tell_completion, studio))
 
 
 async def _chosen(request: Request) -> tuple[Studio, Annotator]:
@@ -220,7 +229,7 @@ async def post_settle(request: Request) -> Response:
     s, c = studio.project.levels[form.level]
     answer = Answer(s, c, key=secrets.token_hex(8), level=form.level)
     await run_in_threadpool(studio.store.adjudicate, form.pair, answer)
-    return JSONResponse({"settled": form.pair})
+    return JSONResponse({"settled": form.pair}, background=BackgroundTask(tell_completion, studio))
 
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
