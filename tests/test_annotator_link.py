@@ -8,6 +8,7 @@ import torch
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Crowd, Manner, fair, learn_link, scale_of
+from pairlearn.annotators.link import Link
 from pairlearn.comparison import compare
 from pairlearn.evaluation import plausible
 from pairlearn.judgements import Judgements
@@ -291,6 +292,12 @@ def test_the_features_decide_between_two_and_copies_count_once(good):
     test = rng.normal(size=(1000, 4))
     likelier = np.where(3 * test[:, 0] + 2 * test[:, 1] > 1, 1, -1)
     assert (model.predict(test) == likelier).mean() > 0.93
+
+
+def test_people_who_contradict_each_other_by_far_leave_a_statement_for_every_pair():
+    answers = Answers.of(table(np.tile([0.02, 0.97], (PAIRS, 1)), np.tile([0.98, 0.0], (PAIRS, 1))))
+    values, worth = Link.naive(answers).heard(answers)
+    assert np.isfinite(values).all() and np.isfinite(worth).all()
 
 
 def test_hard_answers_are_not_mended_by_the_manner_of_soft_ones():

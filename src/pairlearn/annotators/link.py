@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.answers import Answers, named
 from pairlearn.annotators.grid import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
 from pairlearn.annotators.manner import Manner
 from pairlearn.judgements import Judgements
@@ -43,6 +43,8 @@ BINS = 10
 PAIRS = 1000
 """Pairs that manners are learnt from, of a larger table."""
 CLOSE_CALL = 0.2
+NEVER = 1e-300
+"""Least density: people who contradict each other by far are all believed at first."""
 TRIAL = 300
 """Pairs on which starts are compared."""
 
@@ -160,9 +162,9 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
         density = manner.density(answers.values[rows])
         borrowed = manner.borrowed * (density @ anywhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
-        typical[rows] = borrowed / guess.clip(1e-300)
+        typical[rows] = borrowed / guess.clip(NEVER)
         density *= 1 - manner.guesses
-        told, pair = np.log(density + guess[:, None]), answers.pair[rows]
+        told, pair = np.log((density + guess[:, None]).clip(NEVER)), answers.pair[rows]
         if len(np.unique(pair)) == len(pair):
             logs[pair] += told
         else:  # which takes ten times as long
@@ -177,7 +179,7 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
     for number in range(len(link.manners)):
         rows = answers.by(number)
         density = honest[number]
-        density *= grid[answers.pair[rows]] / (density + guesses[number][:, None])
+        density *= grid[answers.pair[rows]] / (density + guesses[number][:, None]).clip(NEVER)
         sure[rows] = density.sum(1)
     mean = prior @ HONEST
     variance = prior @ HONEST**2 - mean**2
@@ -386,7 +388,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     Parameters
     ----------
     manners : sequence of Manner
-        As learnt from other pairs; none leaves judgements as they are.
+        As learnt from other pairs; none leaves those of one annotator as they are.
     said : Judgements
         Rows without a similarity or a difference are left out.
 
@@ -396,7 +398,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     >>> fair([Manner("", random=0.0, right_form="shift", right_amount=0.2)], said).v.round(2)
     array([0.1, 0.3])
     """
-    if not manners:
+    if not manners and (said.annotator is None or len(np.unique(named(said.annotator))) < 2):
         return said
     said = said[said.has("similarity") | said.has("difference")]
     answers = Answers.of(said)

@@ -141,6 +141,7 @@ def evaluate(
     text = [LINES[name].format(**found) for name, found in more.items() if found is not None]
     text += _bins(**more["calibration"]) if calibration else []
     warnings = [*sample.items.notes, *reading.notes, *doubts_of(classifier, pairs, told, prior)]
+    warnings += held.strangers(classifier)
     warnings += map(as_options, told.warnings)
     low = told.accuracy.low
     below = at_least is not None and not low >= at_least

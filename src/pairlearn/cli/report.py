@@ -59,6 +59,7 @@ def report(
     told = held.evaluate(classifier, threshold, confidence, prior=prior)
     seen = [] if held.seen is None else [held.seen]
     doubts = [*known.notes, *reading.notes, *doubts_of(classifier, pairs, told, prior)]
+    doubts += held.strangers(classifier)
     measured = measure(
         classifier,
         held.items,

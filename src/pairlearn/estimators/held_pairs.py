@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators.answers import named
+from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.link import fair
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile, StreamItems
@@ -157,6 +159,19 @@ class HeldPairs:
         known = known or getattr(classifier, "confidence_", None)
         options = self.options(confidence) | {"threshold": _cut(threshold)}
         return plausible(*self.given, known=known, **options)
+
+    def strangers(self, classifier: PairClassifier) -> list[str]:
+        """What deserves a look about annotators whom the model does not know."""
+        known = {one.name for one in getattr(classifier, "annotators_", ())}
+        who = self.table.annotator
+        if who is None or len(np.unique(named(who))) < 2:
+            return []
+        crowd = Crowd.of(self.table.judgements(self.items))
+        return [
+            f"{doubt.words}; the model does not know how they answer: measure without them"
+            for doubt in crowd.doubts()
+            if not known.issuperset(doubt.names)
+        ]
 
     def recalibrated(self, known: Labelled) -> Recalibration | None:
         """The judgements mended by known classes; None if there is none among the items."""
