@@ -66,7 +66,7 @@ def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
         for token, path in ((tokens["ann"], "/api/status"), ("x" * 43, "/annotate/1/api/task")):
             refused = client.get(path, headers=headers(token))
             assert refused.status_code == 401
-            assert refused.json()["error"].startswith("diese Sitzung ist beendet")
+            assert refused.json()["error"].startswith("dieses Token öffnet das nicht")
 
 
 def test_the_api_is_described_as_it_is() -> None:

@@ -73,11 +73,12 @@ def serve(
         typer.echo(f"warning: {NOT_RANDOM}", err=True)
 
     def ready(address: str) -> None:
-        titles = ", ".join(one.title for one in described)
+        several = len(described) > 1
+        for one in described:
+            place = f"/{one.folder.resolve().name}" * several
+            typer.echo(f"{one.title}: {address}{place}", err=True)
         typer.echo(
-            f"{titles}: {address}\n"
-            "  each annotator needs a link: `pairlearn annotate link`; end with Ctrl-C",
-            err=True,
+            "  everybody has a link: `pairlearn annotate link` prints it; end with Ctrl-C", err=True
         )
 
     def invite(links: dict[str, str]) -> None:

@@ -406,9 +406,12 @@ class Sessions:
 
     def read(self, request: Request, role: str) -> tuple[Annotator, str]:
         """Who reads, and their token, from the cookie or, for programs, from a header."""
-        token = bearer(request) or request.cookies.get(self.cookie(role), "")
+        program = bearer(request)
+        token = program or request.cookies.get(self.cookie(role), "")
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
+            if program:
+                raise Denied(401, "this token does not open this: take the last part of the right link")
             raise Denied(401, "this session has ended: open your link again")
         return who, token
 
