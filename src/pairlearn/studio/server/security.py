@@ -411,7 +411,7 @@ class Sessions:
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
             if program:
-                raise Denied(401, "this token does not open this: take the last part of the right link")
+                raise Denied(401, "this token does not open this: take the end of the right link")
             raise Denied(401, "this session has ended: open your link again")
         return who, token
 
