@@ -412,12 +412,10 @@ def predict_file(
             label = classifier.classes_[above.astype(np.intp)]
             rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
-            if rows.count <= MOST_COMPARED:
-                names.append(id_codes(batch.ids))
+            names += [id_codes(batch.ids)] * (rows.count <= MOST_COMPARED)
             if progress is not None:
                 progress(rows.count)
-    codes = np.concatenate(names)
-    if again := len(codes) - len(np.unique(codes)):
+    if again := sum(map(len, names)) - len(np.unique(np.concatenate(names))):
         notes += (f"{items}: ids come again in {again:,} rows: the predictions have them again",)
     return Predicted(rows.count, positive, notes)
 

@@ -17,7 +17,7 @@ from pairlearn.paper.statements import QUESTIONS, SIBLING_METHODS, asked
 
 @dataclass(frozen=True)
 class Entry:
-    """A mean with its spread, perhaps the best of those it is compared with.
+    """A mean with its spread (NaN: none), perhaps the best of those it is compared with.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Entry:
     best: bool = False
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f}" + f" ± {self.std:.3f}" * (self.std > 0)  # of one seed: none
+        return f"{self.mean:.3f}" + f" ± {self.std:.3f}" * (self.std >= 0)
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,8 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
             of = [c for c in cells if c.config.method == key[1]]
             here = [c for c in of if c.config.n_training_pairs == size]
             if here:
-                line[k] = Entry(fmean(c.mean for c in here), fmean(c.std for c in here))
+                std = fmean(c.std if len(c.seeds) > 1 else np.nan for c in here)
+                line[k] = Entry(fmean(c.mean for c in here), std)
     labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
     blocks = [
         tuple(
