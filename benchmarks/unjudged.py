@@ -60,6 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--sets", nargs="+", default=["optdigits", "pendigits", "letter", "linear"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--data", default=None, help="folder with the data sets")
     parser.add_argument("--workers", type=int, default=1)
@@ -68,7 +69,7 @@ def main() -> None:
         for name in given.sets:
             runs = [
                 pool.submit(accuracies, name, seed, given.pairs, given.data)
-                for seed in range(given.seeds)
+                for seed in range(given.first, given.first + given.seeds)
             ]
             one, two, used = np.array([run.result() for run in runs]).T
             gain = two - one
