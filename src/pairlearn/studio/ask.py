@@ -1,15 +1,15 @@
 """Models that judge the pairs of a project: a Python function, or an endpoint of the chat protocol.
 
-Two ways to ask. *Per pair*, which is what people do: both items side by side, in both
-orders, so that position bias averages out; two questions a pair. *Per item*: P(positive)
-of every item once, and pairs derived from that; far cheaper, since items recur, but it
-rests on the model's probabilities without anything to compare with.
+*Per pair*, both items are shown side by side, in both orders, so that position bias averages
+out: two questions a pair. *Per item*, P(positive) of every item is asked once and pairs are
+derived from it: far cheaper, since items recur, but it relies on the model's probabilities
+with nothing to compare with.
 
 A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
-difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x).
-Either returns None where it cannot say. Arguments are `pairlearn.studio.items.ItemView`: a
-cell of a table is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
-On the command line it is named ``module:function``.
+difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x). Either
+returns None where it cannot say. Arguments are `pairlearn.studio.items.ItemView`: a cell of a
+table is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``. On the
+command line the function is named ``module:function``.
 """
 
 from __future__ import annotations
@@ -64,9 +64,6 @@ def find_function(name: str) -> Callable[..., Any]:
     --------
     >>> find_function("math:hypot")(3, 4)
     5.0
-    >>> find_function("math")
-    Traceback (most recent call last):
-    pairlearn.studio.limits.ModelError: 'math' must be module:function, such as mymodel:judge
     """
     module_name, colon, path = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module_name.split("."), path)):
@@ -152,13 +149,7 @@ def _numbers(
 
 
 class PairToJudge(NamedTuple):
-    """A pair of the project by its number, and the ids of its ends.
-
-    Examples
-    --------
-    >>> PairToJudge(1, "a", "b").left
-    'a'
-    """
+    """A pair of the project by its number, and the ids of its ends."""
 
     pair: int
     left: str
@@ -221,19 +212,18 @@ def fill(
 ) -> Filled:
     """Judge pairs, and keep every judgement before the next pair is taken.
 
-    A limit lets the questions in flight end, an error ends those that wait, too; neither
-    loses a judgement, and both are told in what is returned.
+    A limit lets the questions in flight end, an error also ends those that wait; neither loses a
+    judgement, and the result reports both.
 
     Parameters
     ----------
     pairs : iterable of PairToJudge
-        What is to be judged.
     judge : callable
         From both ids to a judgement; called from `concurrent` threads.
     keep : callable
-        Called with pair, judgement and seconds; returns when it is on disk.
+        Called with pair, judgement and seconds; returns when the judgement is on disk.
     concurrent : int
-        Pairs at a time.
+        Pairs judged at a time.
     stop : callable
         Wakes questions that wait for their turn, to end them.
     progress : callable
@@ -310,14 +300,12 @@ def _settle(
 class Seat:
     r"""An annotator without a link, to whom no pairs are assigned.
 
-    It comes to be with its first judgement. Its name cannot be that of a person. People
-    keep the pairs that are theirs; when pairs are next shared out, its answers count
-    towards the overlap as everybody's do.
+    It is created with its first judgement; its name cannot be that of a person. People keep the
+    pairs that are theirs; when pairs are next assigned, its answers count towards the overlap.
 
     Parameters
     ----------
     store : Store
-        The answers of the project.
     name : str
         Of the annotator.
 

@@ -1,12 +1,12 @@
-"""Copies of the answers inside the project folder, the way back from one, and the server's lock.
+"""Backups of the answers inside the project folder, restoring one, and the server's lock.
 
 ``PROJECT/backups`` holds what `back_up` wrote, the last few automatic snapshots, and what a
-restored backup replaced. Each is one whole SQLite file, and none is ever changed again, so
-that any tool may copy them at any time.
+restored backup replaced. Each is one whole SQLite file that never changes again, so any tool may
+copy it at any time.
 
-A project is served or restored by one process at a time. The lock is on a file of its own,
-never on the file of answers, and the kernel releases it when the process ends, however it
-ends. The address of the server stays in the file for the next links.
+A project is served or restored by one process at a time. The lock is on a file of its own, never
+on the file of answers, and the kernel releases it however the process ends. The address of the
+server stays in the file for the next links.
 """
 
 from __future__ import annotations
@@ -42,20 +42,8 @@ FILE = "serve.lock"
 def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
     """Keep the answers of a project from being replaced; with ``alone``, from being used at all.
 
-    The lock is on the folder, so that it needs no right to write.
-
-    Raises
-    ------
-    StoreError
-        If they are being replaced, or, with ``alone``, used.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, using(Path(folder)):
-    ...     with using(Path(folder)):
-    ...         print("beside others")
-    beside others
+    The lock is on the folder, so it needs no right to write. Raises StoreError if the answers are
+    being replaced, or, with ``alone``, used.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -71,20 +59,9 @@ def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
 
 @contextmanager
 def hold(folder: Path) -> Iterator[int]:
-    """Be the only one who serves or replaces the answers of a project; the lock, to announce.
+    """Be the only process that serves or replaces a project's answers; StoreError if another does.
 
-    Raises
-    ------
-    StoreError
-        If another process does.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, hold(Path(folder)) as lock:
-    ...     announce(lock, "http://127.0.0.1:8337")
-    ...     served_at(Path(folder))
-    'http://127.0.0.1:8337'
+    Yields the lock, for `announce`.
     """
     lock = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -108,12 +85,7 @@ def announce(lock: int, address: str) -> None:
 
 
 def served_at(folder: Path) -> str | None:
-    """The address at which a project is served, or was the last time; None if it never was.
-
-    Examples
-    --------
-    >>> served_at(Path("no-such-folder"))
-    """
+    """The address at which a project is or was last served; None if it never was."""
     try:
         found = json.loads((folder / FILE).read_text("utf-8"))["address"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -140,18 +112,10 @@ class Restored(NamedTuple):
 
 
 def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
-    """Copy the answers while people may be answering; the file and how many it holds.
+    """Copy the answers while people may be answering; the file and how many answers it holds.
 
-    Parameters
-    ----------
-    project : Project
-    out : Path, optional
-        The file, which must not be there; in the project's folder of backups if not given.
-
-    Raises
-    ------
-    StoreError
-        If there is no store, or the copy is not whole.
+    Without ``out``, which must not exist, the copy goes into the project's folder of backups.
+    Raises StoreError if there is no store or the copy is not whole.
     """
     out = _fresh(project, "answers") if out is None else out
     if out.exists():
@@ -161,13 +125,7 @@ def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
 
 
 def newest_backup(project: Project) -> Path:
-    """The backup that was written last.
-
-    Raises
-    ------
-    StoreError
-        If there is none.
-    """
+    """The backup that was written last; StoreError if there is none."""
     found = [
         path
         for path in (project.folder / FOLDER).glob("[!.]*.sqlite")
@@ -179,22 +137,11 @@ def newest_backup(project: Project) -> Path:
 
 
 def restore(project: Project, source: Path) -> Restored:
-    """Put the answers of a backup in the place of those of a project, which are kept aside.
+    """Replace the answers of a project by those of a backup; the old ones are kept aside.
 
-    The pages are copied in one transaction: a process that is killed in the middle leaves the
-    answers as they were.
-
-    Parameters
-    ----------
-    project : Project
-        Nobody may be serving it.
-    source : Path
-        The backup.
-
-    Raises
-    ------
-    StoreError
-        If the project is being served or used by a command, or the backup is not whole.
+    The pages are copied in one transaction: a process killed in the middle leaves the answers as
+    they were. Raises StoreError if the project is being served or used, or the backup is not
+    whole.
     """
     path = project.store_path
     if source.exists() and path.exists() and source.samefile(path):
@@ -254,13 +201,7 @@ def _snapshots(folder: Path) -> list[tuple[Path, int]]:
 
 
 class Snapshots:
-    """Copy the answers every so often, in a thread of its own, and keep the last few copies.
-
-    Parameters
-    ----------
-    path : Path
-        The file of answers.
-    """
+    """Copy the answers every so often, in a thread of its own, and keep the last few copies."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._folder = path, path.parent / FOLDER

@@ -54,45 +54,22 @@ def stored_answers(
 
 
 def now() -> str:
-    """The time, UTC, ISO 8601 with milliseconds.
-
-    Examples
-    --------
-    >>> now().endswith("Z"), len(now())
-    (True, 24)
-    """
+    """The time, UTC, ISO 8601 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def token_hash(token: str) -> bytes:
-    """What is kept of a token: enough to know it again, too little to forge it.
-
-    Examples
-    --------
-    >>> len(token_hash("abc"))
-    32
-    """
+    """The digest kept of a token: enough to recognise it, too little to forge it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def fresh_token() -> str:
-    """32 random bytes in letters that a link may hold.
-
-    Examples
-    --------
-    >>> len(fresh_token())
-    43
-    """
+    """32 random bytes in letters that a link may hold."""
     return secrets.token_urlsafe(32)
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of an annotator.
-
-    Examples
-    --------
-    >>> check_name("ann")
-    """
+    """Refuse what cannot be the name of an annotator."""
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
         raise StoreError(
             f"name is {name!r}: give 1 to {MAX_NAME} printable characters, "
@@ -101,15 +78,7 @@ def check_name(name: str) -> None:
 
 
 class Changes:
-    """What can be done to the answers, inside a transaction of the writer.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The writer's.
-    who : str
-        Who does it, for the history.
-    """
+    """Every change of the answers, made in a transaction of the writer and logged for ``who``."""
 
     def __init__(self, connection: sqlite3.Connection, who: str) -> None:
         self.connection, self.who = connection, who

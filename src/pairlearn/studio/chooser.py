@@ -28,18 +28,7 @@ Fit: TypeAlias = Callable[[NDArray[np.float32], Judgements, int], Floats]
 
 
 def fit_posteriors(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
-    """Posteriors of all items by a `PairClassifier`, fitted to the answers with their weights.
-
-    Examples
-    --------
-    >>> from pairlearn import PairLabels
-    >>> x = np.linspace(-2, 2, 40, dtype=np.float32)[:, None]
-    >>> ends = np.stack([np.arange(20), np.arange(39, 19, -1)], 1)
-    >>> r = 1 / (1 + np.exp(-4 * x[ends, 0]))
-    >>> said = PairLabels.from_posteriors(r[:, 0], r[:, 1])
-    >>> fit_posteriors(x, Judgements.from_pairs(ends, said), seed=0)[[0, 39]].round()
-    array([0., 1.])
-    """
+    """Posteriors of all items by a `PairClassifier`, fitted to the answers with their weights."""
     from pairlearn.estimators import PairClassifier
 
     classifier = PairClassifier(random_state=seed).fit(features, judged)
@@ -48,37 +37,17 @@ def fit_posteriors(features: NDArray[np.float32], judged: Judgements, seed: int)
 
 
 class Chooser:
-    """Chooses pairs by a model that is fitted again in the background as answers come in.
+    """Chooses pairs by a model that is refitted in the background as answers come in.
 
-    Until the first fit is done draws are uniform, and after one that failed they go by the
-    model before it.
-
-    Parameters
-    ----------
-    items : ItemTable
-        Ids and features.
-    fit : callable
-        From features, answers and a seed to posteriors.
-    least_answers : int
-        Answers before the first fit, and new ones before each further fit.
-    candidates, epsilon : int, float
-        See `choose_pairs`.
-    seed : int
-        Of the draws and of the fits.
+    Until the first fit is done draws are uniform; after a fit that failed they follow the model
+    before it. ``fit`` maps features, answers and a seed to posteriors; it runs after
+    ``least_answers`` answers and again after as many new ones. For ``candidates`` and ``epsilon``
+    see `choose_pairs`.
 
     Attributes
     ----------
     trouble : str
         Why the last fit failed; empty if it did not.
-
-    Examples
-    --------
-    >>> from pairlearn.tables import ItemTable
-    >>> chooser = Chooser(ItemTable(["a", "b", "c"], [[0.0], [1.0], [2.0]]))
-    >>> chosen = chooser.choose(2, taken=[("a", "b")])
-    >>> [(sorted(pair[:2]), pair[2]) for pair in chosen]       # no answers yet: uniform
-    [(['a', 'c'], 1.0), (['b', 'c'], 1.0)]
-    >>> chooser.close()
     """
 
     def __init__(
@@ -152,12 +121,8 @@ class Chooser:
 def replenish(store: Store, chooser: Chooser, ahead: int) -> int:
     """Have `ahead` pairs open, choosing as many as are missing; their number.
 
-    A pair is open while it has fewer answers than the project's overlap. Also starts a fit
-    to the answers so far.
-
-    Examples
-    --------
-    See `choosing`, which calls it again and again.
+    A pair is open while it has fewer answers than the project's overlap. Also starts a fit to the
+    answers so far.
     """
     answers = store.answers()
     chooser.learn(answers)
@@ -176,23 +141,10 @@ def replenish(store: Store, chooser: Chooser, ahead: int) -> int:
 def choosing(
     store: Store, *, ahead: int = 20, every: float = 2.0, fit: Fit = fit_posteriors
 ) -> Iterator[Chooser]:
-    """Keep a project supplied with chosen pairs, from a thread, inside a ``with``.
+    """Keep ``ahead`` pairs of a project open from a thread, looking ``every`` so many seconds.
 
-    Parameters
-    ----------
-    store : Store
-        Of a project in mode "information" whose items have features.
-    ahead : int
-        Open pairs to have.
-    every : float
-        Seconds between looks.
-    fit : callable
-        From features, answers and a seed to posteriors.
-
-    Raises
-    ------
-    ValueError
-        If a model cannot learn from the items.
+    The project is in mode "information" and its items have features; ValueError if a model cannot
+    learn from them.
     """
     try:
         items = read_items(store.project.items_path)

@@ -1,29 +1,24 @@
 """Which pairs are judged, and by whom.
 
-Pairs are drawn at random, or by what the current model expects to learn from them. A
-judgement of a pair is a statement about three events (+, −), (−, +) and same class. By the
-current posteriors r and r' their probabilities are a, b and s, and the information that a
-judgement brings is, before it is made, at most the entropy
+Pairs are drawn at random, or by what the current model expects to learn from them. A judgement of
+a pair is about three events (+, −), (−, +) and same class. By the current posteriors r and r'
+their probabilities are a, b and s, and a judgement brings at most the information
 
     H(r, r') = −a log a − b log b − s log s.
 
-It is the expected information about the classes of the pair. About the *model* it is an
-upper bound: where a pair is uncertain by nature, a better model is uncertain, too. The
-bound needs one fit and nothing but posteriors. It is near 0 where the model is sure, and
-a model can be sure and wrong: so a share ε of the draws stays uniform.
-
-Pairs chosen like that are no random sample: means over them are means of something else.
-So chances are kept. Of N candidates, drawn uniformly from the pairs that nobody has been
-asked yet, one is drawn with probability
+That is the expected information about the classes of the pair; about the *model* it is an upper
+bound, since a better model is also uncertain of a pair that is uncertain by nature. A model can be
+sure and wrong, so a share ε of the draws stays uniform. Pairs chosen this way are no random
+sample. Of N candidates, uniform among the pairs not yet asked, one is drawn with probability
 
     q = (1 − ε) H/ΣH + ε/N,      and gets the weight   w = 1/(N q)  ≤  1/ε.
 
-The expectation of w·f over a draw is the mean of f over the pairs that are left, whatever
-the model. `inclusion_weights` makes of these weights those of a sample without replacement.
+The expectation of w·f over a draw is the mean of f over the remaining pairs, whatever the model.
+`inclusion_weights` turns these weights into those of a sample without replacement.
 
-Do not expect much. On digits, even against odd, 40 to 200 judged pairs, the accuracy was
-that of as many random pairs within the error of the measurement, 0.908 against 0.906 at 200
-(``benchmarks/annotate_choosing.py``): soft judgements say much about every pair.
+Do not expect much: on digits, even against odd, with 40 to 200 judged pairs the accuracy was that
+of random pairs within the error of measurement, 0.908 against 0.906 at 200
+(``benchmarks/annotate_choosing.py``).
 """
 
 from __future__ import annotations
@@ -45,30 +40,9 @@ from pairlearn.randomness import permutation, stream, uniform
 def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
     """Different pairs of different items, uniformly at random, in random order and direction.
 
-    Every unordered pair {i, j} has the same chance, and so has each of its directions:
-    the two ends of a pair are then two draws from the items, as the theory assumes, but
-    that no pair comes twice.
-
-    Parameters
-    ----------
-    items : int
-        How many there are.
-    pairs : int
-        How many pairs; at most items·(items − 1)/2.
-    seed : int
-        The pairs follow from it.
-
-    Returns
-    -------
-    array of int, shape (pairs, 2)
-        Rows of the items.
-
-    Examples
-    --------
-    >>> random_pairs(items=4, pairs=3, seed=0)
-    array([[3, 2],
-           [2, 0],
-           [0, 1]])
+    Every unordered pair {i, j} has the same chance, and so has each direction: the two ends are
+    two draws from the items, as the theory assumes, except that no pair comes twice. At most
+    items·(items − 1)/2 pairs; the result has shape (pairs, 2).
     """
     possible = items * (items - 1) // 2
     if items < 2:
@@ -127,28 +101,10 @@ def assign(
 ) -> dict[int, list[int]]:
     """Give every pair to ``overlap`` annotators, and every annotator as many pairs.
 
-    Pairs go in their order to those with the fewest so far, ties by lot. From the same
-    pairs, annotators and seed follows the same assignment. Without ``kept`` the numbers of
-    pairs of any two annotators differ by one at most.
-
-    Parameters
-    ----------
-    pairs : sequence of int
-        Their ids, in the order in which they are judged.
-    annotators : sequence of int
-        Ids of those that take part.
-    overlap : int
-        Annotators a pair; all of them where there are fewer.
-    seed : int
-        Of the lots.
-    kept : mapping of int to ints, optional
-        Annotators that a pair stays with, because they began it: they count as those of
-        the pair and towards the load of each, whether they still take part or not.
-
-    Returns
-    -------
-    dict of int to list of int
-        For each pair its annotators, the kept ones first.
+    Pairs go in their order to those with the fewest so far, ties by a lot that ``seed``
+    determines: without ``kept`` the loads of any two annotators differ by at most one. ``kept``
+    names annotators that began a pair: they come first and count towards its overlap and their
+    load, whether or not they still take part.
 
     Examples
     --------
@@ -183,13 +139,7 @@ Floats = NDArray[np.float64]
 
 
 class ColumnChoice(NamedTuple):
-    """A pair by its rows, and one over (candidates × the chance with which it was drawn).
-
-    Examples
-    --------
-    >>> ColumnChoice(3, 8, 0.7).weight
-    0.7
-    """
+    """A pair by its rows, and one over (candidates × the chance with which it was drawn)."""
 
     left: int
     right: int
@@ -198,11 +148,6 @@ class ColumnChoice(NamedTuple):
 
 def expected_information(r: Any, r_prime: Any) -> Floats:
     """Entropy of the three outcomes of a pair, in nats, from the posteriors of its ends.
-
-    Parameters
-    ----------
-    r, r_prime : array of shape (n,)
-        P(y = +1 | x) of both ends, by the current model.
 
     Examples
     --------
@@ -225,30 +170,10 @@ def choose_pairs(
 ) -> list[ColumnChoice]:
     """Draw pairs, each from uniform candidates by its expected information.
 
-    Parameters
-    ----------
-    posterior : array of shape (items,)
-        P(y = +1 | x) of the items, by the current model; one number for all of them
-        makes every draw uniform.
-    count : int
-        Pairs to draw; fewer are drawn where fewer are left.
-    rng : numpy.random.Generator
-        What the draws come from.
-    taken : iterable of (int, int)
-        Pairs that are not to be drawn, in any order of their ends.
-    candidates : int
-        N, the uniform draws that each pair is chosen from.
-    epsilon : float
-        ε in (0, 1], the share of uniform choice: weights are at most 1/ε.
-
-    Examples
-    --------
-    Item 2 is the uncertain one:
-
-    >>> rng = np.random.default_rng(0)
-    >>> chosen = choose_pairs([0.01, 0.99, 0.5, 0.01], 3, rng)
-    >>> [(sorted(pair[:2]), round(pair.weight, 2)) for pair in chosen]
-    [([2, 3], 0.6), ([0, 2], 0.51), ([1, 2], 0.38)]
+    Fewer than ``count`` are drawn where fewer are left. A ``posterior`` that is the same for all
+    items makes every draw uniform. ``taken`` pairs are not drawn, in either order of their ends.
+    Each pair is chosen from N = ``candidates`` uniform draws; ``epsilon`` in (0, 1] is the share
+    of uniform choice, so weights are at most 1/ε.
     """
     r = np.asarray(posterior, dtype=np.float64)
     if r.ndim != 1 or len(r) < 2:
@@ -281,22 +206,9 @@ def choose_pairs(
 def inclusion_weights(weights: Any, items: int) -> Floats:
     """Weights of pairs drawn one after another without replacement, with mean 1.
 
-    Those of `pool_weights`, divided by their mean: what is estimated with them is then in
-    the range of what was observed, and varies less.
-
-    Parameters
-    ----------
-    weights : array of shape (M,)
-        Of `choose_pairs`, in the order of the draws; 1 for pairs at random.
-    items : int
-        How many items there are.
-
-    Examples
-    --------
-    >>> inclusion_weights([1.0, 0.5, 2.0], items=100).round(3)
-    array([0.857, 0.429, 1.714])
-    >>> inclusion_weights([1.0, 0.5, 2.0], items=3)
-    array([1., 1., 1.])
+    `pool_weights` divided by their mean, which keeps estimates within the range of what was
+    observed, with less variance. ``weights`` are those of `choose_pairs` in the order of the
+    draws, 1 for pairs at random.
     """
     v = pool_weights(weights, items)
     v /= v.mean()
@@ -306,23 +218,13 @@ def inclusion_weights(weights: Any, items: int) -> Floats:
 def pool_weights(weights: Any, items: int) -> Floats:
     """Weights v for which (1/M) Σ v_m f_m is an unbiased estimate of the mean over all pairs.
 
-    With w₁ … w_M the weights of `choose_pairs` in the order of the draws, and
-    P = items (items − 1)/2 pairs in all,
+    With w₁ … w_M the weights of `choose_pairs` in the order of the draws, and P = items (items −
+    1)/2 pairs in all,
 
         v_m = 1 + (P − M)/(P − m) · (w_m − 1)
 
-    (Farquhar, Gal and Rainforth, "On Statistical Bias In Active Learning", ICLR 2021).
-    Where few of the pairs are drawn v is w; where all are drawn it is 1.
-
-    Parameters
-    ----------
-    weights, items
-        As in `inclusion_weights`.
-
-    Examples
-    --------
-    >>> pool_weights([1.0, 0.5, 2.0], items=4).round(3)
-    array([1.   , 0.625, 2.   ])
+    (Farquhar, Gal and Rainforth, "On Statistical Bias In Active Learning", ICLR 2021). Where few
+    of the pairs are drawn v is w; where all are drawn it is 1.
     """
     w = np.asarray(weights, dtype=np.float64)
     pool, drawn = items * (items - 1) // 2, len(w)

@@ -32,47 +32,14 @@ def create_project(
     seed: int = 0,
     **words: Any,
 ) -> tuple[Project, str]:
-    r"""Make a project folder with its items, its plan and an empty store.
+    """Make a project folder with its items, plan and an empty store; also the supervisor's token.
 
-    The items are copied, so that the project is whole by itself. The folder appears when
-    everything is in it, or not at all.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where; it must not exist, or be empty.
-    source : path-like
-        A ``.csv`` or ``.parquet`` table with a column ``id``, a folder of images (PNG,
-        JPEG, WebP, GIF) or one of texts (``.txt``, ``.md``), with its folders.
-    kind : {"table", "image", "text"}, optional
-        Of a folder that holds both images and texts, which are the items.
-    pairs : int, optional
-        How many pairs; 500, or all that there are if they are fewer.
-    seed : int
-        The pairs and who judges them follow from it.
-    **words
-        What else a `Project` has: title, questions, overlap, columns, mode. Answers are
-        graded unless it says otherwise.
-
-    Returns
-    -------
-    (Project, str)
-        And the supervisor's token, which is told this once.
-
-    Raises
-    ------
-    ProjectError
-        If something is there already, or the items cannot be used.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     rows = Path(place, "machines.csv")
-    ...     _ = rows.write_text("id,age\na,3\nb,9\nc,1\n")
-    ...     project, token = create_project(Path(place, "study"), rows, overlap=2)
-    ...     sorted(file.name for file in project.folder.iterdir()), project.plan.pairs
-    (['answers.sqlite', 'items.csv', 'project.json'], 3)
+    The items are copied, so the project is self-contained. The folder, which must not exist or be
+    empty, appears complete or not at all. ``source`` is a ``.csv`` or ``.parquet`` table with a
+    column ``id``, or a folder of images (PNG, JPEG, WebP, GIF) or texts (``.txt``, ``.md``);
+    ``kind`` says which are the items where a folder holds both. ``pairs`` is 500, or all there
+    are. ``words`` are further fields of `Project`; answers are graded by default. Raises
+    ProjectError if the items cannot be used. The token is shown only this once.
     """
     folder, source = Path(folder), Path(source)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

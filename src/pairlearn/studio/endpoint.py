@@ -45,14 +45,9 @@ class MalformedReply(Exception):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Probabilities of the first token of the answer that is not blank.
+    """Tokens and probabilities of the first token that is not blank; none without an answer.
 
-    Attributes
-    ----------
-    tokens : tuple of (str, float)
-        Tokens and probabilities; empty if the model did not answer.
-    usage : (int, int) or None
-        Prompt tokens and answer tokens, where the endpoint counts them.
+    ``usage`` counts prompt and answer tokens, where the endpoint does.
     """
 
     tokens: tuple[tuple[str, float], ...]
@@ -97,21 +92,8 @@ class _Usage(msgspec.Struct):
 def read_reply(data: bytes) -> Reply:
     """Read the body of a reply.
 
-    Raises
-    ------
-    MalformedReply
-        It is not JSON of this protocol.
-    ModelError
-        It is, but has no token probabilities, nor will the next one.
-
-    Examples
-    --------
-    >>> top = [{"token": "Yes", "logprob": -0.105}, {"token": "no", "logprob": -2.3}]
-    >>> content = [{"token": "Yes", "logprob": -0.105, "top_logprobs": top}]
-    >>> choice = {"message": {"content": "Yes"}, "logprobs": {"content": content}}
-    >>> reply = read_reply(json.dumps({"choices": [choice]}).encode())
-    >>> [(token, round(share, 2)) for token, share in reply.tokens]
-    [('Yes', 0.9), ('no', 0.1)]
+    Raises MalformedReply if it is not JSON of this protocol, and ModelError if it has no token
+    probabilities, which the next one will not have either.
     """
     try:
         completion = msgspec.json.decode(data, type=_Completion)
@@ -140,13 +122,7 @@ def read_reply(data: bytes) -> Reply:
 
 
 def error_text(data: bytes) -> tuple[str, str]:
-    r"""Message and code of an error reply, fit for a terminal.
-
-    Examples
-    --------
-    >>> error_text(b'{"error": {"message": "no such model\\u001b[2J", "code": "nope"}}')
-    ('no such model[2J', 'nope')
-    """
+    """Message and code of an error reply, without control characters."""
     found: tuple[Any, Any] = data.decode("utf-8", "replace"), ""
     try:
         error = json.loads(data)["error"]
@@ -172,14 +148,9 @@ def is_loopback(host: str) -> bool:
 
 
 def chat_url(base_url: str, *, plain_http: bool = False) -> str:
-    """The address of questions from a base URL: https, or http to this machine.
+    """The address for questions from a base URL: https, or http to this machine.
 
-    Parameters
-    ----------
-    base_url : str
-        Such as ``http://127.0.0.1:8000/v1``.
-    plain_http : bool
-        Admit http to other machines.
+    ``plain_http`` admits http to other machines.
 
     Examples
     --------
@@ -244,12 +215,11 @@ def retry_after(header: str | None) -> float | None:
 
 
 class ChatEndpoint:
-    """Asks questions, each once: answers are kept on disk, failures are tried again.
+    """Asks each question once: answers are kept on disk, failures are retried.
 
-    The temperature is 1: some servers report probabilities after it is applied, and at 0
-    those are no probabilities of the model. What is sampled does not matter, since all
-    alternatives of the first token are read. Redirects are not followed, and proxies not
-    used: the key goes to the address that was named.
+    The temperature is 1: some servers report probabilities after it is applied, and at 0 those are
+    not the model's. What is sampled does not matter, since all alternatives of the first token are
+    read. Redirects are not followed and proxies not used: the key goes only to the named address.
 
     Parameters
     ----------
@@ -258,15 +228,12 @@ class ChatEndpoint:
     model : str
         Its name at the endpoint.
     cache : AnswerCache
-        Where answers are kept.
     key : str, optional
         Sent as a bearer token; never stored, never in a message.
     plain_http : bool
         Admit http to other machines.
     pace : Pace, optional
-        How fast to ask.
     budget : Budget, optional
-        How much to ask.
     timeout : float
         Seconds for one request.
     retries : int
@@ -280,14 +247,6 @@ class ChatEndpoint:
         Where questions go.
     asked, cached, retried : int
         Questions answered by the endpoint and from disk, requests sent again.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with AnswerCache(pathlib.Path(folder, "answers.sqlite")) as cache:
-    ...         ChatEndpoint("http://127.0.0.1:8000/v1", "small", cache).url
-    'http://127.0.0.1:8000/v1/chat/completions'
     """
 
     def __init__(

@@ -1,10 +1,8 @@
 """Statements from elsewhere: plain tables, and probabilities that the right one is better.
 
-Many tools and models give P = P(right is better) for a pair. What that says about
-(s, c) depends on what "better" does with pairs of the same class, and nothing in the
-number tells. So it is never guessed: the caller names the reading.
-
-With a = P(+, −), b = P(−, +) and s = P(same), a + b + s = 1 and c = b − a:
+Many tools and models give P = P(right is better) for a pair. What that says about (s, c) depends
+on how "better" treats pairs of the same class, so the caller names the reading. With a = P(+, −),
+b = P(−, +) and s = P(same), a + b + s = 1 and c = b − a:
 
 **ties half**: P counts a pair of the same class half for each side, as win rates and
 forced choices between equals do: P = b + s/2, so c = 2P − 1, whatever s is.
@@ -13,7 +11,7 @@ forced choices between equals do: P = b + s/2, so c = 2P − 1, whatever s is.
 and s must be known. The Bradley-Terry model is this reading where the scores are
 log-odds of the class: σ(g' − g) = r'(1 − r)/(r'(1 − r) + r(1 − r')) = b/(a + b).
 
-**side only**: P says which one is better and its size is not to be trusted; P > ½ is the
+**side only**: P says which one is better, but its size is not to be trusted; P > ½ is the
 preference "right", P < ½ is "left", P = ½ says nothing.
 """
 
@@ -47,23 +45,8 @@ def from_probability(
 ) -> tuple[Floats, NDArray[np.int8]]:
     """Differences and preferences that probabilities of "the right one is better" mean.
 
-    Parameters
-    ----------
-    probability : array of shape (n,)
-        P(right is better), in [0, 1]; NaN where not given.
-    reading : {"ties-half", "given-different", "side-only"}
-        What P does with pairs of the same class.
-    similarity : array of shape (n,), optional
-        s in [0, 1], which "given-different" needs in every row with a probability.
-
-    Examples
-    --------
-    >>> from_probability([0.5, 0.9], "ties-half")[0].round(2)
-    array([0. , 0.8])
-    >>> from_probability([0.9], "given-different", [0.75])[0].round(2)
-    array([0.2])
-    >>> from_probability([0.2, 0.5, 0.51], "side-only")[1]
-    array([-1,  0,  1], dtype=int8)
+    ``probability`` is in [0, 1], NaN where not given; ``reading`` says how it treats pairs of the
+    same class. "given-different" needs a similarity in every row with a probability.
     """
     if reading not in get_args(Reading):
         options = ", ".join(get_args(Reading))
@@ -101,22 +84,7 @@ def _shares(name: str, values: Any) -> Floats:
 
 @dataclass(frozen=True)
 class Statement:
-    """What somebody said about a pair elsewhere.
-
-    Parameters
-    ----------
-    annotator : str
-    left, right : str
-        Ids of items.
-    answer : Answer
-    place : str
-        Where it comes from, for messages.
-
-    Examples
-    --------
-    >>> Statement("ann", "a", "b", Answer(similarity=0.5, key="k")).place
-    ''
-    """
+    """A judgement of a pair made elsewhere; ``place`` says where it comes from, for messages."""
 
     annotator: str
     left: str
@@ -126,13 +94,7 @@ class Statement:
 
 
 class ImportCount(NamedTuple):
-    """What came of judgements from elsewhere.
-
-    Examples
-    --------
-    >>> ImportCount(new=3, revised=0, same=1, pairs_added=2, annotators_added=1).new
-    3
-    """
+    """How many imported judgements were new, revised or known, and what they added."""
 
     new: int
     revised: int
@@ -142,36 +104,14 @@ class ImportCount(NamedTuple):
 
 
 def fresh_key() -> str:
-    """A key for an answer that comes from no form.
-
-    Examples
-    --------
-    >>> fresh_key() == fresh_key()
-    False
-    """
+    """A key for an answer that comes from no form."""
     return f"import-{uuid.uuid4().hex}"
 
 
 def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statement]:
-    """The rows of a table of pairs as judgements.
+    """The rows of a table of pairs as judgements; weights are not taken over.
 
-    Parameters
-    ----------
-    table : PairTable
-        As `read_pairs` reads it; weights are not taken over.
-    annotator : str, optional
-        Who judged, for a table that does not say so.
-
-    Raises
-    ------
-    TableError
-        If somebody is not named, or is named twice over.
-
-    Examples
-    --------
-    >>> table = PairTable(["a"], ["b"], [0.5], None)
-    >>> judgements_of(table, "ann")[0].answer.similarity
-    0.5
+    ``annotator`` is for a table that names none; TableError if neither does, or both do.
     """
     if annotator is not None and table.annotator is not None and (table.annotator != "").any():
         raise TableError("the table names its annotators: leave the annotator out")
@@ -194,32 +134,11 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
 
 
 def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
-    r"""Read a table whose judgements are probabilities that the right one is better.
+    """Read a table whose judgements are probabilities that the right one is better.
 
-    Parameters
-    ----------
-    path : Path
-        A ``.csv`` or ``.parquet`` file with ``left``, ``right``, the column named, and
-        perhaps ``similarity`` and ``annotator``.
-    column : str
-        Of the probabilities.
-    reading : {"ties-half", "given-different", "side-only"}
-        What they mean; see `pairlearn.studio.exchange`.
-
-    Returns
-    -------
-    PairTable
-        With differences, or with preferences for "side-only". Rows that say nothing (no
-        probability, or ½ for a side, and no similarity) are left out.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "wins.csv")
-    ...     _ = path.write_text("left,right,p\na,b,0.75\n")
-    ...     read_preferences(path, "p", "ties-half").difference
-    array([0.5])
+    The ``.csv`` or ``.parquet`` file has ``left``, ``right``, the column named, and perhaps
+    ``similarity`` and ``annotator``. Rows without information (no probability, or ½ for a side,
+    and no similarity) are left out.
     """
     source = open_source(path, "pairs")
     kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
@@ -258,37 +177,13 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
 
 
 def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
-    r"""Take judgements in, all of them or none.
+    """Import judgements, all of them or none; each annotator judges a pair once.
 
-    Annotators that are not there are added, without a link and without open pairs. A
-    pair that is there in the other direction is turned; one that is not in the plan is
-    added, for its judgement only. What is there already changes nothing, so that a file
-    can be imported twice; what is there and says something else is revised.
-
-    Parameters
-    ----------
-    store : Store
-        Where to.
-    rows : sequence of Statement
-        Each annotator judges a pair once.
-
-    Raises
-    ------
-    StoreError
-        If an item is not known, somebody judges a pair twice, or a judgement is in the name
-        under which the supervisor settles pairs.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.studio.project import Plan, Project
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
-    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
-    ...     with Store.create(project) as store:
-    ...         row = Statement("ann", "a", "b", Answer(similarity=0.5, key="k"))
-    ...         import_judgements(store, [row]).new, import_judgements(store, [row]).same
-    (1, 1)
+    Unknown annotators are added, without a link and without open pairs. A pair that is there in
+    the other direction is turned; one that is not in the plan is added, for its judgement only. A
+    known judgement changes nothing, so a file can be imported twice; a different one is a
+    revision. Raises StoreError if an item is unknown, an annotator judges a pair twice, or a
+    judgement bears the name under which the supervisor settles pairs.
     """
     seen: dict[tuple[str, frozenset[str]], str] = {}
     for row in rows:

@@ -27,30 +27,12 @@ Rule: TypeAlias = Literal["mean", "median", "reliability"]
 def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]:
     """One judgement for each pair, by an annotator named after the rule.
 
-    Similarities and differences are taken together separately, each from those who gave
-    it. The pair likelihood is linear in (s, c), so that training on the mean is training
-    on all judgements with equal weights; the median withstands single slips; "reliability"
-    is a mean with the weights of `pairlearn.annotators.Crowd`. The feasible region is not
-    convex: two feasible judgements can have an infeasible mean, which `pairlearn check`
-    reports, and which is given as it is.
-
-    Where nobody gave a number, the preference of the majority is kept; a draw says
-    nothing, and such a pair is left out.
-
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        Those that stand, without those that could not say.
-    rule : {"mean", "median", "reliability"}
-        How.
-
-    Examples
-    --------
-    >>> def row(name, s, c):
-    ...     return StoredAnswer(1, name, 7, "a", "b", s, c, 0, False, "", 4.0, "", 1)
-    >>> one, = aggregate([row("x", 0.5, None), row("y", 0.5, 0.2), row("z", 0.8, 0.4)], "mean")
-    >>> round(one.similarity, 3), round(one.difference, 3), one.annotator
-    (0.6, 0.3, 'mean')
+    Similarities and differences are combined separately, each from those who gave it. The pair
+    likelihood is linear in (s, c), so training on the mean is training on all judgements with
+    equal weights; the median withstands single slips; "reliability" is a mean with the weights of
+    `pairlearn.annotators.Crowd`. The feasible region is not convex: two feasible judgements can
+    have an infeasible mean, which is exported as it is and reported by `pairlearn check`. Where
+    nobody gave a number the preference of the majority is kept; a tie is left out.
     """
     if rule not in ("mean", "median", "reliability"):
         raise ValueError(f"rule must be 'mean', 'median' or 'reliability'; got {rule!r}")
@@ -95,25 +77,14 @@ def _join(
 class Exported:
     """A table of pairs, and what did not go into it.
 
-    Parameters
+    Attributes
     ----------
-    table : PairTable
-        One row a judgement, or one a pair.
-    cant_say : int
-        Answers that are left out because nothing could be said.
-    undecided : int
-        Pairs that are left out because preferences were evenly split.
+    cant_say, undecided : int
+        Answers "can't say" and pairs with evenly split preferences, which are left out.
     infeasible : int
-        Rows, with both s and c, that no posteriors produce, also if rounded; they are given as
-        they are.
+        Rows whose s and c no posteriors produce, even after rounding; they are exported.
     levels : tuple of str
         The answer in words of each row, "" where numbers were given; empty if none was.
-
-    Examples
-    --------
-    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.8, 0, False, "", 4.0, "", 1)
-    >>> judgements([row]).infeasible
-    1
     """
 
     table: PairTable
@@ -132,15 +103,7 @@ class Exported:
 
 
 def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredAnswer]:
-    """The answers without those that a supervisor's answer to the same pair overrules.
-
-    Examples
-    --------
-    >>> rows = [StoredAnswer(k, name, 7, "a", "b", 0.9, 0.1, 0, False, "", 4.0, "", 1)
-    ...         for k, name in enumerate(["ann", "bob", "boss"])]
-    >>> [one.annotator for one in settled(rows, "boss")]
-    ['boss']
-    """
+    """The answers without those that a supervisor's answer to the same pair overrules."""
     decided = {one.pair for one in answers if one.annotator == author}
     return [one for one in answers if one.annotator == author or one.pair not in decided]
 
@@ -156,22 +119,8 @@ def weighed(
 ) -> list[StoredAnswer]:
     """The answers with the inclusion weights of their pairs, which have mean one.
 
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        What was said.
-    pairs : sequence of Pair
-        All pairs in the order in which they were drawn; imported ones were not drawn, and
-        their weight stays.
-    items : int
-        How many items there are.
-
-    Examples
-    --------
-    >>> row = StoredAnswer(1, "ann", 2, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1, weight=0.5)
-    >>> drawn = [Pair(1, "a", "c"), Pair(2, "a", "b", weight=0.5), Pair(3, "b", "c", weight=2.0)]
-    >>> round(weighed([row], drawn, items=100)[0].weight, 3)
-    0.429
+    ``pairs`` has all pairs in the order in which they were drawn. Imported pairs were not drawn
+    and keep their weight.
     """
     drawn = [pair for pair in pairs if pair.origin != "import"]
     of_pair: dict[int, float] = {}
@@ -182,29 +131,9 @@ def weighed(
 
 
 def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exported:
-    """All judgements, one row each, with the names of the annotators.
+    """All judgements, one row each, with the annotators' names; ValueError if there are none.
 
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        Those that stand.
-    weights : bool, default False
-        Add the inclusion weights of the pairs, which pairs chosen by a model need.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to export.
-
-    Examples
-    --------
-    >>> rows = [
-    ...     StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.1, 0, False, "", 4.0, "", 1),
-    ...     StoredAnswer(2, "bob", 7, "a", "b", None, None, 0, True, "blurred", 4.0, "", 1),
-    ... ]
-    >>> exported = judgements(rows)
-    >>> len(exported.table), exported.table.annotator, exported.cant_say
-    (1, array(['ann'], dtype='<U3'), 1)
+    ``weights`` adds the inclusion weights, which pairs chosen by a model need.
     """
     said = _said(answers)
     table = pair_table(said, weights=weights, names=[one.annotator for one in said])
@@ -213,25 +142,7 @@ def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exp
 
 
 def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = False) -> Exported:
-    """One judgement for each pair, by the mean, the median, or weighted by reliability.
-
-    Parameters
-    ----------
-    answers, weights
-        As in `judgements`.
-    rule : {"mean", "median", "reliability"}
-        See `aggregate`.
-
-    Examples
-    --------
-    >>> rows = [
-    ...     StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.1, 0, False, "", 4.0, "", 1),
-    ...     StoredAnswer(2, "bob", 7, "a", "b", 0.7, 0.3, 0, False, "", 4.0, "", 1),
-    ... ]
-    >>> table = aggregated(rows, "mean").table
-    >>> table.similarity.round(3), table.annotator is None
-    (array([0.8]), True)
-    """
+    """One judgement for each pair, by the mean, the median, or weighted by reliability."""
     said = _said(answers)
     compared = [replace(one, others={}) for one in said if one.answer("-").compares]
     # Statements of other kinds have no rule, and stay as they are.
@@ -249,27 +160,9 @@ def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = F
 def write_lines(
     answers: Sequence[StoredAnswer], path: Path, asked: str, author: str | None = None
 ) -> None:
-    """Write every answer as a line of JSON: what was said, and by whom, when, how fast, why.
+    """Write every answer as a line of JSON: what, by whom, when, how fast and why.
 
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        Those that stand; also those that could not say.
-    path : Path
-        The ``.jsonl`` file.
-    asked : {"graded", "each", "exact"}
-        How the project asks.
-    author : str, optional
-        Whose answers overrule those of others, which are marked.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.8, 0.0, 0, False, "", 4.0, "", 1, level="alike")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_lines([row], Path(folder, "a.jsonl"), "graded")
-    ...     Path(folder, "a.jsonl").read_text()[:46]
-    '{"annotator":"ann","left":"a","right":"b","sim'
+    Also those that could not say. Answers that one of ``author``'s overrules are marked.
     """
     with replacing(path) as part, part.open("wb") as file:
         file.writelines(answer_lines(answers, asked, author))
@@ -302,23 +195,7 @@ def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
 def pair_table(
     answers: Sequence[StoredAnswer], *, weights: bool = False, names: Sequence[str] | None = None
 ) -> PairTable:
-    """Answers that say something as a table of pairs.
-
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        One for each row.
-    weights : bool, default False
-        Whether the weights of the pairs go into it.
-    names : sequence of str, optional
-        Who said it, if that does.
-
-    Examples
-    --------
-    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.8, 0, False, "", 4.0, "", 1)
-    >>> pair_table([row]).difference
-    array([0.8])
-    """
+    """Answers that say something as a table of pairs, one row each."""
     columns = AnswerColumns(answers)
     known = dict.fromkeys(name for one in answers for name in one.others)
     others: Any = {name: [one.others.get(name, np.nan) for one in answers] for name in known}

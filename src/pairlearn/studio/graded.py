@@ -43,21 +43,9 @@ CERTAIN: Levels = {
 
 
 def read_levels(given: Any) -> dict[str, tuple[float, float]]:
-    """Levels as a project file states them; those that it leaves out are as usual.
+    """Levels as a project file states them, defaults for the rest.
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or no two posteriors give the numbers.
-
-    Examples
-    --------
-    >>> read_levels({"alike": [0.95, 0]})["alike"]
-    (0.95, 0.0)
-    >>> read_levels({"left surely": [0.5, -1]})
-    Traceback (most recent call last):
-    ValueError: levels has 'left surely': s = 0.5 and c = -1 cannot both hold; with that c, s is
-    between 0 and 0
+    Raises ValueError if a name is unknown or no two posteriors give the numbers.
     """
     try:
         levels = msgspec.convert(given, dict[str, tuple[float, float]])

@@ -30,11 +30,6 @@ class ItemView:
         Of a text.
     image_path : Path, optional
         Of an image; a regular file inside the project.
-
-    Examples
-    --------
-    >>> ItemView("text", "a.txt", text="so it goes").text
-    'so it goes'
     """
 
     kind: Kind
@@ -45,12 +40,7 @@ class ItemView:
 
 
 class Items:
-    r"""All items of a project, in the order of the table or of the names of the files.
-
-    Attributes
-    ----------
-    kind : {"table", "image", "text"}
-    ids : list of str
+    r"""All items of a project, in the order of the table or of the file names.
 
     Examples
     --------
@@ -82,10 +72,7 @@ class Items:
     def open(cls, project: Project) -> Items:
         """Read the items of a project.
 
-        Raises
-        ------
-        ProjectError
-            If they are not there, an id is bad or comes twice, or there are none.
+        Raises ProjectError if they are missing, there are none, or an id is bad or not unique.
         """
         path = project.items_path
         try:
@@ -108,12 +95,8 @@ class Items:
     def view(self, item: str) -> ItemView:
         """What an annotator sees of an item.
 
-        Raises
-        ------
-        KeyError
-            If there is no such item.
-        ProjectError
-            If its file is gone, too large, or not inside the project any more.
+        Raises KeyError if there is no such item, and ProjectError if its file is gone, too large,
+        or no longer inside the project.
         """
         row = self._rows[item]
         if self.kind == "table":
@@ -128,26 +111,7 @@ class Items:
 
 
 def read_columns(path: Path) -> dict[str, list[str]]:
-    r"""The columns of a table of items by name, every cell as text.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.csv`` or ``.parquet`` file with a column ``id``, the others of any kind.
-
-    Raises
-    ------
-    TableError
-        If it is not such a table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "i.csv").write_text("id,name\n1,Ann\n")
-    ...     read_columns(Path(folder, "i.csv"))
-    {'id': ['1'], 'name': ['Ann']}
-    """
+    """The columns of a ``.csv`` or ``.parquet`` table with a column ``id``, every cell as text."""
     source = open_source(path, "items")
     if "id" not in source.names:
         raise TableError(
@@ -183,7 +147,7 @@ def read_image(path: Path, most: int) -> tuple[bytes, str]:
 
 
 def media_type(data: bytes) -> str | None:
-    """What an image is, by its first bytes and never by its name; None for what is none.
+    """The type of an image by its first bytes, never by its name; None for what is none.
 
     SVG is none, because it can hold scripts.
 

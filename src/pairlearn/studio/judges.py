@@ -1,21 +1,21 @@
-"""From what a model says to one judgement of a pair, and the questions to chat models.
+"""From a model's answers to one judgement of a pair, and the questions to chat models.
 
-A chat model gets one question about a pair with three answers, not two questions with two:
-"A", "B" and "Same" are the three events (+, −), (−, +) and same class, so that their
-probabilities are a, b and s, and c = b − a. (How probable it is that a model *prefers* B says
-nothing about by how much.) An item gets one question with two answers, "Yes" and "No".
+A chat model gets one question about a pair with three answers: "A", "B" and "Same" are the events
+(+, −), (−, +) and same class, so their probabilities are a, b and s, and c = b − a. (How probable
+it is that a model *prefers* B does not say by how much.) An item gets one question with two
+answers, "Yes" and "No".
 
-Items are untrusted. Each is one line of JSON, in which it can end neither its string nor
-its line; "<" and "[" are written as escapes, so that it cannot contain the marks that
-templates of chats are made of; and the model is told that items are data.
+Items are untrusted. Each is one line of JSON, in which it can end neither its string nor its line;
+"<" and "[" are escaped, so that it cannot contain the marks of chat templates; and the model is
+told that items are data.
 
-Models lean to the first or to the second of two things. So both orders are asked. With
-(s₁, c₁) said of (left, right) and (s₂, c₂) of (right, left),
+Models lean to the first or the second of two things, so both orders are asked. With (s₁, c₁) said
+of (left, right) and (s₂, c₂) of (right, left),
 
     s = (s₁ + s₂)/2,    c = (c₁ − c₂)/2,    bias = (c₁ + c₂)/2:
 
-the similarity is symmetric and the difference antisymmetric in the order, and what is
-added to the second one whatever it is, the position bias, cancels.
+the similarity is symmetric and the difference antisymmetric in the order, so the position bias,
+added to the second item whatever it is, cancels.
 """
 
 from __future__ import annotations
@@ -98,9 +98,8 @@ Judge: TypeAlias = Callable[[str, str], Judgement]
 def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
     """Judge pairs as pairs, each in both orders: two questions a pair.
 
-    This is a judgement of the pair as people give it: the two items stand side by side,
-    and a model that is better at comparing than at stating probabilities is asked to
-    compare.
+    The two items stand side by side, as for people: a model that compares better than it states
+    probabilities is asked to compare.
 
     Parameters
     ----------
@@ -132,9 +131,9 @@ def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
 def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     """Judge every item once, and derive the pairs: s = rr' + (1 − r)(1 − r'), c = r' − r.
 
-    One question an item instead of two a pair, and there is no order to lean to. But the
-    model has to know probabilities of classes with nothing to compare with, and whatever
-    is wrong with them is in every pair of the item.
+    One question an item instead of two a pair, and no order to lean to. But the model has to state
+    class probabilities with nothing to compare with, and their errors are in every pair of the
+    item.
 
     Parameters
     ----------
@@ -170,19 +169,8 @@ def chat_pair_model(
 ) -> PairModel:
     """Ask which of A, B and Same is true: s = P(Same), c = P(B) − P(A).
 
-    The probabilities are renormalised over the answers that are understood. Where those
-    have less than `least_mass` in all, the model did not answer the question, and its
-    judgement is "can't say".
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Of
-    >>> tokens = ("Same", 0.6), (" same", 0.1), ("B", 0.2), ("A", 0.1)
-    >>> endpoint = Of(ask=lambda question: Of(tokens=tokens))       # stands for a ChatEndpoint
-    >>> item = ItemView("text", "a", text="a text")
-    >>> said = chat_pair_model(endpoint, Wording("Texts", "kind", "rude"))(item, item)
-    >>> round(said.similarity, 3), round(said.difference, 3)
-    (0.7, 0.1)
+    The probabilities are renormalised over the answers that are understood. Where those have less
+    than `least_mass` in all, the judgement is "can't say".
     """
     shares_of = _asker(endpoint, PAIR_ANSWERS, least_mass)
 
@@ -225,31 +213,11 @@ def _asker(
 def answer_shares(
     tokens: tuple[tuple[str, float], ...], answers: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, float], float]:
-    """Probability of each answer among those that can be recognised, and their mass.
+    """Probability of each answer among the recognised tokens, and the mass of those tokens.
 
-    Tokens are compared without surrounding blanks and punctuation and without regard to
-    case, so that "Yes", " yes" and "YES" are one answer.
-
-    Parameters
-    ----------
-    tokens : tuple of (str, float)
-        Tokens and probabilities.
-    answers : dict
-        Of each answer, the words that mean it, in lower case.
-
-    Returns
-    -------
-    shares : dict
-        They sum to 1; all are 0 where nothing was recognised.
-    mass : float
-        Probability of all recognised tokens, the sum before it was made 1.
-
-    Examples
-    --------
-    >>> tokens = ("Yes", 0.5), (" yes", 0.1), ("NO", 0.2), ("Perhaps", 0.2)
-    >>> shares, mass = answer_shares(tokens, {"yes": ("yes",), "no": ("no",)})
-    >>> round(shares["yes"], 3), round(shares["no"], 3), round(mass, 3)
-    (0.75, 0.25, 0.8)
+    ``answers`` lists the words that mean each answer, in lower case. Tokens are compared without
+    case, surrounding blanks and punctuation. The shares sum to 1; all are 0 where nothing was
+    recognised.
     """
     found = {
         answer: math.fsum(
@@ -284,14 +252,6 @@ class Wording:
         What annotators are told.
     questions : tuple of str
         What people are asked.
-
-    Examples
-    --------
-    >>> item = ItemView("table", "7", rows=(("age", "9"),))
-    >>> print(Wording("Pumps", "will fail", "will hold").about_item(item).messages[1]["content"])
-    Item: {"age": "9"}
-    <BLANKLINE>
-    Is this item “will fail”, and not “will hold”? Answer with one word: Yes or No.
     """
 
     title: str

@@ -1,11 +1,10 @@
 """Pairs whose answer is known, and pairs that come twice, mixed in with those of the plan.
 
 Known pairs are stated in the project file: examples, practice, and checks. Checks get a row among
-the pairs, outside of the plan, and every annotator is given so many that they are ``known_share``
-of what they judge. Repeats are pairs of the plan the other way round, for those who judge them,
-some time after the first answer. Which of the next tasks is one of these follows from the
-annotator and from how many they have answered, so that it comes at no place that could be guessed
-and stays the same when a page is loaded again.
+the pairs, outside of the plan, and are ``known_share`` of what every annotator judges. Repeats are
+pairs of the plan the other way round, some time after the first answer. Which of the next tasks is
+one of these follows from the annotator and how many they have answered: it cannot be guessed, and
+stays the same when a page is reloaded.
 """
 
 from __future__ import annotations
@@ -32,13 +31,7 @@ _SETTING = f"SELECT value FROM setting WHERE name = '{SETTING}'"
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pair whose answer is known, one of the levels; ``why`` is told to annotators.
-
-    Examples
-    --------
-    >>> Known("a", "b", "left surely", "practice").turned().answer
-    'right surely'
-    """
+    """A pair whose answer is known, one of the levels; ``why`` is told to annotators."""
 
     left: str
     right: str
@@ -54,16 +47,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, left=self.right, right=self.left, answer=answer)
 
     def agrees(self, answer: Any, levels: Levels) -> bool:
-        """Whether an answer, as it is given or stored, is the known one or next to it.
-
-        Examples
-        --------
-        >>> from pairlearn.studio import Answer
-        >>> from pairlearn.studio.graded import LEVELS
-        >>> probably = Answer(0.36, -0.6, key="k")
-        >>> [Known("a", "b", one).agrees(probably, LEVELS) for one in ("left surely", "alike")]
-        [True, False]
-        """
+        """Whether an answer, as it is given or stored, is the known one or next to it."""
         opposite = {"both positive", "both negative"}
         if answer.cant_say or {answer.level, self.answer} == opposite:
             return False
@@ -71,7 +55,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def near(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
-    """Whether two answers (s, c) are the same, or one degree apart; what is open is no gap.
+    """Whether two answers (s, c) are the same or one degree apart; missing numbers agree.
 
     Examples
     --------
@@ -83,13 +67,7 @@ def near(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
 
 
 class Mixed(msgspec.Struct):
-    """What is mixed in with the pairs of a plan, as the store keeps it.
-
-    Examples
-    --------
-    >>> Mixed(checks=[], pairs={"7": Known("a", "b", "alike")}).known[7].answer
-    'alike'
-    """
+    """Known pairs and repeats mixed in with the pairs of a plan, as the store keeps them."""
 
     checks: list[Known] = []
     share: float = 0.0
@@ -124,19 +102,7 @@ class Mixed(msgspec.Struct):
 
 
 def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
-    """Known pairs as a project file states them.
-
-    Raises
-    ------
-    ValueError
-        If one is not as it should be.
-
-    Examples
-    --------
-    >>> read_known([{"left": "a", "right": "b", "answer": "maybe"}], {"alike": (0.8, 0.0)})
-    Traceback (most recent call last):
-    ValueError: known pair 1: answer is 'maybe'; there are alike
-    """
+    """Known pairs as a project file states them; ValueError names the first bad one."""
     known = []
     for number, pair in enumerate(given if isinstance(given, list | tuple) else [given], 1):
         try:
@@ -197,13 +163,7 @@ def share_out(changes: Changes, wanted: set[tuple[int, int]], active: Sequence[i
 
 
 def is_due(annotator: int, done: int, share: float) -> bool:
-    """Whether the task after so many answers is a check, one in every 1/share.
-
-    Examples
-    --------
-    >>> sum(is_due(7, done, 0.05) for done in range(200))
-    10
-    """
+    """Whether the task after so many answers is a check, one in every 1/share."""
     every = max(round(1 / share), 1)
     block, place = divmod(done, every)
     return zlib.crc32(f"{annotator} {block}".encode()) % every == place

@@ -1,10 +1,10 @@
 """Label Studio: its config and tasks for the two questions of a project, and what it exports.
 
-Its templates for pairs bind one control to both objects (``toName="left,right"``), and
-then save nothing of what a slider or a rating said. Here every control has one object.
-The sliders run in whole percent and have no default, because a default counts as an
-answer that nobody gave. They are not required either: a slider that was never moved, or
-that stands at its middle, leaves no result, and a required one would be filled in.
+Its templates for pairs bind one control to both objects (``toName="left,right"``), and then save
+nothing of a slider or a rating. Here every control has one object. The sliders run in whole
+percent, without a default, which would count as an answer that nobody gave. They are not required
+either: a slider that was never moved, or left at its middle, leaves no result, and a required one
+would be filled in. What has no result was not given, and is never taken for 0.
 
 It exports JSON and JSON-MIN. JSON is a list of tasks, each with its ``data`` and a list of
 ``annotations``, several where several people judged it::
@@ -19,9 +19,7 @@ JSON-MIN is a list of annotations, with the data beside the results by name::
     {"left_id": "a", "right_id": "b", ..., "id": 1, "similarity": [{"number": 80}],
      "cannot_say": "Can't say", "annotator": 4, "annotation_id": 7, "lead_time": 4.2}
 
-A slider that was not moved leaves no result, and so does one that was left at a tie: what
-has no result was not given, and is never taken for 0. Cancelled (skipped) annotations are
-left out; JSON-MIN has none of them.
+Cancelled (skipped) annotations are left out; JSON-MIN has none of them.
 """
 
 from __future__ import annotations
@@ -47,20 +45,7 @@ LOCAL_FILES = "/data/local-files/?d="
 
 
 def labelling_config(project: Project) -> str:
-    """The labelling config of a project, in Label Studio's XML.
-
-    Parameters
-    ----------
-    project : Project
-        Its questions, and the kind of its items.
-
-    Examples
-    --------
-    >>> from pairlearn.studio.project import Plan
-    >>> config = labelling_config(Project(Path("p"), "text", "items", Plan(1)))
-    >>> [line.strip() for line in config.splitlines() if "difference" in line]
-    ['<Number name="difference" toName="left" min="-100" max="100" step="1" slider="true" />']
-    """
+    """The labelling config of a project, in Label Studio's XML."""
     # Not HyperText: items are untrusted, and Text shows markup as it is written.
     shown = '<Text name="{0}" value="${0}" valueType="text" />'
     if project.kind == "image":
@@ -77,32 +62,11 @@ def labelling_config(project: Project) -> str:
 def tasks(
     project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
 ) -> list[dict[str, Any]]:
-    r"""The pairs of a project as Label Studio's tasks.
+    """The pairs of a project as Label Studio's tasks.
 
-    Parameters
-    ----------
-    project : Project
-    items : Items
-    pairs : sequence of Pair
-        As `Store.pairs` has them.
-    prefix : str
-        What comes before the names of images: the address they are served at.
-
-    Returns
-    -------
-    list of dict
-        Each with ``data``: the ids ``left_id`` and ``right_id``, by which `import`
-        knows the pair again, and what ``left`` and ``right`` show.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.studio.project import Plan
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
-    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
-    ...     tasks(project, Items.open(project), [Pair(1, "a", "b")])[0]["data"]["left"]
-    'size: 1'
+    ``prefix`` is the address that images are served at. Each task has ``data``: the ids
+    ``left_id`` and ``right_id``, by which `import` recognises the pair, and what ``left`` and
+    ``right`` show.
     """
     return [
         {
@@ -121,31 +85,7 @@ def tasks(
 def write_label_studio(
     folder: Path, project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
 ) -> tuple[Path, Path]:
-    r"""Write ``config.xml`` and ``tasks.json`` to a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Created if it is not there.
-    project, items, pairs, prefix
-        As in `tasks`.
-
-    Returns
-    -------
-    (Path, Path)
-        The two files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.studio.project import Plan
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
-    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
-    ...     files = write_label_studio(Path(folder), project, Items.open(project), [])
-    >>> [file.name for file in files]
-    ['config.xml', 'tasks.json']
-    """
+    """Write ``config.xml`` and ``tasks.json`` to a folder; the two files."""
     config, listed = folder / "config.xml", folder / "tasks.json"
     with replacing(config) as part:
         part.write_text(labelling_config(project), "utf-8")
@@ -177,17 +117,10 @@ class LabelStudioError(ValueError):
 
 @dataclass(frozen=True)
 class LabelStudioExport:
-    """Judgements, and what was left out.
+    """Judgements, and how many annotations were left out.
 
-    Parameters
-    ----------
-    judgements : list of Statement
-    cancelled : int
-        Annotations that were skipped.
-    empty : int
-        Annotations without any result: a tie that left no record, or no answer.
-    superseded : int
-        Annotations of a pair of which the same annotator made a later one.
+    These were skipped (``cancelled``), without any result (``empty``: a tie that left no record,
+    or no answer), or ``superseded`` by a later one of the same annotator.
     """
 
     judgements: list[Statement]
@@ -197,29 +130,9 @@ class LabelStudioExport:
 
 
 def read_label_studio(path: Path) -> LabelStudioExport:
-    r"""Read an export of Label Studio, JSON or JSON-MIN.
+    """Read an export of Label Studio, JSON or JSON-MIN, of tasks by `write_label_studio`.
 
-    Parameters
-    ----------
-    path : Path
-        The file, made with the config and the tasks of `write_label_studio`.
-
-    Raises
-    ------
-    LabelStudioError
-        If it is not such a file; the message names the task.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "export.json")
-    ...     _ = path.write_text('''[{"left_id": "a", "right_id": "b", "id": 1,
-    ...         "similarity": [{"number": 80}], "annotator": 4, "annotation_id": 7,
-    ...         "created_at": "2024-03-29T05:39:54Z", "lead_time": 4.2}]''')
-    ...     one, = read_label_studio(path).judgements
-    >>> one.annotator, one.left, one.answer.similarity, one.answer.difference
-    ('label-studio-4', 'a', 0.8, None)
+    Raises LabelStudioError, which names the task, if it is not such a file.
     """
     cancelled = empty = count = 0
     latest: dict[tuple[str, str, str], tuple[tuple[str, int], Statement]] = {}

@@ -37,22 +37,9 @@ class Pace:
     Parameters
     ----------
     per_minute : float, optional
-        Requests a minute; as fast as they come if not given.
-    clock : callable
-        Seconds, monotonic.
-    wait : callable, optional
-        Waits for the given seconds, or less if `stop` is called.
-
-    Examples
-    --------
-    >>> now = [0.0]
-    >>> pace = Pace(30, clock=lambda: now[0], wait=lambda s: now.append(now.pop() + s))
-    >>> for _ in range(3):
-    ...     pace.turn()
-    ...     now[0]
-    0.0
-    2.0
-    4.0
+        Requests a minute; unlimited if not given.
+    clock, wait : callable, optional
+        Monotonic seconds, and a function that waits for so many, or less if `stop` is called.
     """
 
     def __init__(
@@ -101,22 +88,17 @@ class Pace:
 class Budget:
     """Counts requests, tokens and money, and refuses what could exceed a limit.
 
-    What a request costs is known when its answer is there. Until then the most that it
-    can cost is set aside, so that requests in flight do not add up to more than the limit.
+    A request's cost is known with its answer. Until then the most that it can cost is reserved, so
+    that requests in flight do not add up to more than the limit.
 
     Parameters
     ----------
     max_requests : int, optional
-        Requests, those sent again after a failure included.
+        Including those sent again after a failure.
     max_cost : float, optional
         Money, in the unit of the prices.
     price_in, price_out : float
         Of one million prompt tokens and of one million answer tokens.
-
-    Attributes
-    ----------
-    requests, prompt_tokens, completion_tokens : int
-    spent : float
 
     Examples
     --------
@@ -188,15 +170,10 @@ class Budget:
 
 
 class AnswerCache:
-    """Answers by the hash of their question, in one SQLite file.
+    """Answers by the hash of their question, in one SQLite file at `path`.
 
-    An answer is on disk when `put` returns. Questions are not stored, only their hashes:
-    items may be private. Threads and processes can share a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is created.
+    An answer is on disk when `put` returns. Questions are not stored, only their hashes: items may
+    be private. Threads and processes can share a file.
 
     Examples
     --------

@@ -19,27 +19,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Drift:
-    """Mean of the last third of somebody's answers less that of the first third.
+    """Mean of the last third of an annotator's answers less that of the first third.
 
-    The pairs of a uniform plan come in random order, so that nothing but the annotator
-    can make these differ from 0 by more than chance; ``_z`` is the difference in standard
-    errors, which chance takes beyond 2 once in twenty times, also of a fixed rule, and
-    beyond 3 hardly ever. NaN where all answers are the same. Where a model chooses the pairs,
-    they differ by themselves.
-
-    Parameters
-    ----------
-    similarity, similarity_z : float
-        Of s.
-    strength, strength_z : float
-        Of |c|: how strongly one of the two is favoured.
-    seconds : float
-        Ratio of the median times.
-
-    Examples
-    --------
-    >>> Drift(0.1, 2.5, 0.0, 0.1, 0.8).similarity_z
-    2.5
+    Pairs of a uniform plan come in random order, so only the annotator can move these from 0 by
+    more than chance; ``_z`` is the difference in standard errors, which chance takes beyond 2 once
+    in twenty times and beyond 3 hardly ever. NaN where all answers are the same. Where a model
+    chooses the pairs, they differ by themselves. ``strength`` is |c|, and ``seconds`` the ratio of
+    the median times.
     """
 
     similarity: float
@@ -51,32 +37,11 @@ class Drift:
 
 @dataclass(frozen=True)
 class AnnotatorOverview:
-    """One line of the supervisor's page. NaN where there is nothing to say yet.
+    """One line of the supervisor's page; NaN where nothing is known yet.
 
-    Parameters
-    ----------
-    annotator : Annotator
-    done, total : int
-        Pairs answered, of those that are theirs.
-    cant_say : int
-        Among them.
-    per_hour : float
-        Pace, by the median of their times.
-    median_seconds : float
-    infeasible : float
-        Share of answers, with both s and c, that no posteriors produce, also if rounded.
-    drift : Drift
-    manner : Manner or None
-        Guesses, leans and precision (`pairlearn.annotators`), if anything is known.
-    words : str
-        The same in a sentence.
-    doubt : bool
-        Whether that deserves a look.
-
-    Examples
-    --------
-    >>> overview_of([], {Annotator(1, "ann"): 5})[0].done
-    0
+    ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
+    posteriors produce even after rounding, ``words`` the ``manner`` in a sentence, and ``doubt``
+    whether that deserves a look.
     """
 
     annotator: Annotator
@@ -95,24 +60,7 @@ class AnnotatorOverview:
 def overview_of(
     answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], crowd: Crowd | None = None
 ) -> list[AnnotatorOverview]:
-    """How every annotator works.
-
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        Those that stand, in the order of being given.
-    totals : mapping of Annotator to int
-        How many pairs each has.
-    crowd : Crowd, optional
-        How they answer, where that is known already.
-
-    Examples
-    --------
-    >>> rows = [StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1)]
-    >>> ann, = overview_of(rows, {Annotator(1, "ann"): 5})
-    >>> ann.per_hour, ann.words
-    (900.0, 'has too few answers to say')
-    """
+    """How every annotator works, from the answers in their order and the pairs each has in all."""
     columns = AnswerColumns(answers)
     crowd = crowd or crowd_of(answers)
     return [_overview(who, total, columns, crowd) for who, total in totals.items()]
@@ -158,19 +106,7 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
 
 
 def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
-    """How everybody answers, people and models alike, as far as the answers themselves tell.
-
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        Those that stand.
-
-    Examples
-    --------
-    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.0, 0, False, "", 4.0, "", 1)
-    >>> crowd_of([row]).weights()
-    {'ann': 1.0}
-    """
+    """How everybody answers, people and models alike, as far as the answers themselves tell."""
     said = [one for one in answers if not one.cant_say]
     columns = AnswerColumns(said)
     items = 2 * columns.pair

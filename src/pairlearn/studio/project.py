@@ -41,13 +41,7 @@ MAX_TEXT = 4000
 
 
 class ProjectError(ValueError):
-    """A project folder, or what is in it, cannot be used as it is.
-
-    Examples
-    --------
-    >>> issubclass(ProjectError, ValueError)
-    True
-    """
+    """A project folder, or what is in it, cannot be used as it is."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +53,10 @@ class Plan:
     pairs : int
         Pairs to judge; in mode "information", the random ones to begin with.
     seed : int
-        The pairs and who judges them follow from it.
+        Determines the pairs and who judges them.
     mode : {"uniform", "information"}
         Uniformly at random, which the theory assumes; or by what the current model
         would learn most from, with inclusion weights.
-
-    Examples
-    --------
-    >>> Plan(pairs=100)
-    Plan(pairs=100, seed=0, mode='uniform')
     """
 
     pairs: int
@@ -82,25 +71,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class Project:
-    """What is judged, and in which words.
+    """What is judged, and in which words. Raises ProjectError if a value is not of its kind.
 
     Parameters
     ----------
     folder : Path
-        Where the project lies.
     kind : {"table", "image", "text"}
         What an item is.
     items : str
         The file or folder of the items, relative to the project's.
     plan : Plan
-        The pairs.
     title : str
         Of the pages.
     positive_name, negative_name : str
         The two classes, in the annotator's words.
     question_similarity, question_difference : str
-        The two questions; not given, they are made from the names of the classes. Other
-        projects than exact ones ask the second only.
+        The two questions, by default made from the names of the classes. Only exact projects ask
+        the first one.
     help : str
         What an annotator should know, as plain text.
     columns : tuple of str
@@ -113,24 +100,17 @@ class Project:
     levels : mapping of str to (float, float)
         Similarity and difference of each answer in words (`pairlearn.studio.graded.LEVELS`).
     hide_ids : bool
-        Whether annotators do not see the ids of the items.
+        Do not show the ids of the items to annotators.
     positive_means, negative_means : str
         The definitions of the two classes, which annotators read first.
     known : tuple of Known
         Pairs whose answer is known: examples, practice, and checks that are mixed in.
-    known_share : float
-        How much of what annotators judge are checks, if there are any.
-    repeat_share : float
-        How much of what they judge are pairs that come a second time, the other way round.
+    known_share, repeat_share : float
+        Shares of checks, and of pairs shown again the other way round, in what annotators judge.
     qualify : float
         Share of the practice that must be right before somebody may begin.
     language : {"en", "de", "fr"}
         Of the annotator's page.
-
-    Raises
-    ------
-    ProjectError
-        If a value is not of its kind.
 
     Examples
     --------
@@ -205,52 +185,25 @@ class Project:
 
     @property
     def path(self) -> Path:
-        """The project file.
-
-        Examples
-        --------
-        >>> Project(Path("p"), "text", "items", Plan(1)).path.name
-        'project.json'
-        """
+        """The project file."""
         return self.folder / FILE
 
     @property
     def items_path(self) -> Path:
-        """The file or folder of the items.
-
-        Examples
-        --------
-        >>> Project(Path("p"), "text", "items", Plan(1)).items_path.name
-        'items'
-        """
+        """The file or folder of the items."""
         return self.folder / self.items
 
     @property
     def store_path(self) -> Path:
-        """The file of the answers.
-
-        Examples
-        --------
-        >>> Project(Path("p"), "text", "items", Plan(1)).store_path.name
-        'answers.sqlite'
-        """
+        """The file of the answers."""
         return self.folder / STORE
 
     @classmethod
     def load(cls, folder: str | Path) -> Project:
         """Read the project file of a folder.
 
-        Raises
-        ------
-        ProjectError
-            If there is none, or something in it is wrong: the message names the field.
-
-        Examples
-        --------
-        >>> Project.load("no-such-folder")
-        Traceback (most recent call last):
-        pairlearn.studio.project.ProjectError: no-such-folder is not a project: it has no
-        project.json; `pairlearn annotate init` makes one
+        Raises ProjectError if there is none, or something in it is wrong: the message names the
+        field.
         """
         folder = Path(folder)
         path = folder / FILE
@@ -266,17 +219,7 @@ class Project:
             raise ProjectError(f"{path}: a value is nested too deeply") from None
 
     def save(self) -> Path:
-        """Write the project file; it is whole, or as it was.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     one = Project(Path(folder), "image", "items", Plan(10), overlap=2)
-        ...     _ = one.save()
-        ...     Project.load(folder) == one
-        True
-        """
+        """Write the project file, atomically."""
         values: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         values |= {name: getattr(self, name) for name in _FIELDS}
         values["columns"], values["plan"] = list(self.columns), asdict(self.plan)
@@ -286,24 +229,12 @@ class Project:
         return self.path
 
     def words(self, text: str, **values: object) -> str:
-        """A text of the annotator's page in the project's language.
-
-        Examples
-        --------
-        >>> Project(Path("p"), "text", "items", Plan(1), language="de").words("Undo")
-        'Zurück'
-        """
+        """A text of the annotator's page in the project's language."""
         names = {"positive": self.positive_name, "negative": self.negative_name}
         return translate(self.language, text, **(names | values))
 
     def level_words(self, level: str) -> str:
-        """An answer in the words of the annotator's page.
-
-        Examples
-        --------
-        >>> Project(Path("p"), "text", "items", Plan(1), language="de").level_words("left surely")
-        'Links, sicher'
-        """
+        """An answer in the words of the annotator's page."""
         name = {"both positive": self.positive_name, "both negative": self.negative_name}
         if level in name:
             return self.words("Both “{name}”", name=name[level])
@@ -315,24 +246,11 @@ class Project:
         return f"{self.words(side.capitalize())}, {self.words(degree)}"
 
     def known_for(self, use: str) -> list[Known]:
-        """The known pairs of one use: "example", "practice" or "check".
-
-        Examples
-        --------
-        >>> one = Known("a", "b", "alike", "practice")
-        >>> Project(Path("p"), "text", "items", Plan(1), known=(one,)).known_for("check")
-        []
-        """
+        """The known pairs of one use: "example", "practice" or "check"."""
         return [one for one in self.known if one.use == use]
 
     def with_plan(self, **changes: Any) -> Project:
-        """The same project with another plan.
-
-        Examples
-        --------
-        >>> Project(Path("p"), "text", "items", Plan(1)).with_plan(pairs=5).plan.pairs
-        5
-        """
+        """The same project with another plan."""
         return replace(self, plan=replace(self.plan, **changes))
 
 

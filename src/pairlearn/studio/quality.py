@@ -23,13 +23,7 @@ PASS = 0.6
 
 
 class Flag(str):
-    """A text for the supervisor, with the English words that a language has a table for.
-
-    Examples
-    --------
-    >>> Flag("{number} of {all}", number=3, all=4)
-    '3 of 4'
-    """
+    """A text for the supervisor that keeps its English template and values, for translation."""
 
     template: str
     values: dict[str, object]
@@ -43,13 +37,7 @@ class Flag(str):
 
 @dataclass
 class Quality:
-    """Of one annotator: known pairs judged and right, repeats and those that agree, and flags.
-
-    Examples
-    --------
-    >>> Quality(known=4, right=3).flags
-    []
-    """
+    """One annotator's known pairs judged and right, repeats judged and consistent, and flags."""
 
     known: int = 0
     right: int = 0
@@ -64,25 +52,10 @@ def quality_of(
     levels: Levels,
     repeats: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[str, Quality]:
-    """How good the answers of everybody are, as far as simple rules tell.
+    """How good everybody's answers are, by simple rules.
 
-    Parameters
-    ----------
-    answers : sequence of StoredAnswer
-        Those that stand.
-    known : mapping of int to Known
-        The checks, by the numbers of their pairs.
-    levels : mapping
-        What the known answers mean.
-    repeats : mapping of int to int
-        Pairs by the numbers of their repeats, the other way round.
-
-    Examples
-    --------
-    >>> rows = [StoredAnswer(k, "ann", k, "a", "b", 0.5, 0.0, 0, False, "", 0.4, "", 1)
-    ...         for k in range(20)]
-    >>> quality_of(rows, {}, {})["ann"].flags
-    ['20 of 20 answers are the same', 'half of the answers took less than 1 s']
+    ``known`` has the checks by the numbers of their pairs, and ``repeats`` the original pair of
+    each repeat, which is shown the other way round.
     """
     found: dict[str, Quality] = {}
     by_name: dict[str, list[StoredAnswer]] = {}

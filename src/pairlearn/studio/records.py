@@ -32,11 +32,6 @@ class Annotator:
         Whether a link leads to them. Models and annotators of imported judgements have none.
     origin : {"person", "model", "import", "adjudicator"}
         Where their judgements come from.
-
-    Examples
-    --------
-    >>> Annotator(1, "ann").active
-    True
     """
 
     id: int
@@ -46,13 +41,7 @@ class Annotator:
 
     @property
     def note(self) -> str:
-        """What to say beside the name: nothing of people who take part.
-
-        Examples
-        --------
-        >>> Annotator(2, "rule", active=False, origin="model").note
-        'model'
-        """
+        """What to show beside the name: nothing for people who take part."""
         if self.active:
             return ""
         words = {"person": "retired", "import": "imported", "adjudicator": "settles pairs"}
@@ -63,13 +52,8 @@ class Annotator:
 class Pair:
     """A pair to judge.
 
-    ``weight`` is one over the chance of having been chosen, up to a common factor: 1 for
-    pairs at random. ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
-
-    Examples
-    --------
-    >>> Pair(1, "a", "b").weight
-    1.0
+    ``weight`` is one over the chance of having been chosen, up to a common factor: 1 for pairs at
+    random. ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
     """
 
     id: int
@@ -81,13 +65,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Task:
-    """A pair in the hands of an annotator: the ``number``-th of ``total``.
-
-    Examples
-    --------
-    >>> Task(pair=7, left="a", right="b", number=1, total=20).left
-    'a'
-    """
+    """A pair in the hands of an annotator: the ``number``-th of ``total``."""
 
     pair: int
     left: str
@@ -100,14 +78,16 @@ class Task:
 class Answer:
     """What an annotator said about a pair.
 
+    Raises StoreError if a value is out of range or nothing is said.
+
     Parameters
     ----------
     similarity, difference : float, optional
-        s in [0, 1] and c in [−1, 1]; None where not given.
+        s in [0, 1] and c in [−1, 1].
     preference : {−1, 0, 1}
         The left (−1) or the right (+1) one is more positive; 0 where not given.
     cant_say : bool
-        They looked and cannot say; then nothing else is given but a note.
+        They looked and cannot say; then only a note may be given.
     note : str
         In their words.
     seconds : float
@@ -118,11 +98,6 @@ class Answer:
         Values of further columns of statements (`pairlearn.kinds.columns`), such as a label.
     level : str
         The answer in words that was chosen (`pairlearn.studio.graded`), if one was.
-
-    Raises
-    ------
-    StoreError
-        If a value is out of range, or nothing is said.
 
     Examples
     --------
@@ -177,34 +152,16 @@ class Answer:
 
     @property
     def said_something(self) -> bool:
-        """Whether there is a similarity, a difference, a preference or another statement.
-
-        Examples
-        --------
-        >>> Answer(cant_say=True, key="f1").said_something
-        False
-        """
+        """Whether there is a similarity, a difference, a preference or another statement."""
         return self.compares or bool(self.others)
 
     @property
     def compares(self) -> bool:
-        """Whether there is a similarity, a difference or a preference.
-
-        Examples
-        --------
-        >>> Answer(others={"label": 1.0}, key="f1").compares
-        False
-        """
+        """Whether there is a similarity, a difference or a preference."""
         return (self.similarity, self.difference, self.preference) != (None, None, 0)
 
     def same_judgement(self, other: Answer) -> bool:
-        """Whether two answers say the same, whenever and however they were given.
-
-        Examples
-        --------
-        >>> Answer(similarity=1.0, key="a").same_judgement(Answer(similarity=1.0, key="b"))
-        True
-        """
+        """Whether two answers say the same, whenever and however they were given."""
         return self == replace(
             other, note=self.note, seconds=self.seconds, key=self.key, level=self.level
         )
@@ -212,13 +169,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Receipt:
-    """An answer is on disk. ``revision`` counts the answers of one annotator to one pair.
-
-    Examples
-    --------
-    >>> Receipt(answer_id=12, revision=1).revision
-    1
-    """
+    """An answer is on disk. ``revision`` counts the answers of one annotator to one pair."""
 
     answer_id: int
     revision: int
@@ -226,13 +177,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an annotator is; pace and time left are None before the first answer.
-
-    Examples
-    --------
-    >>> Progress(done=3, total=10, per_hour=360.0, seconds_left=70.0).done
-    3
-    """
+    """How far an annotator is; pace and time left are None before the first answer."""
 
     done: int
     total: int
@@ -242,14 +187,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """One row of the answers: who said what about which pair, and when.
-
-    Examples
-    --------
-    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.5, None, 0, False, "", 4.0, "", 1)
-    >>> row.answer(key="again").similarity
-    0.5
-    """
+    """One row of the answers: who said what about which pair, and when."""
 
     id: int
     annotator: str
@@ -269,14 +207,7 @@ class StoredAnswer:
     level: str = ""
 
     def answer(self, key: str) -> Answer:
-        """The answer in it, to be submitted under a key.
-
-        Examples
-        --------
-        >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.5, None, 0, False, "", 4.0, "", 1)
-        >>> row.answer("k").key
-        'k'
-        """
+        """The answer in it, to be submitted under a key."""
         said = {one.name: getattr(self, one.name) for one in fields(Answer) if one.name != "key"}
         return Answer(**said, key=key)
 
@@ -285,13 +216,8 @@ class StoredAnswer:
 class Change:
     """One line of the history: who changed what, when, from which answer to which.
 
-    ``action`` is "answered", "revised", "withdrawn", or what was done to the project;
-    ``before`` and ``after`` are ids of answers.
-
-    Examples
-    --------
-    >>> Change(1, "2026-01-01T00:00:00.000Z", "ann", "withdrawn", "ann", 7, 12, None, "").before
-    12
+    ``action`` is "answered", "revised", "withdrawn", or what was done to the project; ``before``
+    and ``after`` are ids of answers.
     """
 
     id: int

@@ -28,15 +28,7 @@ WHY = {
 
 
 def make_demo(folder: Path) -> Project:
-    """Make a graded project of images, with definitions, examples, practice and checks.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     made = make_demo(Path(place, "demo"))
-    ...     made.kind, made.plan.pairs, len(made.known)
-    ('image', 60, 12)
-    """
+    """Make a graded project of images, with definitions, examples, practice and checks."""
     from sklearn.datasets import load_digits
 
     digits: Any = load_digits()
@@ -76,13 +68,7 @@ def _answer(left: bool, right: bool) -> str:
 
 
 def png(image: NDArray[np.float64]) -> bytes:
-    """A grey picture, enlarged with soft edges, as a PNG file.
-
-    Examples
-    --------
-    >>> png(np.zeros((8, 8)))[1:4]
-    b'PNG'
-    """
+    """A grey picture, enlarged with soft edges, as a PNG file."""
     for _ in ("across", "down"):
         size = len(image)
         fine = np.linspace(0, size - 1, ENLARGED * size)

@@ -2,9 +2,8 @@
 
 The model is linear in the items' features and maximises the pair likelihood with a ridge penalty,
 in milliseconds. Items are put into folds, and each end of a pair is predicted by a model that saw
-no pair with that item, so that all pairs measure and none flatters. The same with a few large
-folds, which leave far fewer pairs to train with, tells how the accuracy grows; it is taken to
-approach its limit like n^-½.
+no pair with that item. The same with a few large folds, which leave far fewer pairs to train with,
+tells how the accuracy grows; it is taken to approach its limit like n^-½.
 
 An answer at the end of a scale in words stands for everything up to certainty: the interval
 reaches from the estimate with the numbers of the project file to that with certain answers.
@@ -55,18 +54,10 @@ class TooFewPairsError(ValueError):
 
 @dataclass(frozen=True)
 class Outlook:
-    """The accuracy of a quick model, now and later, each as (estimate, low, high).
+    """The accuracy of a quick model, ``now`` and as planned, each as (estimate, low, high).
 
-    Parameters
-    ----------
-    pairs, planned : int
-        Judged with both numbers, and those of the plan.
-    now, planned_accuracy : tuple of float
-        With these pairs, and with all of the plan.
-    gain : float
-        Of accuracy, expected from the next 50 pairs.
-    half_width, next_half_width : float
-        Of the interval now, and as it will be after these.
+    ``pairs`` counts those judged with both numbers. ``gain`` is the accuracy expected from the
+    next 50 pairs, and ``next_half_width`` that of the interval after them.
     """
 
     pairs: int
@@ -88,33 +79,9 @@ def outlook(
 ) -> Outlook:
     """How good a quick model is, and what more pairs are expected to buy.
 
-    Parameters
-    ----------
-    features : array of shape (N, d)
-        Of all items.
-    ends : array of shape (n, 2)
-        Rows of the items of each judged pair.
-    stated, certain : PairLabels
-        What was said, and the same with the ends of the scale taken for certainty.
-    planned : int
-        Pairs that are to be judged in all.
-    weight : array of shape (n,), optional
-        Inclusion weights.
-
-    Raises
-    ------
-    TooFewPairsError
-        If there are too few pairs.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x, ends = rng.normal(size=(200, 3)), rng.integers(0, 200, (150, 2))
-    >>> r, q = 1 / (1 + np.exp(-6 * x[ends, 0].T))
-    >>> said = PairLabels.from_posteriors(r, q)
-    >>> found = outlook(x, ends, said, said, planned=300)
-    >>> found.pairs, found.now[1] < found.now[0] < found.now[2]
-    (150, True)
+    ``ends`` (n, 2) has the rows of ``features`` (N, d) of each judged pair, ``weight`` (n,) its
+    inclusion weight; ``certain`` is what was ``stated`` with the ends of the scale taken for
+    certainty. Raises TooFewPairsError.
     """
     pairs = len(np.unique(np.sort(ends, 1), axis=0))
     if pairs < LEAST_PAIRS:
@@ -150,16 +117,7 @@ def outlook(
 
 
 def quick_model(features: Any, ends: NDArray[np.int64], stated: PairLabels, others: Any) -> Floats:
-    """Log-odds of other items by the model whose accuracy `outlook` tells.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x, ends = rng.normal(size=(200, 3)), rng.integers(0, 200, (150, 2))
-    >>> said = PairLabels.from_posteriors(*1 / (1 + np.exp(-6 * x[ends, 0].T)))
-    >>> np.sign(quick_model(x, ends, said, [[2.0, 0, 0], [-2.0, 0, 0]]))
-    array([ 1., -1.])
-    """
+    """Log-odds of other items by the model whose accuracy `outlook` tells."""
     x = _prepared(np.concatenate([np.asarray(features, np.float64), np.asarray(others)]))
     model = _Model(x, ends, stated, None)
     z: Floats = model.x @ model.fit(np.arange(len(ends)), model.choose()[0])
@@ -240,13 +198,7 @@ class _Model:
 def outlook_of(
     items: ItemTable, answers: Sequence[StoredAnswer], planned: int, *, weighted: bool = False
 ) -> Outlook:
-    """The same from stored answers that have both numbers, and whose items are there.
-
-    Raises
-    ------
-    TooFewPairsError
-        If too few have both numbers.
-    """
+    """`outlook` from stored answers with both numbers; TooFewPairsError if they are too few."""
     places = {str(one): row for row, one in enumerate(items.ids.tolist())}
     said = [
         one

@@ -79,12 +79,9 @@ class Store(Stored):
 
     @classmethod
     def create(cls, project: Project) -> Store:
-        """Make the file, with the pairs of the plan; one that is there is never replaced.
+        """Make the file, with the pairs of the plan.
 
-        Raises
-        ------
-        StoreError
-            If there is one already, or the items are too few for the plan.
+        Raises StoreError if there is one already, or the items are too few for the plan.
         """
         items = Items.open(project)
         ids, plan = items.ids, project.plan
@@ -110,12 +107,8 @@ class Store(Stored):
     def open(cls, project: Project) -> Store:
         """Open the file that is there; one of an older version is migrated.
 
-        An overlap or known pairs that were changed in the project file take effect now.
-
-        Raises
-        ------
-        StoreError
-            If there is none, or it is not whole: every page is looked at.
+        An overlap or known pairs that were changed in the project file take effect now. Raises
+        StoreError if there is none, or it is not whole: every page is looked at.
         """
         path = project.store_path
         if not has_answers(path):
@@ -317,10 +310,7 @@ class Store(Stored):
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
         """Add chosen pairs, each with its inclusion weight, and assign them; their ids.
 
-        Raises
-        ------
-        StoreError
-            If an item is not known, or a pair is there already, in either direction.
+        Raises StoreError if an item is unknown, or a pair is there already, in either direction.
         """
         chosen = list(pairs)
         for end in (end for pair in chosen for end in pair[:2]):

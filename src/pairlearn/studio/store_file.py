@@ -33,12 +33,9 @@ class StoreError(ValueError):
 
 
 class StoreFileError(StoreError, OSError):
-    """The file cannot be read or written now; the request may be right, and is worth repeating.
+    """The file cannot be read or written now; the request may be right and is worth repeating.
 
-    Attributes
-    ----------
-    damaged : bool
-        Whether it is the content of the file that is wrong, and not the disk or its rights.
+    ``damaged`` says that the content of the file is wrong, not the disk or its permissions.
     """
 
     def __init__(self, message: str, *, damaged: bool = False) -> None:
@@ -85,17 +82,7 @@ def _obstacle(path: Path) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file into a `StoreFileError` that names it.
-
-    Examples
-    --------
-    >>> with reading(Path("answers.sqlite")):
-    ...     raise sqlite3.DatabaseError("database disk image is malformed")
-    Traceback (most recent call last):
-    pairlearn.studio.store_file.StoreFileError: answers.sqlite is not a file of answers, or is
-    damaged (database disk image is malformed): take it from a backup with `pairlearn annotate
-    restore`
-    """
+    """Turn what SQLite says of a file into a `StoreFileError` that names it."""
     try:
         yield
     except UNREADABLE as error:
@@ -103,31 +90,10 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def copy_of(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
-    """Copy a whole file while others use it; the copy is looked through before it appears.
+    """Copy a whole file while others use it, and verify the copy before it appears.
 
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The file, with its transactions in our hands.
-    path : Path
-        Of the copy, which is one file that only its owner can read.
-
-    Returns
-    -------
-    dict of str to int
-        Rows of each table, which are those of the original at one moment.
-
-    Raises
-    ------
-    StoreFileError
-        If the copy is not whole; then there is none.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = copy_of(sqlite3.connect(":memory:"), Path(folder, "copy.sqlite"))
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['copy.sqlite']
+    The copy can be read only by its owner. The rows of each table, as they were at one moment;
+    StoreFileError if the copy is not whole, and then there is none.
     """
     with replacing(path) as part:
         make_file(part)
@@ -148,13 +114,8 @@ def copy_of(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
 def find_damage(connection: sqlite3.Connection, check: str = "quick_check") -> str:
     """Look through a file; what is wrong with it, or "".
 
-    Rows of answers and changes are numbered without gaps and never removed, so that a
-    number which is missing shows a file that was put together from parts of two moments.
-
-    Examples
-    --------
-    >>> find_damage(sqlite3.connect(":memory:"))
-    ''
+    Rows of answers and changes are numbered without gaps and never removed, so a missing number
+    shows a file put together from parts of two moments.
     """
     (found,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
     if found != "ok":
@@ -179,15 +140,7 @@ def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file that only its owner can read, in a folder that knows of it on disk.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     make_file(Path(folder, "answers.sqlite"))
-    ...     remove_file(Path(folder, "answers.sqlite"))
-    """
+    """Make an empty file that only its owner can read, in a folder that knows of it on disk."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
@@ -230,25 +183,9 @@ class _Connection(sqlite3.Connection):
 def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     """Open an existing file; the writer's commits reach the disk before they return.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    writer : bool, default False
-        Whether changes are made. ``synchronous=FULL`` has every commit flushed to disk,
-        which in WAL mode the default of ``NORMAL`` would leave to the next checkpoint.
-
-    Raises
-    ------
-    StoreError
-        If there is no such file, it is not SQLite's, or it is of another program; it is
-        left as it is.
-
-    Examples
-    --------
-    >>> connect(Path("no-such.sqlite"))
-    Traceback (most recent call last):
-    pairlearn.studio.store_file.StoreError: no-such.sqlite does not exist
+    For a writer ``synchronous=FULL`` flushes every commit, which WAL mode's default, ``NORMAL``,
+    would leave to the next checkpoint. Raises StoreError if there is no such file, or it is not
+    SQLite's or another program's; it is left as it is.
     """
     connection = open_file(path)
     with _kept_if_sound(connection, path):
@@ -275,13 +212,7 @@ def _kept_if_sound(connection: sqlite3.Connection, path: Path) -> Iterator[None]
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open an existing file of ours; nothing is written into it, as the mode of the journal is.
-
-    Raises
-    ------
-    StoreError
-        If there is no such file, or it is not ours.
-    """
+    """Open an existing file of ours without writing to it; StoreError if it is not one."""
     if not path.is_file():
         raise StoreError(f"{path} does not exist")
     # SQLite takes a file of one byte for an empty one, and writes over it.
@@ -309,17 +240,7 @@ def _unchanging(path: Path) -> bool:
 
 
 def has_answers(path: Path) -> bool:
-    """Whether a file is one of ours that was ever begun; it is left as it is.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.studio.store_file import make_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     make_file(Path(folder, "answers.sqlite"))
-    ...     has_answers(Path(folder, "answers.sqlite"))
-    False
-    """
+    """Whether a file is one of ours that was ever begun; it is left as it is."""
     with closing(open_file(path)) as connection:
         return version_of(connection) > 0
 
@@ -342,35 +263,10 @@ def version_of(connection: sqlite3.Connection) -> int:
 def migrate(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
 ) -> int:
-    """Bring a file to the current version, each step in one transaction.
+    """Bring a file to the current version, each step in one transaction; the version it had.
 
-    Before the first step a file with answers is copied to ``NAME.vK.sqlite``, K being the
-    version that it had.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The file, with its transactions in our hands.
-    path : Path
-        Where it is.
-    migrations : sequence of migrations
-        Those that there are.
-
-    Returns
-    -------
-    int
-        The version it had.
-
-    Raises
-    ------
-    StoreError
-        If the file is of a later version or of another program; it is left as it is.
-
-    Examples
-    --------
-    >>> memory = sqlite3.connect(":memory:", isolation_level=None)
-    >>> migrate(memory, Path("answers.sqlite")), version_of(memory) == len(MIGRATIONS)
-    (0, True)
+    Before the first step a file with answers is copied to ``NAME.vK.sqlite``, K being its version.
+    Raises StoreError if the file is of a later version or another program; it is left as it is.
     """
     found, newest = version_of(connection), len(migrations)
     if found > newest:

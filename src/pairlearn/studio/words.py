@@ -17,13 +17,7 @@ Language: TypeAlias = Literal["en", "de", "fr"]
 
 @cache
 def words_of(language: str) -> dict[str, str]:
-    """The table of a language, empty for English.
-
-    Examples
-    --------
-    >>> words_of("de")["Undo"]
-    'Zurück'
-    """
+    """The table of a language, empty for English."""
     if language == "en":
         return {}
     path = Path(__file__).with_name("words") / f"{language}.json"

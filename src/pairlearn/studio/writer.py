@@ -1,8 +1,7 @@
 """One thread that writes, and many that wait for it.
 
-A commit waits for the disk, and the disk takes as long for one answer as for a hundred.
-So while one commit is under way the next jobs queue up, and all that wait go into the
-following transaction together. A job's future is resolved after that commit: whoever has
+The disk takes as long to commit one answer as a hundred, so jobs that arrive during a commit go
+into the following transaction together. A job's future is resolved after its commit: whoever has
 the result can rely on its being on disk.
 """
 
@@ -30,26 +29,7 @@ IDLE_SECONDS = 1.0
 
 
 class Writer:
-    """The thread that owns the writing connection to a file of answers.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is migrated to the current schema.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "answers.sqlite")
-    ...     path.touch()
-    ...     writer = Writer(path)
-    ...     job = writer.submit(lambda c: c.execute("SELECT 6 * 7").fetchone()[0])
-    ...     result = job.result()
-    ...     writer.close()
-    >>> result
-    42
-    """
+    """The thread that owns the writing connection to a file of answers, which it migrates."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -67,18 +47,10 @@ class Writer:
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Have something done in the next transaction.
+        """Do ``work`` in the next transaction; a Future that resolves after the commit.
 
-        Parameters
-        ----------
-        work : callable
-            From the connection to a result. If it raises, what it did is undone, and
-            the others of the transaction are not touched.
-
-        Returns
-        -------
-        Future
-            Resolved after the commit.
+        If ``work`` raises, its changes are undone, and the others of the transaction are not
+        touched.
         """
         future: Future[T] = Future()
         with self._closing:

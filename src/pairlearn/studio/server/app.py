@@ -74,8 +74,7 @@ def make_app(
         Of the project; its store must be there. Each of several is served beneath the name of
         its folder.
     public : bool, default False
-        Whether it is reached from other machines: then it also answers to plain
-        addresses and to the name in ``url``, and else to loopback names alone.
+        Answer not to loopback names only, but also to plain addresses and the name in ``url``.
     url : str, optional
         The address under which people reach it, such as ``"https://studio.example"``.
         With https, cookies are sent over https only.
@@ -199,21 +198,19 @@ def serve(
 
     Parameters
     ----------
-    folder : path or sequence of paths
+    folder, url, requests_per_second, webhook
         See `make_app`.
     host, port : str, int
         Where to listen.
     public : bool, default False
-        Must be said in order to listen beyond loopback.
-    url, requests_per_second, webhook
-        See `make_app`.
+        Required to listen beyond loopback.
     log_level : str
         Of uvicorn. Requests are logged by ``pairlearn.annotate.access``, without tokens.
     ready : callable
         Called with the address when the port is open.
     invite : callable, optional
-        Called then with links for the supervisor and all annotators, by name, that hold as
-        long as this server runs, beside those that were given out.
+        Called then with links for the supervisor and all annotators, by name, that are valid while
+        this server runs, beside those that were given out.
 
     Raises
     ------
@@ -222,13 +219,6 @@ def serve(
         served already.
     OSError
         If the port is taken.
-
-    Examples
-    --------
-    >>> serve("project", host="0.0.0.0")
-    Traceback (most recent call last):
-    ValueError: host is '0.0.0.0', which other machines can reach: say public=True if that is
-    meant
     """
     if not public and not is_loopback(host):
         raise ValueError(

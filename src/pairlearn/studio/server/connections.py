@@ -15,17 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 def listen(host: str, port: int) -> list[socket.socket]:
     """Listen at a port, on every address that a name has.
 
-    Raises
-    ------
-    OSError
-        If the port is taken, or the host is not of this machine.
-
-    Examples
-    --------
-    >>> with listen("127.0.0.1", 0)[0] as one:
-    ...     listen("127.0.0.1", one.getsockname()[1])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    OSError: port ... of 127.0.0.1 is taken: choose another one with --port
+    Raises OSError if the port is taken or the host is not of this machine.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -139,13 +129,7 @@ class Connection(H11Protocol):
 
 
 def most_connections(most: int) -> int:
-    """How many connections there may be, so that files of the project can still be opened.
-
-    Examples
-    --------
-    >>> most_connections(10)
-    10
-    """
+    """How many connections there may be, so that files of the project can still be opened."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return most

@@ -32,13 +32,7 @@ TYPES = {api.get_image: "image/*", supervisor.get_export: "application/x-ndjson"
 
 
 def describe() -> dict[str, Any]:
-    """The API as an OpenAPI 3.1 document.
-
-    Examples
-    --------
-    >>> describe()["paths"]["/api/settle"]["post"]["summary"][:36]
-    "Keep the supervisor's answer to a pa"
-    """
+    """The API as an OpenAPI 3.1 document."""
     forms = list(dict.fromkeys(FORMS.values()))
     found, schemas = msgspec.json.schema_components(
         forms, ref_template="#/components/schemas/{name}"

@@ -1,13 +1,13 @@
 """What stands between the network and the studio.
 
-Every request passes `Guard` before a page sees it: the Host header must name this
-server (a page elsewhere cannot reach it by rebinding a name to 127.0.0.1), a change
-must come from the studio's own pages and carry JSON of a few kilobytes, and every
-reply carries headers that forbid scripts from elsewhere, frames, sniffing and caching.
+Every request passes `Guard` first: the Host header must name this server (a page elsewhere cannot
+reach it by rebinding a name to 127.0.0.1), a change must come from the studio's own pages and
+carry JSON of a few kilobytes, and every reply has headers that forbid scripts from elsewhere,
+frames, sniffing and caching.
 
-`Sessions` tells who is asking, by the links that people get and the cookies that these turn
-into. An annotator's pages and requests lie under ``/annotate/NUMBER``, and so does their cookie:
-two people may work in two tabs of one browser, and each tab keeps its person.
+`Sessions` tells who is asking, by the links that people get and the cookies these turn into. An
+annotator's pages, requests and cookie lie under ``/annotate/NUMBER``: two people may work in two
+tabs of one browser, and each tab keeps its person.
 """
 
 from __future__ import annotations
@@ -64,26 +64,15 @@ _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
 
 
 def same_secret(given: str, expected: str) -> bool:
-    """Compare two secrets in a time that does not tell where they differ.
-
-    Examples
-    --------
-    >>> same_secret("abc", "abc"), same_secret("é", "abc")
-    (True, False)
-    """
+    """Compare two secrets in a time that does not tell where they differ."""
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
 def csrf_token(session: str) -> str:
     """The header value that a page of this session sends with every change.
 
-    HMAC-SHA256 keyed by the session's own secret: nobody without the cookie can know
-    it, and it stays the same when the server restarts.
-
-    Examples
-    --------
-    >>> csrf_token("one") == csrf_token("one"), csrf_token("one") == csrf_token("two")
-    (True, False)
+    HMAC-SHA256 keyed by the session's own secret: nobody without the cookie can know it, and it
+    stays the same when the server restarts.
     """
     return hmac.new(session.encode(), b"pairlearn studio form", hashlib.sha256).hexdigest()
 
@@ -103,23 +92,9 @@ def masked(path: str) -> str:
 class Hosts:
     """Names under which the studio answers.
 
-    A rebinding attack needs a *name* that its owner points at this machine, so a
-    public studio also answers to plain addresses, and a loopback one to loopback only.
-
-    Parameters
-    ----------
-    public : bool
-        Whether the server listens beyond loopback.
-    names : frozenset of str
-        Further names, in lower case, such as the one in its public address.
-
-    Examples
-    --------
-    >>> hosts = Hosts(public=False)
-    >>> hosts.admits("127.0.0.1:8337"), hosts.admits("evil.example:8337")
-    (True, False)
-    >>> Hosts(public=True, names=frozenset({"lab.example"})).admits("lab.example")
-    True
+    A rebinding attack needs a *name* that its owner points at this machine, so a public studio
+    also answers to plain addresses, and a loopback one to loopback only. ``names`` are further
+    ones in lower case, such as that of the public address.
     """
 
     public: bool = False
@@ -148,21 +123,7 @@ class Hosts:
 
 @dataclass
 class Buckets:
-    """How often each caller may ask: a bucket of tickets that refills steadily.
-
-    Parameters
-    ----------
-    per_second : float
-        Tickets that come back each second.
-    burst : float
-        Tickets of a full bucket.
-
-    Examples
-    --------
-    >>> buckets = Buckets(per_second=1, burst=2)
-    >>> [buckets.take("ann", now=0.0) for _ in range(3)], buckets.take("ann", now=1.0)
-    ([True, True, False], True)
-    """
+    """How often each caller may ask: ``burst`` tickets, of which ``per_second`` come back."""
 
     per_second: float
     burst: float
@@ -185,18 +146,9 @@ class Buckets:
 class Guard:
     """ASGI middleware: refuse what no page of the studio sends, harden every reply.
 
-    Parameters
-    ----------
-    app : ASGI application
-    hosts : Hosts
-        Names under which the studio answers.
-    https : bool
-        Whether people reach it over https, so that browsers may be told to stay there.
-
-    Notes
-    -----
-    Not Starlette's ``BaseHTTPMiddleware``: that starts a task for each request, and a
-    busy studio answers hundreds a second.
+    ``https`` says that people reach the studio over https, so that browsers may be told to stay
+    there. Not Starlette's ``BaseHTTPMiddleware``: that starts a task for each request, and a busy
+    studio answers hundreds a second.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts, https: bool = False) -> None:
@@ -259,13 +211,7 @@ class Guard:
 
 
 def refused(status: int, reason: str, *, retry: float | None = None) -> JSONResponse:
-    """A refusal that says why.
-
-    Examples
-    --------
-    >>> refused(403, "no").body
-    b'{"error":"no"}'
-    """
+    """A refusal that says why."""
     headers = None if retry is None else {"Retry-After": str(max(1, round(retry)))}
     return JSONResponse({"error": reason}, status, headers)
 
@@ -306,13 +252,7 @@ LONGEST_TOKEN = 128
 
 
 class Denied(Exception):
-    """The request comes from nobody who may do this.
-
-    Examples
-    --------
-    >>> Denied(401, "open your link").status
-    401
-    """
+    """The request comes from nobody who may do this."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -329,18 +269,10 @@ def bearer(request: Request) -> str:
 class Sessions:
     """Tell annotators and the supervisor by their cookies.
 
-    The cookie holds the token of the link, out of reach of scripts and sent by the
-    studio's own pages only. Every request looks it up, so that a link which was taken
-    back ends at once. The cookie's name holds a digest of the project, because a browser
-    sends the cookies of one port to all ports of the machine.
-
-    Parameters
-    ----------
-    store : Store
-    folder : Path
-        Of the project.
-    https : bool
-        Whether people reach the studio over https.
+    The cookie holds the token of the link, out of reach of scripts and sent by the studio's own
+    pages only. Every request looks it up, so that a revoked link ends at once. The cookie's name
+    holds a digest of the project, because a browser sends the cookies of one port to all ports of
+    the machine.
     """
 
     store: Store

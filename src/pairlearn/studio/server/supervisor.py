@@ -47,13 +47,7 @@ TEMPLATES.env.filters["figure"] = figure
 
 
 class Forecast:
-    """What `pairlearn.studio.stopping` finds, in a process of its own, as answers come in.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the project.
-    """
+    """The forecast of `pairlearn.studio.stopping`, made in its own process as answers come in."""
 
     def __init__(self, folder: Path) -> None:
         self.found: dict[str, Any] = {}
@@ -233,21 +227,7 @@ async def post_settle(request: Request) -> Response:
 
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
-    """The latest answers that gave both s and c, as points of the plane.
-
-    Parameters
-    ----------
-    answers : list of StoredAnswer
-        In the order of being given.
-    numbers : dict of str to int
-        The number of each annotator, by name.
-
-    Examples
-    --------
-    >>> row = StoredAnswer(1, "ann", 7, "a", "b", 0.9, 0.5, 0, False, "", 4.0, "", 1)
-    >>> dots([row], {"ann": 3})
-    [Dot(x=50.0, y=90.0, who=3, fits=False)]
-    """
+    """The latest answers that gave both s and c, as points of the plane."""
     columns = AnswerColumns(answers)
     s, c = columns.similarity, columns.difference
     fits = s + c == s + c  # both are given
@@ -263,16 +243,7 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
 
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
-    """The answers of each pair of which two are further apart than one degree, the worst first.
-
-    Examples
-    --------
-    >>> def row(name, pair, c):
-    ...     return StoredAnswer(1, name, pair, "a", "b", 0.1, c, 0, False, "", 4.0, "", 1)
-    >>> rows = [row("ann", 7, 0.9), row("bob", 7, -0.9), row("ann", 8, 0.9), row("bob", 8, 0.9)]
-    >>> [[one.pair for one in found] for found in disputes(rows)]
-    [[7, 7]]
-    """
+    """The answers of each pair with two more than one degree apart, the worst pair first."""
     by_pair: dict[int, list[StoredAnswer]] = {}
     for one in answers:
         if one.similarity is not None and one.difference is not None:
