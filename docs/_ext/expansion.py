@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,12 @@ def repository_page(name: str, place: Place) -> str:
 def results_table(grid: str, place: Place) -> str:
     """Every cell of an experiment beside the published one, to sort and to filter."""
     place.file(f"results/runs/{grid}.parquet")
-    sources = read_sources([place.root / "results"])
+    sources = _sources(place.root / "results")
     records = [record for source in sources if source.grid == grid for record in source.records]
     return f"```{{raw}} html\n{cells_page(grid, records)}\n```"
+
+
+_sources = cache(lambda folder: read_sources([folder]))
 
 
 def figures(pattern: str, place: Place) -> str:

@@ -258,13 +258,20 @@ def _moon_noise(overlap: float) -> float:
 
 
 def _from_data_set(name: str, pairs: int, prior: float, items: int | None, seed: int) -> _Items:
-    features, names, positive = _load(name)
+    features, names, positive, evidence = _judged(name)
     available = int(min(positive.sum() / prior, (~positive).sum() / (1 - prior)) + 1e-9)
     count = min(2 * pairs, available) if items is None else items
     rng, what = stream(seed, "items"), f"{count} items of {name}"
     chosen = draw_at_prior(positive, count, prior, rng, what)
-    evidence = _cross_fitted_evidence(features, positive, _INVERSE_PENALTY[name])
     return _Items(features[chosen], names, positive[chosen], evidence[chosen])
+
+
+@cache
+def _judged(name: str) -> _Items:
+    """A whole data set, as annotators see it."""
+    features, names, positive = _load(name)
+    evidence = _cross_fitted_evidence(features, positive, _INVERSE_PENALTY[name])
+    return _Items(features, names, positive, evidence)
 
 
 def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:

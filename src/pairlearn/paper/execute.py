@@ -223,7 +223,7 @@ def _trained(
         for fleet in fleets:
             yield _train(inputs, fleet, report and partial(report, fleet))
         return
-    with ProcessPoolExecutor(count, get_context("spawn"), _start_worker, (inputs,)) as pool:
+    with ProcessPoolExecutor(count, get_context("forkserver"), _start_worker, (inputs,)) as pool:
         futures = [pool.submit(_train_in_worker, fleet) for fleet in fleets]
         try:
             for future in as_completed(futures):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ class HtmlTable:
     rows: Sequence[Sequence[TableCell]]
     facets: Sequence[Mapping[str, str]] = ()
 
-    @property
+    @cached_property
     def numeric(self) -> list[bool]:
         """Which columns hold numbers: those with a value in some row."""
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.columns)
