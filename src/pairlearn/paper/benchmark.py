@@ -35,28 +35,7 @@ PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
 
 @dataclass
 class Benchmark:
-    """A loaded data set with what its runs have in common.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    model : str
-        Architecture of the runs and of their annotators.
-    device, precision
-        As in `Fleet`.
-
-    Examples
-    --------
-    >>> from pairlearn.data import load
-    >>> benchmark = Benchmark(load("digits"), "mlp", "cpu", "float32")
-    >>> run = Run(dataset="digits", prior=0.2, seed=0, method="likelihood-abs",
-    ...           pairs=300, epochs=10, batch_size=32)
-    >>> posteriors = benchmark.annotate([(0, None)])
-    >>> ((_, accuracies),) = benchmark.train([[run]], posteriors)
-    >>> accuracies["stratified"] > 0.9
-    True
-    """
+    """A loaded data set with the architecture, device and precision that its runs share."""
 
     dataset: Dataset
     model: str
@@ -232,10 +211,9 @@ class Benchmark:
 def free_memory() -> None:
     """Give back the CUDA memory of the fleets that are done with.
 
-    A fleet and the graph of its step refer to each other, so it is there until the
-    garbage is collected, and what fits a device may not fit twice. Of each graph the
-    workspaces of its matrix products are left besides; no graph that is in use may need
-    them when this is called.
+    A fleet and the graph of its step refer to each other, so it stays until the garbage is
+    collected, and what fits a device may not fit twice. The workspaces of each graph's matrix
+    products stay besides; no graph in use may need them when this is called.
     """
     gc.collect()
     clear_workspaces = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)

@@ -33,12 +33,7 @@ class PublishedCell:
 
     Parameters
     ----------
-    dataset : str
-        Name of the benchmark.
-    prior : float
-        Class prior.
-    method : Method
-        The method.
+    dataset, prior, method : str, float, Method
     mean, std : float
         Accuracy over five seeds.
     prior_factor, label_noise : float
@@ -71,50 +66,19 @@ class PublishedCell:
 
 @cache
 def published_accuracy() -> tuple[PublishedCell, ...]:
-    """The 360 cells of the accuracy tables.
-
-    Returns
-    -------
-    tuple of PublishedCell
-
-    Examples
-    --------
-    >>> len(published_accuracy())
-    360
-    """
+    """The 360 cells of the accuracy tables."""
     return _published("accuracy.csv")
 
 
 @cache
 def published_robustness() -> tuple[PublishedCell, ...]:
-    """The 600 cells of the noise tables, which are all at π₊ = 0.2.
-
-    Returns
-    -------
-    tuple of PublishedCell
-
-    Examples
-    --------
-    >>> cells = published_robustness()
-    >>> len(cells), sum(cell.copy_of is not None for cell in cells)
-    (600, 240)
-    """
+    """The 600 cells of the noise tables, which are all at π₊ = 0.2."""
     return _published("robustness.csv")
 
 
 @cache
 def published_datasets() -> tuple[dict[str, str], ...]:
-    """The data sets and their training recipe, as printed.
-
-    Returns
-    -------
-    tuple of dict of str to str
-
-    Examples
-    --------
-    >>> published_datasets()[3]["model"]
-    'resnet34'
-    """
+    """The data sets and their training recipe, as printed."""
     return tuple(_rows("datasets.csv"))
 
 
@@ -171,12 +135,10 @@ class Cell:
     ----------
     config : Run
         The configuration, with the first of its seeds.
-    test_subset : str
-        What was tested on.
+    test_subset : {"paper", "stratified"}
     mean, std : float
         Mean and population standard deviation over seeds.
     seeds : tuple of int
-        The seeds.
     annotator : float or None
         Mean accuracy over the same seeds of the annotator that was learnt from.
 
@@ -224,15 +186,6 @@ def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
         Finished runs, such as a :class:`~pairlearn.paper.RunStore`.
     test_subset : {"paper", "stratified"}
         Which accuracy.
-
-    Returns
-    -------
-    list of Cell
-
-    Examples
-    --------
-    >>> summarize([], "stratified")
-    []
     """
     if test_subset not in TEST_SUBSETS:
         raise ValueError(f"test_subset={test_subset!r} must be one of {', '.join(TEST_SUBSETS)}")
@@ -259,13 +212,7 @@ def _cell(group: list[Record], test_subset: str) -> Cell:
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation of at least one value.
-
-    Examples
-    --------
-    >>> mean_and_std([1.0, 3.0])
-    (2.0, 1.0)
-    """
+    """Mean and population standard deviation of at least one value."""
     mean = math.fsum(values) / len(values)
     return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
 
@@ -282,13 +229,7 @@ def position(run: Run) -> tuple[Any, ...]:
 
 
 def dataset_title(name: str) -> str:
-    """The title of a benchmark; one that is not in the registry is its own title.
-
-    Examples
-    --------
-    >>> dataset_title("fashion-mnist")
-    'Fashion-MNIST'
-    """
+    """The title of a benchmark; one that is not in the registry is its own title."""
     return SPECS[name].title if name in SPECS else name
 
 
@@ -356,22 +297,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 def result_rows(grid: str, cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """The cells with the columns of the published files, and what they come from.
 
-    Parameters
-    ----------
-    grid : str
-        Which columns.
-    cells : sequence of Cell
-        Its summary, on one or more test subsets.
-
-    Returns
-    -------
-    list of dict
-        ``seeds`` is their number.
-
-    Examples
-    --------
-    >>> result_rows("accuracy", [])
-    []
+    ``seeds`` is their number; the cells may be of several test subsets.
     """
 
     def values(cell: Cell) -> dict[str, Any]:

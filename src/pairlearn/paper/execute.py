@@ -44,25 +44,9 @@ COPIES = 16  # of parameters and activations, at most: what a model of a fleet t
 def largest_fleet(benchmark: Benchmark, runs: Sequence[Run], free: float | None = None) -> int:
     """How many models of these runs may train together on the benchmark's device.
 
-    On a CPU one. On CUDA a power of two that fits, so that a little more or less free memory,
-    when a grid is taken up again, gives the same plan, and with it the same roundings.
-
-    Parameters
-    ----------
-    benchmark : Benchmark
-        Their data set.
-    runs : sequence of Run
-        All of the experiment on that data set, so that the answer stays the same when
-        some of them are done.
-    free : float, optional
-        Bytes that are free on the device; by default it is asked.
-
-    Examples
-    --------
-    >>> from pairlearn.data import load
-    >>> run = Run(dataset="digits", prior=0.2, seed=0, method="sconf", pairs=300, epochs=1)
-    >>> largest_fleet(Benchmark(load("digits"), "mlp", "cuda", "float32"), [run], free=8e9)
-    128
+    On a CPU one. On CUDA a power of two that fits, so that a little more or less free memory when
+    a grid is resumed gives the same plan, and with it the same rounding. For the same reason
+    ``runs`` are all of the experiment on that data set. ``free`` bytes default to the device's.
     """
     device = torch.device(benchmark.device)
     if device.type != "cuda":
@@ -97,17 +81,8 @@ def _bytes_of_a_model(benchmark: Benchmark, run: Run) -> float:
 def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
     """Divide runs of one data set into fleets of groups of at most `limit` models.
 
-    Groups of different size waste places, since a fleet is as wide as its largest
-    group; large groups are cut where that saves more than it costs.
-
-    Examples
-    --------
-    >>> def run(prior, method):
-    ...     return Run(dataset="digits", prior=prior, seed=0, method=method, pairs=9, epochs=1)
-    >>> methods = ["confdiff-none", "confdiff-abs", "sconf-none", "sconf-abs"]
-    >>> runs = [run(0.2, m) for m in methods] + [run(0.5, m) for m in methods[:2]]
-    >>> [[len(group) for group in fleet] for fleet in plan_fleets(runs, limit=100)]
-    [[2, 2, 2]]
+    Groups of different size waste places, since a fleet is as wide as its largest group; large
+    groups are cut where that saves more than it costs.
     """
     fleets = []
     alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
@@ -164,15 +139,15 @@ def execute(
     workers : int, optional
         Processes on a CPU; by default one a core. One trains in this process.
     checkpoints : Checkpoints, optional
-        Where fleets keep their state from time to time; one that was interrupted goes on.
+        Where fleets keep their state from time to time; an interrupted one is resumed.
 
     Yields
     ------
     (Run, dict)
-        Accuracies, means over the run's window: "paper" and "stratified" on the two
-        test subsets, "annotator_paper" and "annotator_stratified" of the annotator; and
-        all four with "_shifted", where log-odds are moved from the class prior of the
-        annotator's population to that of the pairs.
+        Mean accuracies over the run's window: "paper" and "stratified" on the two test
+        subsets, "annotator_paper" and "annotator_stratified" of the annotator; and all four
+        with "_shifted", where log-odds are moved from the class prior of the annotator's
+        population to that of the pairs.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers} must be 1 or more")

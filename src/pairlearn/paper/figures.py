@@ -33,26 +33,8 @@ _LEAST_ERROR = 5e-4  # an error of 0 has no place on a logarithmic axis
 def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
     """The convex combination from ConfDiff (γ = 0) to Sconf (γ = 1), for each correction.
 
-    Bands are one standard deviation over seeds to either side; the axis is logarithmic in the
-    error, see :func:`plot_accuracy`.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Of one data set and prior.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_gamma([], Figure().subplots()).get_xlabel()
-    'γ (share of Sconf)'
+    The cells are of one data set and prior. Bands are ±1 standard deviation over seeds; the axis
+    is logarithmic in the error, see :func:`plot_accuracy`.
     """
     for correction in CORRECTIONS:
         line = [c for c in cells if c.gamma is not None and c.method.correction == correction]
@@ -68,26 +50,8 @@ def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
 def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Accuracy against the number of pairs, a line for each method.
 
-    Bands are one standard deviation over seeds to either side; the axis is logarithmic in the
-    error, see :func:`plot_accuracy`.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Of one data set and prior.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_limited([], Figure().subplots()).get_xlabel()
-    'training pairs (number)'
+    The cells are of one data set and prior. Bands are ±1 standard deviation over seeds; the axis
+    is logarithmic in the error, see :func:`plot_accuracy`.
     """
     for name, line in grouped(cells, lambda cell: cell.config.method).items():
         style = method_style(name).line()
@@ -101,27 +65,9 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
 def plot_robustness_heatmap(
     cells: Sequence[Cell], ax: Axes, limits: tuple[float, float] | None = None
 ) -> Axes:
-    """Accuracy of one method for every ε and σ, as numbers on colours.
+    """Accuracy of one method on one data set for every ε and σ, as numbers on colours.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Of one data set and method.
-    ax : matplotlib Axes
-        Where to draw.
-    limits : tuple of float, optional
-        Accuracies at the ends of the colour scale; those of the cells by default.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_robustness_heatmap([], Figure().subplots()).get_xlabel()
-    'label noise σ'
+    ``limits`` are the accuracies at the ends of the colour scale, by default those of the cells.
     """
     factors, noises, means = _noise_grid(cells)
     if means.size:
@@ -142,27 +88,10 @@ def plot_robustness_heatmap(
 def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Every method, beside its published number, with the supervised accuracy as a line.
 
-    The axis is logarithmic in the error, so that 0.98 and 0.99 are as far apart as 0.90
-    and 0.95. Bars are one standard deviation over seeds to either side. What was published
-    was measured on the paper's test subset, so it stands beside cells of that subset only.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Of one data set and prior.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_accuracy([], Figure().subplots()).get_xlabel()
-    'accuracy (log of error)'
+    The cells are of one data set and prior. The axis is logarithmic in the error, so that 0.98 and
+    0.99 are as far apart as 0.90 and 0.95. Bars are ±1 standard deviation over seeds. Published
+    numbers were measured on the paper's test subset, so they stand beside cells of that subset
+    only.
     """
     published = match([c for c in cells if c.test_subset == "paper"], published_accuracy())
     weak = [cell for cell in cells if cell.method.is_weak]
@@ -272,15 +201,7 @@ PLOTS: dict[str, Callable[[Sequence[Cell], Axes], Axes]] = {
 
 
 def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
-    """The plots of an experiment; of the siblings there are none, since the table says it.
-
-    Parameters
-    ----------
-    grid : {"accuracy", "gamma", "limited", "robustness", "siblings"}
-        Which experiment.
-    cells : sequence of Cell
-        Its summary on one test subset.
-    """
+    """The plots of an experiment on one test subset; none for the siblings, which have a table."""
     if grid == "robustness":
         return list(_heat_maps(cells))
     if grid not in PLOTS:
@@ -305,24 +226,7 @@ def _heat_maps(cells: Sequence[Cell]) -> Iterator[Panel]:
 
 
 def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
-    """Every figure of an experiment, with a name for its file.
-
-    Parameters
-    ----------
-    grid : {"accuracy", "gamma", "limited", "robustness", "siblings"}
-        Which experiment.
-    cells : sequence of Cell
-        Its summary on one test subset.
-
-    Returns
-    -------
-    list of tuple of str and matplotlib Figure
-
-    Examples
-    --------
-    >>> draw_figures("gamma", [])
-    []
-    """
+    """Every figure of an experiment on one test subset, with a name for its file."""
     with styled("a figure"):
         figures = grouped(panels(grid, cells), lambda panel: panel.figure)
         return [(name, _figure(grid, parts)) for name, parts in figures.items()]
@@ -359,29 +263,7 @@ def save_figures(
     folder: str | os.PathLike[str],
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw every figure of an experiment and write it in every format.
-
-    Parameters
-    ----------
-    grid : {"accuracy", "gamma", "limited", "robustness"}
-        Which experiment.
-    cells : sequence of Cell
-        Its summary on one test subset.
-    folder : path-like
-        Where the files go.
-    formats : sequence of str
-        Endings of files.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Examples
-    --------
-    >>> save_figures("gamma", [], "figures")
-    []
-    """
+    """Draw every figure of an experiment and write it in every format; the files."""
     return [
         save_figure(figure, Path(folder, f"{name}.{kind}"))
         for name, figure in draw_figures(grid, cells)

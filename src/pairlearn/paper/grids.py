@@ -35,15 +35,12 @@ class Grid:
     Parameters
     ----------
     name, description : str
-        What it is called and what it shows.
     methods : tuple of str
         Names for :func:`pairlearn.make_risk`.
     datasets : tuple of str
-        Names of benchmarks.
     priors, prior_factors, label_noises, fractions : tuple of float
         Values of those fields of :class:`Run`.
     seeds : tuple of int
-        Seeds.
     pairs, epochs, model, annotator : optional
         In place of the recipe of each benchmark.
     images : str
@@ -90,14 +87,7 @@ class Grid:
     def runs(self, specs: Mapping[str, DatasetSpec] = SPECS) -> list[Run]:
         """Expand to runs; those with the same pairs stand together.
 
-        Parameters
-        ----------
-        specs : mapping of str to DatasetSpec
-            Where the recipe of each benchmark comes from; the registry for those not in it.
-
-        Returns
-        -------
-        list of Run
+        ``specs`` has the recipe of each benchmark; the registry has those not in it.
         """
         return [
             Run(
@@ -175,21 +165,7 @@ GRIDS: Mapping[str, Grid] = MappingProxyType({grid.name: grid for grid in _GRIDS
 
 
 def get_grid(name: str) -> Grid:
-    """The experiment called ``name``.
-
-    Parameters
-    ----------
-    name : str
-        One of the keys of ``GRIDS``.
-
-    Returns
-    -------
-    Grid
-
-    Raises
-    ------
-    ValueError
-        If there is no experiment of that name.
+    """The experiment called ``name``, one of the keys of ``GRIDS``.
 
     Examples
     --------
@@ -208,20 +184,8 @@ COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
 class Selection:
     """Values that runs are restricted to; None is no restriction.
 
-    Parameters
-    ----------
-    datasets : tuple of str, optional
-        Names of benchmarks.
-    priors : tuple of float, optional
-        Class priors.
-    seeds : tuple of int, optional
-        Seeds.
-    methods : tuple of str, optional
-        Names for :func:`pairlearn.make_risk`, in any spelling.
-    epochs : int, optional
-        Length of the training.
-    model, annotator, images : str, optional
-        Architecture, annotator, and how colour images are prepared.
+    Methods are names for :func:`pairlearn.make_risk`, in any spelling; ``images`` is how colour
+    images are prepared.
 
     Examples
     --------

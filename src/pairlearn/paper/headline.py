@@ -46,14 +46,12 @@ _PAPER = ("sconf", "confdiff", "convex", "sconfconfdiff")
 
 @dataclass(frozen=True)
 class Tally:
-    """In how many cells something holds, by how much, and where it does not.
+    """In how many cells a claim holds, by how much, and where it does not.
 
     Parameters
     ----------
-    claim : str
-        What is counted.
-    test_subset : str
-        What was tested on.
+    claim, test_subset : str
+        What is counted, and on which test subset.
     margins : tuple of (str, float)
         The cells by name; the claim holds where the margin is not negative.
 
@@ -122,23 +120,11 @@ class Tally:
 def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     """Count what an experiment shows, with what speaks against it.
 
-    Parameters
-    ----------
-    grid : {"accuracy", "gamma", "limited", "robustness"}
-        Which experiment.
-    records : iterable of Record
-        Its finished runs.
-
     Returns
     -------
     dict of str to Tally
         ``reproduced``, ``published`` and ``ceiling`` on the paper's test subset, ``own``,
         ``supervised`` and ``annotator`` on the stratified one; only those that have cells.
-
-    Examples
-    --------
-    >>> headline_counts("limited", [])
-    {}
     """
     known = [record for record in records if record.run.dataset not in NOT_COMPARABLE]
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()
@@ -272,13 +258,7 @@ class GridSummary:
 
 
 def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
-    """The runs of an experiment beside what was published, on both test subsets.
-
-    Examples
-    --------
-    >>> summarize_grid("accuracy", []).to_dict()["not_run"]
-    360
-    """
+    """The runs of an experiment beside what was published, on both test subsets."""
     records = list(records)
     # γ-curves and limited data were published as figures; the accuracy tables have some.
     published = PUBLISHED.get(grid, published_accuracy)()
@@ -296,13 +276,7 @@ def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
 
 
 def passes(comparison: Comparison, improved: Sequence[Improvement]) -> bool:
-    """Whether nothing that was compared failed.
-
-    Examples
-    --------
-    >>> passes(Comparison((), absent=360), [])
-    True
-    """
+    """Whether nothing that was compared failed."""
     return (comparison.ok or not comparison.evidence) and all(item.ok for item in improved)
 
 
@@ -329,13 +303,7 @@ _OK = {True: "yes", False: "NO", None: "–"}
 
 
 def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
-    """The comparison as Markdown tables, with a summary below.
-
-    Examples
-    --------
-    >>> print(report_text(Comparison((), absent=360), []))
-    Published cells without runs of ours: 360
-    """
+    """The comparison as Markdown tables, with a summary below."""
     compared = [
         {
             **_where(cell, comparison.cells),

@@ -127,13 +127,7 @@ def canonical_name(method: str) -> str:
 
 @cache
 def is_defined(method: str, prior: float) -> bool:
-    """Whether a method exists at the prior that its estimator is given.
-
-    Examples
-    --------
-    >>> is_defined("sconf-abs", 0.2), is_defined("sconf-abs", 0.5)
-    (True, False)
-    """
+    """Whether a method exists at the prior that its estimator is given."""
     canonical_name(method)
     if not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior}")

@@ -66,22 +66,7 @@ _WHERE: dict[str, dict[str, Callable[[Cell], Any]]] = {
 
 @dataclass(frozen=True)
 class BenchReport:
-    """A page, and what it says in counts.
-
-    Parameters
-    ----------
-    page : str
-        The HTML.
-    runs, figures : int
-        Runs behind it, and figures on it.
-    grids : dict of str to dict
-        Counts of each experiment.
-
-    Examples
-    --------
-    >>> BenchReport("", 5, 1, {}).runs
-    5
-    """
+    """A page of HTML, and the counts of its runs, its figures and each experiment."""
 
     page: str
     runs: int
@@ -94,16 +79,7 @@ class BenchReport:
 
 
 def build_report(sources: Sequence[Source]) -> BenchReport:
-    """Lay out the report.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        The runs, see `read_sources`.
-
-    Returns
-    -------
-    BenchReport
+    """Lay out the report of the runs that `read_sources` reads.
 
     Examples
     --------
@@ -144,20 +120,7 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
 
 
 def cells_page(grid: str, records: Sequence[Record]) -> str:
-    """Every cell of an experiment beside the published, to sort and filter: a part of a page.
-
-    Parameters
-    ----------
-    grid : str
-        Which experiment.
-    records : sequence of Record
-        Its finished runs.
-
-    Examples
-    --------
-    >>> cells_page("accuracy", []).startswith("<form")
-    True
-    """
+    """Every cell of an experiment beside the published, to sort and filter: a part of a page."""
     summary = summarize_grid(grid, records)
     return render("cells.html", summaries=[summary], table=_cells_table(summary))
 

@@ -43,14 +43,9 @@ class ComparedCell:
 
     Parameters
     ----------
-    dataset : str
-        Name of the benchmark.
-    prior : float
-        Class prior.
+    dataset, prior, method : str, float, str
     prior_factor, label_noise : float
         ε and σ.
-    method : str
-        Title of the method.
     published, ours : float
         Mean accuracies.
     tolerance : float
@@ -158,18 +153,7 @@ class Comparison:
 def tolerance(std: float, seeds: int, published_std: float) -> float:
     """How far a mean may be from the published one.
 
-    Parameters
-    ----------
-    std : float
-        Population standard deviation of ours over seeds.
-    seeds : int
-        Number of our seeds.
-    published_std : float
-        Published standard deviation, over five seeds.
-
-    Returns
-    -------
-    float
+    Both are population standard deviations over seeds, the published one over five.
 
     Examples
     --------
@@ -180,18 +164,10 @@ def tolerance(std: float, seeds: int, published_std: float) -> float:
 
 
 def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedCell]) -> Comparison:
-    """Compare with published tables.
+    """Compare cells of one test subset with published tables.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-        Ours, on one test subset; those that were never published are passed over.
-    published : sequence of PublishedCell
-        :func:`published_accuracy` or :func:`published_robustness`.
-
-    Returns
-    -------
-    Comparison
+    Cells that were never published are passed over. The tables are :func:`published_accuracy` or
+    :func:`published_robustness`.
 
     Examples
     --------
@@ -208,21 +184,17 @@ def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedC
 class Improvement:
     """The likelihood beside the best published method, and below its ceiling.
 
-    It learns from the annotator, so the annotator's own accuracy bounds what it can
-    reach; so does, at the same number of pairs, training on their true classes.
+    It learns from the annotator, so the annotator's own accuracy bounds what it can reach; so does
+    training on the true classes of the same pairs.
 
     Parameters
     ----------
-    dataset : str
-        Name of the benchmark.
-    prior, label_noise : float
-        Class prior and σ.
+    dataset, prior, label_noise : str, float, float
+        The benchmark, the class prior and σ.
     ours : float
         Mean accuracy of the pair likelihood with ABS.
-    best : float
-        The best published mean of a weakly supervised method, with whatever ε.
-    best_method : str
-        Its title.
+    best, best_method : float, str
+        The best published mean of a weakly supervised method, with whatever ε, and its title.
     supervised, annotator : float or None
         Those of the same runs; None where there are none.
 
@@ -270,26 +242,9 @@ class Improvement:
 def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> list[Improvement]:
     """The likelihood wherever ours has runs of it and the published tables have numbers.
 
-    The likelihood takes no prior, so its cells at one σ and five ε are one and the same; it is
-    counted once and has to beat the best of the five. Published copies of a smaller noise, and
-    data sets that cannot be compared, are left out.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Ours, on one test subset.
-    published : sequence of PublishedCell
-        :func:`published_accuracy` or :func:`published_robustness`.
-
-    Returns
-    -------
-    list of Improvement
-
-    Examples
-    --------
-    >>> from pairlearn.paper import published_accuracy
-    >>> improvements([], published_accuracy())
-    []
+    The cells are of one test subset. The likelihood takes no prior, so its cells at one σ and five
+    ε are the same; it is counted once and has to beat the best of the five. Published copies of a
+    smaller noise, and data sets that cannot be compared, are left out.
     """
     ours = best_of(cell for cell in cells if cell.config.method == CHALLENGER)
     supervised = best_of(cell for cell in cells if not cell.method.is_weak)

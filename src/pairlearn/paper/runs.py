@@ -56,13 +56,11 @@ class Run:
     fraction : float
         Share of the pairs that is used, in (0, 1].
     model : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
-        Architecture.
     annotator : {"paper", "calibrated"}
         Trained at the natural class balance, or at that of the pairs.
     pairs : int
         Pairs sampled before ``fraction`` is taken.
     epochs, batch_size : int
-        Passes over the pairs, and pairs in a batch.
     learning_rate, weight_decay : float
         Of Adam.
     window : int
@@ -150,13 +148,7 @@ class Run:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number that a float can hold; ``math.isfinite`` fails for 10**400.
-
-    Examples
-    --------
-    >>> is_number(0.5), is_number(float("nan")), is_number(10**400), is_number(True)
-    (True, False, False, False)
-    """
+    """Whether a value is a number that a float can hold; ``math.isfinite`` fails for 10**400."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     return real and bool(abs(value) <= sys.float_info.max)
 
@@ -189,18 +181,11 @@ class Record:
     Parameters
     ----------
     run : Run
-        What was trained.
     results : dict of str to float
         Accuracies: on the test subsets "paper" and "stratified", and under
         "annotator_paper" and "annotator_stratified" those of the annotator itself.
     notes : dict of str to object
         How it came about ("seconds", "device", "precision", "version"): no part of the result.
-
-    Examples
-    --------
-    >>> run = Run(dataset="letter", prior=0.2, seed=0, method="supervised", pairs=9, epochs=1)
-    >>> Record.from_line(Record(run, {"paper": 0.9}).line()).results
-    {'paper': 0.9}
     """
 
     run: Run
@@ -231,13 +216,7 @@ class Record:
 
 
 def checked_results(results: Mapping[str, Any]) -> dict[str, float]:
-    """The results as plain floats; StoreError if there are none or one is not a finite number.
-
-    Examples
-    --------
-    >>> checked_results({"paper": 1})
-    {'paper': 1.0}
-    """
+    """The results as plain floats; StoreError if there are none or one is not a finite number."""
     if not results:
         raise StoreError("results are empty: a finished run has at least one accuracy")
     for name, value in results.items():
@@ -249,13 +228,7 @@ def checked_results(results: Mapping[str, Any]) -> dict[str, float]:
 
 
 def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes; StoreError if one is not known, or not printable text, a number or None.
-
-    Examples
-    --------
-    >>> checked_notes({"seconds": 1.5})
-    {'seconds': 1.5}
-    """
+    """The notes; StoreError if one is not known, or not printable text, a number or None."""
     if unknown := sorted(set(notes) - set(NOTES)):
         raise StoreError(f"notes {unknown} are unknown; use {', '.join(NOTES)}")
     for name, value in notes.items():

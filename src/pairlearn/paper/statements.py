@@ -168,13 +168,7 @@ SIDELESS = ("likelihood-similarity", "likelihood-same")
 
 
 def statements_of(method: str) -> str | None:
-    """What a method reads: a name of `STATEMENTS`, or None for soft pairs as in the paper.
-
-    Examples
-    --------
-    >>> [statements_of(name) for name in ("pcomp-abs", "likelihood-label", "likelihood-abs")]
-    ['comparison', 'label', None]
-    """
+    """What a method reads: a name of `STATEMENTS`, or None for soft pairs as in the paper."""
     family, _, rest = method.partition("-")
     return rest if method in LIKELIHOODS else READ_BY.get(family)
 
@@ -198,25 +192,12 @@ QUESTIONS = {
 
 
 def asked(method: str) -> str:
-    """The question whose answers a method reads.
-
-    Examples
-    --------
-    >>> asked("sconf-abs"), asked("nnpu-relu")
-    ('similarity', 'positive')
-    """
+    """The question whose answers a method reads."""
     return statements_of(method) or SOFT.get(method.partition("-")[0], "soft")
 
 
 def stated(name: str, pairs: Indices, posterior: Any, prior: float, seed: int) -> Judgements:
-    """The rows that are asked for, about these pairs.
-
-    Examples
-    --------
-    >>> pairs, r = np.arange(8).reshape(4, 2), np.linspace(0.1, 0.9, 8)
-    >>> stated("comparison", pairs, r, 0.5, seed=0)
-    Judgements(n=4, preference=4)
-    """
+    """The rows that are asked for, about these pairs."""
     items = Items(pairs, np.asarray(posterior, np.float64), prior, stream(seed, "asked", name))
     return STATEMENTS[name](items)
 

@@ -37,15 +37,10 @@ class DuplicateRunError(StoreError):
 
 
 class RunStore:
-    """The finished runs in one file, each there once.
+    """The finished runs in one file of JSON lines, each there once.
 
-    ``with store:`` keeps other writers out until the block ends; an ``append`` outside
-    of a block does so for itself.
-
-    Parameters
-    ----------
-    path : path-like
-        A file of JSON lines; it and its folder are created by the first append.
+    The first append creates the file and its folder. ``with store:`` keeps other writers out until
+    the block ends; an ``append`` outside of a block does so for itself.
 
     Examples
     --------
@@ -101,21 +96,9 @@ class RunStore:
     def append(self, run: Run, results: Mapping[str, float], **notes: Any) -> None:
         """Add a finished run; when this returns, it is on the disk.
 
-        Parameters
-        ----------
-        run : Run
-            What was trained; it must not be in the store yet.
-        results : mapping of str to float
-            Its accuracies, see :class:`Record`.
-        **notes
-            Any of ``seconds``, ``device``, ``precision`` and ``version``.
-
-        Raises
-        ------
-        DuplicateRunError
-            If the run is in the store.
-        StoreLockedError
-            If another process is writing.
+        Notes are any of ``seconds``, ``device``, ``precision`` and ``version``. Raises
+        DuplicateRunError if the run is in the store, StoreLockedError if another process is
+        writing.
         """
         if self._file is None:
             with self:
@@ -216,24 +199,7 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write rows with the same columns as CSV.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        What to write; None is an empty field.
-
-    Returns
-    -------
-    str
-        With a newline at the end.
-
-    Examples
-    --------
-    >>> print(to_csv([{"dataset": "mnist", "gamma": None}]), end="")
-    dataset,gamma
-    mnist,
-    """
+    """Write rows with the same columns as CSV; None is an empty field."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -269,24 +235,10 @@ def write_parquet(records: Iterable[Record], path: str | os.PathLike[str]) -> Pa
 
 @dataclass(frozen=True)
 class Source:
-    """The runs of a file, and the experiment that they belong to.
+    """The runs of a file, and the name of the experiment that they belong to.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    grid : str
-        Name of the experiment.
-    records : tuple of Record
-        Its runs.
-    repeated : int
-        Runs that are left out, because an earlier file has them too, or has others in
-        their place: with another network, or another number of epochs.
-
-    Examples
-    --------
-    >>> Source(Path("runs/gamma.jsonl"), "gamma", ()).repeated
-    0
+    ``repeated`` counts runs left out because an earlier file has them too, or has others in their
+    place: with another network, or another number of epochs.
     """
 
     path: Path
@@ -296,33 +248,22 @@ class Source:
 
 
 def read_sources(paths: Iterable[Path]) -> list[Source]:
-    """Read run stores, their exports to Parquet, and folders of both.
+    """Read run stores, their exports to Parquet, and folders of both, in the order of experiments.
 
     A file that is called like an experiment, ``accuracy`` or ``accuracy-PART``, is that
-    experiment's; of any other, the runs tell. Runs whose place in the tables an earlier file
-    fills are left out, unless they are further seeds of the same. CIFAR-10's proper and
-    published images are places of their own.
+    experiment's; of any other, the runs tell. Runs whose place in the tables an earlier file fills
+    are left out, unless they are further seeds of the same. CIFAR-10's proper and published images
+    are places of their own.
 
     Parameters
     ----------
     paths : iterable of Path
         Files, or folders whose files, or those of their folder ``runs``, are read.
 
-    Returns
-    -------
-    list of Source
-        In the order of the experiments.
-
     Raises
     ------
     StoreError
         If a file is not there, is not of this kind, or none holds a run.
-
-    Examples
-    --------
-    >>> read_sources([Path("no/such/store.jsonl")])
-    Traceback (most recent call last):
-    pairlearn.paper.runs.StoreError: no/such/store.jsonl does not exist
     """
     paths = list(paths)
     found: list[Source] = []

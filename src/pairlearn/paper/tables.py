@@ -17,13 +17,7 @@ from pairlearn.paper.statements import QUESTIONS, SIBLING_METHODS, asked
 
 @dataclass(frozen=True)
 class Entry:
-    """A mean with its spread (NaN: none), perhaps the best of those it is compared with.
-
-    Examples
-    --------
-    >>> print(Entry(0.978, 0.002))
-    0.978 ± 0.002
-    """
+    """A mean with its spread (NaN: none), perhaps the best of those it is compared with."""
 
     mean: float
     std: float
@@ -46,21 +40,7 @@ class Row:
 class Table:
     """A table in blocks of groups of rows: a rule between blocks, a lighter one between groups.
 
-    Parameters
-    ----------
-    caption : str
-        What it shows.
-    stubs : tuple of str
-        Titles of the label columns; the first label stands once for its block.
-    columns : tuple of str
-        Titles of the other columns.
-    blocks : tuple of tuple of tuple of Row
-        Blocks, groups, rows.
-
-    Examples
-    --------
-    >>> Table("nothing", ("Method",), ("MNIST",), ()).rows
-    []
+    ``stubs`` are the titles of the label columns; the first label stands once for its block.
     """
 
     caption: str
@@ -78,20 +58,6 @@ def accuracy_table(cells: Sequence[Cell]) -> Table:
     """Methods as rows, data sets as columns, a block for each class prior.
 
     The best weakly supervised method of each column of a block is marked.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Summary of an accuracy grid.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> accuracy_table([]).stubs
-    ('Class prior', 'Method')
     """
     return _crossed(
         cells,
@@ -111,20 +77,6 @@ def robustness_table(cells: Sequence[Cell]) -> Table:
     """The pairs (ε, σ) as rows, methods as columns, a block for each data set.
 
     The best method of each row is marked.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Summary of a robustness grid.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> robustness_table([]).stubs
-    ('Data set', '(ε, σ)')
     """
     return _crossed(
         cells,
@@ -140,22 +92,7 @@ def robustness_table(cells: Sequence[Cell]) -> Table:
 
 
 def gamma_table(cells: Sequence[Cell]) -> Table:
-    """Corrections as columns, γ as rows, a block for each data set.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Summary of a γ grid.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> gamma_table([]).stubs
-    ('Data set', 'γ')
-    """
+    """Corrections as columns, γ as rows, a block for each data set."""
     return _crossed(
         [cell for cell in cells if cell.gamma is not None],
         "Accuracy of γ·Sconf + (1 − γ)·ConfDiff",
@@ -167,22 +104,7 @@ def gamma_table(cells: Sequence[Cell]) -> Table:
 
 
 def limited_table(cells: Sequence[Cell]) -> Table:
-    """Numbers of pairs as rows, methods as columns, a block for each data set and class prior.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Summary of a limited-data grid.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> limited_table([]).stubs
-    ('Data set', 'Pairs')
-    """
+    """Numbers of pairs as rows, methods as columns, a block for each data set and class prior."""
     return _crossed(
         cells,
         "Accuracy with a part of the pairs",
@@ -199,22 +121,8 @@ def limited_table(cells: Sequence[Cell]) -> Table:
 def siblings_table(cells: Sequence[Cell]) -> Table:
     """What a statement is worth: questions and risks as rows, numbers of statements as columns.
 
-    An entry is the mean over data sets and class priors. Worth is how many labels of single
-    items teach as much as one such statement, by the accuracies with the middle number of them.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Summary of a siblings grid.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> siblings_table([]).stubs
-    ('Question', 'Risk', 'Worth in labels')
+    An entry is the mean over data sets and class priors. Worth is how many labels of single items
+    teach as much as one such statement, by the accuracies with the middle number of them.
     """
     sizes = sorted({cell.config.n_training_pairs for cell in cells})
     means: dict[tuple[str, str], list[Entry | None]] = {}
@@ -339,15 +247,7 @@ def _seeds(cells: Sequence[Cell]) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns line up as plain text too.
-
-    Examples
-    --------
-    >>> print(aligned(["set", "ok"], [["mnist", "yes"]]))
-    | set   | ok  |
-    | ----- | --- |
-    | mnist | yes |
-    """
+    """A Markdown table whose columns line up as plain text too."""
     widths = [max(3, *map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
@@ -359,15 +259,6 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def to_markdown(table: Table) -> str:
     """Write a table in Markdown, the best entries in bold.
-
-    Parameters
-    ----------
-    table : Table
-        What to write.
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -389,31 +280,7 @@ _LATEX = str.maketrans(
 
 
 def to_latex(table: Table) -> str:
-    r"""Write a table in LaTeX for the booktabs package, the best entries in bold.
-
-    Parameters
-    ----------
-    table : Table
-        What to write.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> print(to_latex(Table("Nothing yet", ("Method",), ("MNIST",), ())))
-    \begin{table}
-    \caption{Nothing yet}
-    \centering
-    \begin{tabular}{lc}
-    \toprule
-    Method & MNIST \\
-    \midrule
-    \bottomrule
-    \end{tabular}
-    \end{table}
-    """
+    """Write a table in LaTeX for the booktabs package, the best entries in bold."""
 
     def escaped(text: str) -> str:
         # Neighbouring pieces of mathematics become one.

@@ -86,15 +86,7 @@ class Demo:
 
 
 def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Demo:
-    """Run the demo.
-
-    Parameters
-    ----------
-    seed : int
-        Everything random follows from it.
-    progress : callable, optional
-        Called after each epoch with the epochs done and their number.
-    """
+    """Run the demo; ``progress`` gets the epochs done and their number after each epoch."""
     dataset = load("digits")
     features = as_features(dataset.x, dataset.spec)
     positive = dataset.spec.is_positive(dataset.y)

@@ -122,13 +122,7 @@ def linear_rademacher(*, n: int, weight_norm: float, feature_radius: float) -> f
 
 @dataclass(frozen=True)
 class RademacherEstimate:
-    """A Monte Carlo estimate of a Rademacher complexity, with its standard error.
-
-    Examples
-    --------
-    >>> RademacherEstimate(value=0.21, standard_error=0.003).value
-    0.21
-    """
+    """A Monte Carlo estimate of a Rademacher complexity, with its standard error."""
 
     value: float
     standard_error: float
@@ -146,7 +140,6 @@ def empirical_rademacher(
     draws : int
         Number of random sign vectors, at least 2.
     seed : int
-        Seed of the signs; the same seed gives the same estimate.
 
     Examples
     --------

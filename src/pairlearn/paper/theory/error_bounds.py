@@ -210,13 +210,7 @@ def bound_rows(n: int, *, repetitions: int, seed: int = 0) -> list[Row]:
 
 
 def draw_bounds(rows: Sequence[Row]) -> Figure:
-    """A panel for each estimator, with one scale and one legend.
-
-    Examples
-    --------
-    >>> len(draw_bounds(bound_rows(30, repetitions=1)).axes)
-    3
-    """
+    """A panel for each estimator, with one scale and one legend."""
     figure, axes = row_of_panels((8.6, 3.2), (1, 1, 1), sharey=True)
     titles = {
         "sconfconfdiff-none": "SconfConfDiff, Theorem 3.5",

@@ -48,7 +48,6 @@ def prior_rows(prior: float, sizes: Sequence[int], *, repetitions: int, seed: in
     repetitions : int
         Number of tables of each size.
     seed : int
-        The tables follow from it.
 
     Returns
     -------
@@ -91,13 +90,7 @@ def limiting_prior_error(prior: float, n: int) -> float:
 
 
 def draw_prior(rows: Sequence[Row]) -> Figure:
-    """Error and coverage side by side, with one legend.
-
-    Examples
-    --------
-    >>> len(draw_prior(prior_rows(0.2, [30, 100], repetitions=5)).axes)
-    2
-    """
+    """Error and coverage side by side, with one legend."""
     figure, axes = row_of_panels((7.2, 3.1), (1, 1))
     plot_prior_error(rows, axes[0]).set_title("error of the estimated class prior")
     plot_prior_coverage(rows, axes[1]).set_title("intervals that contain it")
@@ -110,26 +103,7 @@ def draw_prior(rows: Sequence[Row]) -> Figure:
 
 
 def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
-    """Root mean square error of the class prior against n, with its limit as a line.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of `prior_rows`.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_prior_error([], Figure().subplots()).get_xlabel()
-    'pairs n'
-    """
+    """Root mean square error of `prior_rows` against n, with its limit as a line."""
     for prior, line, color, marker in _by_prior(rows):
         sizes, limits, errors = columns(line, "n", "rmse_limit", "rmse")
         ax.plot(sizes, limits, color=color, lw=0.9)
@@ -147,26 +121,7 @@ def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
 
 
 def plot_prior_coverage(rows: Sequence[Row], ax: Axes) -> Axes:
-    """How often the two 95% intervals contain the class prior.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of `prior_rows`.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_prior_coverage([], Figure().subplots()).get_ylabel()
-    'coverage of the 95% interval'
-    """
+    """How often the two 95% intervals of `prior_rows` contain the class prior."""
     ax.axhline(0.95, color="black", lw=0.8)
     for place, (_, line, color, marker) in enumerate(_by_prior(rows)):
         shifted = [row["n"] * 1.07 ** (place - 1.5) for row in line]  # or they would overlap

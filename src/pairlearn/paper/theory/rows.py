@@ -30,13 +30,7 @@ def log_log_slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def rounded(row: Row) -> Row:
-    """Numbers with six digits: what is beyond them differs between machines.
-
-    Examples
-    --------
-    >>> rounded({"n": np.int64(30), "rmse": 2 / 3})
-    {'n': 30, 'rmse': 0.666667}
-    """
+    """Numbers with six digits: what is beyond them differs between machines."""
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
     return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in plain.items()}
 

@@ -31,13 +31,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class TheorySettings:
-    """How much to compute.
-
-    Examples
-    --------
-    >>> FULL.prior_repetitions > QUICK.prior_repetitions
-    True
-    """
+    """How much to compute."""
 
     priors: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5)
     prior_sizes: tuple[int, ...] = (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -62,19 +56,8 @@ def compute_theory(
 ) -> Tables:
     """All tables by name: what `pairlearn bench theory` writes.
 
-    Parameters
-    ----------
-    settings : TheorySettings
-        How much to compute.
-    seed : int
-        Everything follows from it.
-    progress : callable, optional
-        Called with the steps done, all steps, and what comes next.
-
-    Returns
-    -------
-    dict of str to list of dict
-        prior, variance-lambda, variance-beta, variance-plane, variance-members, bounds.
+    ``progress`` is called with the steps done, all steps, and what comes next. The tables are
+    prior, variance-lambda, variance-beta, variance-plane, variance-members and bounds.
 
     Examples
     --------
@@ -106,15 +89,7 @@ def compute_theory(
 
 
 def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
-    """What the tables show, in a few numbers.
-
-    Examples
-    --------
-    >>> tiny = TheorySettings((0.2,), (100, 1000), 20, 10, (30, 100), 2)
-    >>> summary = summarize_theory(compute_theory(tiny))
-    >>> summary["least variance at lambda"]
-    0.5
-    """
+    """What the tables of `compute_theory` show, in a few numbers."""
     summary: dict[str, float] = {}
     for prior in dict.fromkeys(row["prior"] for row in tables["prior"]):
         # Below 100 pairs a prior of .3 is not yet far from ½.
@@ -137,23 +112,7 @@ def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
 
 
 def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]:
-    """The three figures of the theory, with names for their files.
-
-    Parameters
-    ----------
-    tables : mapping of str to sequence of dict
-        Of `compute_theory`.
-
-    Returns
-    -------
-    list of tuple of str and matplotlib Figure
-
-    Examples
-    --------
-    >>> tables = compute_theory(TheorySettings((0.2,), (30,), 5, 10, (30,), 1))
-    >>> [name for name, _ in draw_theory(tables)]
-    ['prior', 'variance', 'bounds']
-    """
+    """The three figures of the theory, from the tables of `compute_theory`, with file names."""
     with styled("a figure"):
         return [
             ("prior", draw_prior(tables["prior"])),
@@ -163,19 +122,7 @@ def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]
 
 
 def save_theory(tables: Mapping[str, Sequence[Row]], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write every table as CSV and every figure as PNG; each file is whole or is not there.
-
-    Parameters
-    ----------
-    tables : mapping of str to sequence of dict
-        Of `compute_theory`.
-    folder : path-like
-        Where the files go.
-
-    Returns
-    -------
-    list of Path
-        The files.
+    """Write every table as CSV and every figure as PNG, atomically; the files.
 
     Examples
     --------

@@ -155,13 +155,7 @@ def beta_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
 
 
 def plane_rows() -> list[Row]:
-    """Exact variance over the plane of all members (β₊, β₋) of the affine family.
-
-    Examples
-    --------
-    >>> plane_rows()[0]["beta_plus"]
-    -3.0
-    """
+    """Exact variance over the plane of all members (β₊, β₋) of the affine family."""
     world = SmallWorld()
     return [
         rounded({"beta_plus": plus, "beta_minus": minus, "exact": world.variance(table)})
@@ -230,14 +224,7 @@ _MEMBERS = {  # title, shift of the title in points, its alignment
 
 
 def draw_variance(tables: Mapping[str, Sequence[Row]]) -> Figure:
-    """The three panels of the variance.
-
-    Examples
-    --------
-    >>> names = ("variance-lambda", "variance-beta", "variance-plane", "variance-members")
-    >>> len(draw_variance({name: [] for name in names}).axes)
-    3
-    """
+    """The three panels of the variance."""
     members = tables["variance-members"]
     figure, axes = row_of_panels((8.6, 3.1), (0.8, 1, 1.05))
     plot_lambda_variance(tables["variance-lambda"], axes[0]).set_title("least at λ = ½")
@@ -249,26 +236,7 @@ def draw_variance(tables: Mapping[str, Sequence[Row]]) -> Figure:
 
 
 def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
-    """Variance of the λ-estimator against λ, exact as a line and simulated as points.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of `lambda_rows`.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_lambda_variance([], Figure().subplots()).get_xlabel()
-    'λ'
-    """
+    """Variance of `lambda_rows` against λ, exact as a line and simulated as points."""
     ax.axvline(0.5, color="0.6", lw=0.8, ls=":")
     _plot_variance(rows, "lam", ax, color=BLUE, marker="o", label="exact")
     ax.plot([], [], "o", ms=3, color=BLUE, mfc="white", label="simulated, ± 95%")
@@ -280,26 +248,7 @@ def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
 
 
 def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
-    """Variance along two slices of the affine family, with the closed-form optima as stars.
-
-    Parameters
-    ----------
-    rows, members : sequence of dict
-        Of `beta_rows` and `member_rows`.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_beta_variance([], [], Figure().subplots()).get_xlabel()
-    'β'
-    """
+    """Variance of `beta_rows` along two slices, with the optima of `member_rows` as stars."""
     for direction, color, marker, title in (
         ("same", BLUE, "o", "β₊ = β₋ = β"),
         ("opposite", ORANGE, "s", "β₊ = −β₋ = β"),
@@ -323,26 +272,7 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
 
 
 def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
-    """Variance of every member of the affine family, over the optimum's, with the named ones.
-
-    Parameters
-    ----------
-    rows, members : sequence of dict
-        Of `plane_rows` and `member_rows`.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_beta_plane([], [], Figure().subplots()).get_xlabel()
-    'β₊'
-    """
+    """Variance of `plane_rows`, over the optimum's, with the named members of `member_rows`."""
     ax.set(xlabel="β₊", ylabel="β₋")
     if not rows:
         return ax
