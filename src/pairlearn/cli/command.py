@@ -59,7 +59,7 @@ class Told:
     file : Path, optional
         Where the JSON or the lines go in place of the terminal.
     failed : str
-        What went wrong at last, which is always printed.
+        The final error, which is always printed.
     code : int
         The exit code.
     """
@@ -90,13 +90,7 @@ class Told:
 
 
 def as_text(data: Any) -> str:
-    """JSON of plain values, dataclasses and arrays.
-
-    Examples
-    --------
-    >>> as_text({"rows": 3, "mean": float("nan")})
-    '{"rows": 3, "mean": null}'
-    """
+    """JSON of plain values, dataclasses and arrays; null for what is not a number."""
     import msgspec
 
     def plain(other: Any) -> Any:
@@ -119,24 +113,12 @@ def _print(parts: Sequence[Any], *, stderr: bool = False) -> None:
 
 
 def counted(number: int, word: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> counted(1, "error"), counted(1200, "pair")
-    ('1 error', '1,200 pairs')
-    """
+    """A number of things: "1 error", "1,200 pairs"."""
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def baseline(prior: float) -> str:
-    """The accuracy of no model at all, to see another one beside it.
-
-    Examples
-    --------
-    >>> baseline(0.3)
-    'always the larger class: 0.700'
-    """
+    """The accuracy of always choosing the larger class, to show beside another one."""
     return f"always the larger class: {max(prior, 1 - prior):.3f}"
 
 
@@ -179,49 +161,10 @@ def _refusing(name: str) -> Iterator[None]:
 def command(
     name: str, *blocks: type[Any], quiet: str = "", has_json: bool = True
 ) -> Callable[[Callable[..., Told | None]], Callable[..., None]]:
-    """Make a command of a function.
+    """Make a command of a function, called ``name`` after ``pairlearn``.
 
-    Parameters
-    ----------
-    name : str
-        What it is called after ``pairlearn``.
-    *blocks : dataclass
-        Options that several commands share, or that belong together: their fields. The
-        function takes these objects first.
-    quiet : str
-        Help of ``--quiet``, if there is such an option.
-    has_json : bool
-        Whether there is ``--json``.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Place:
-    ...     '''Where.
-    ...
-    ...     Parameters
-    ...     ----------
-    ...     host
-    ...         The machine.
-    ...     '''
-    ...     host: str = "here"
-    >>> @command("greet", Place)
-    ... def greet(place: Place, who: str, *, loud: bool = False) -> Told:
-    ...     '''Say hello.
-    ...
-    ...     Parameters
-    ...     ----------
-    ...     who
-    ...         A person.
-    ...     loud
-    ...         With a mark.
-    ...     '''
-    ...     return Told({"to": who}, [f"hello {who}, from {place.host}{'!' * loud}"])
-    >>> greet(who="Ada", loud=True)
-    hello Ada, from here!
-    >>> greet(who="Ada", as_json=True)
-    {"to": "Ada"}
+    ``blocks`` are dataclasses of options that several commands share, or that belong together: the
+    function takes these objects first. ``quiet`` is the help of ``--quiet``, if there is one.
     """
     ending = [("as_json", "--json", HELP["json"])] if has_json else []
     ending += [("quiet", "--quiet", quiet)] if quiet else []

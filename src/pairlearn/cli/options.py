@@ -59,27 +59,13 @@ HELP = {
 
 
 def check_share(option: str, value: float, *, zero: bool = False) -> None:
-    """Refuse what is not a share.
-
-    Examples
-    --------
-    >>> check_share("--holdout", 1.5, zero=True)
-    Traceback (most recent call last):
-    ValueError: --holdout must lie in [0, 1); got 1.5
-    """
+    """Refuse what is not a share."""
     if not (0 < value < 1 or (zero and value == 0)):
         raise ValueError(f"{option} must lie in {'[' if zero else '('}0, 1); got {value:g}")
 
 
 def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
-    """Refuse a file that ends in something else.
-
-    Examples
-    --------
-    >>> check_suffix("--figure", Path("plane.jpg"), *FIGURES)
-    Traceback (most recent call last):
-    ValueError: --figure plane.jpg must end in .png, .svg or .pdf
-    """
+    """Refuse a file that ends in something else."""
     if path is not None and path.suffix not in suffixes:
         listed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise ValueError(f"{option} {path.name} must end in {listed}")
@@ -97,24 +83,8 @@ def check_new_file(
 ) -> None:
     """Refuse a file that cannot be written, or whose loss would be regretted.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    what : str
-        What it will hold, in the plural, for messages.
-    suffixes : sequence of str
-        Those that it may have.
-    inputs : sequence of Path
-        What the command reads: never replaced.
-    force : bool
-        Replace another file that is there.
-
-    Examples
-    --------
-    >>> check_new_file(Path("p.txt"), "predictions", (".csv",), inputs=[], force=False)
-    Traceback (most recent call last):
-    pairlearn.tables.TableError: p.txt has the suffix '.txt'; predictions are .csv
+    ``what`` it will hold, in the plural, is for messages. What the command reads (``inputs``) is
+    never replaced, and other files only with ``force``.
     """
     from pairlearn.tables.sources import suffix_of
 
@@ -130,12 +100,7 @@ def check_new_file(
 
 
 def check_new_model(path: Path, *, force: bool) -> None:
-    """Refuse a folder that cannot become a model, or is one and shall not be replaced.
-
-    Examples
-    --------
-    >>> check_new_model(Path("no/such/folder"), force=False)
-    """
+    """Refuse a folder that cannot become a model, or is one and shall not be replaced."""
     from pairlearn.estimators.folder_format import check_replaceable
 
     folder = path.expanduser().resolve()

@@ -46,25 +46,24 @@ class PairClassifier(PairPredictor):
     ----------
     risk : str or Risk
         "likelihood" (the default; needs no class prior), or an affine risk by its name:
-        "sconfconfdiff", "confdiff", "sconf", "convex-0.5", "nonnegative". A correction
-        may stand at the end, as in "sconf-relu", and then goes before `correction`.
+        "sconfconfdiff", "confdiff", "sconf", "convex-0.5", "nonnegative". A correction at the
+        end of the name, as in "sconf-relu", takes precedence over `correction`.
     correction : {"abs", "relu", "none"} or float
-        What is done about partial risks below zero.
+        How partial risks below zero are corrected.
     annotators : {"auto", "learn", "ideal"}
-        "ideal" takes every answer for the calibrated probabilities of one ideal voice, and
-        trains to the end. Otherwise hard answers are not learnt by heart: held-out ones say
-        when to stop and how sure to be, and labels of judged items how sure annotators were.
-        "learn" finds out how each annotator answers (`annotators_`), mends what they said,
-        and weighs it; it trains further models, on parts of the pairs, for a fifth of the
-        epochs. "auto" learns where there are several annotators, or answers that no
-        posteriors give.
+        "ideal" takes every answer as a calibrated probability and trains to the end. Otherwise
+        held-out pairs decide when to stop on hard answers and how confident to be, and labels of
+        judged items how confident annotators were. "learn" estimates how each annotator answers
+        (`annotators_`), corrects and weights the answers; it trains further models, on parts of
+        the pairs, for a fifth of the epochs. "auto" learns where there are several annotators,
+        or answers that no posteriors give.
     prior : float or "estimate"
         The class prior π₊ of the instances in the pairs. The likelihood needs it only for
         tables without any similarity or class. "estimate" takes it from the similarities.
     majority : {"positive", "negative"}, optional
-        The larger class. Needed, unless `prior` says it, where all that is known is
-        similarities, which are the same with the classes exchanged. For estimating the
-        prior it is found if not given: by a linear model trained on the pairs.
+        The larger class. Needed, unless `prior` says it, where there are only similarities,
+        which are the same with the classes exchanged. To estimate the prior, a linear model
+        trained on the pairs finds it if it is not given.
     target_prior : float, optional
         The class prior where the classifier will be used: shifts the log-odds.
     annotator_prior : float, optional
@@ -73,13 +72,13 @@ class PairClassifier(PairPredictor):
     model : str, nn.Module, callable or scikit-learn classifier
         "mlp-bn" (three hidden layers of 300 with batch norm), "mlp" (the paper's, batch
         norm on the input only), "linear", "resnet34", "resnet32", "resnet8"; a module with one
-        output, which is copied and trained from the weights that it has; a function that makes one
+        output, which is copied and trained from its current weights; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
         "mlp-bn", but with fewer than 400 rows "linear" if that is nearly as good as answers
-        allow, or surely better than the network, on pairs held out from short trainings.
-        With `epochs`, `batch_size` or `learning_rate` of your own it is always "mlp-bn", and
-        with columns of free text always "linear"; for a folder of images it is "resnet8".
+        allow, or surely better than the network, on pairs held out from short trainings. It is
+        always "mlp-bn" with your own `epochs`, `batch_size` or `learning_rate`, "linear"
+        with columns of free text, and "resnet8" for a folder of images.
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
@@ -91,12 +90,11 @@ class PairClassifier(PairPredictor):
         Of Adam, in the gradient.
     batch_size, epochs : int or "auto"
         "auto" takes about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer,
-        10 at least, where those would be more than 1,600 steps.
+        but at least 10, where those would be more than 1,600 steps.
     early_stopping : bool
-        Hold out a part of the pairs, keep the weights of the epoch that is best on them,
-        and stop when that is long past. Off by default: with averaged weights the last
-        epoch was about as good in a few trials on Letter and Optdigits, clean and noisy,
-        and the pairs held out are missed.
+        Hold out a part of the pairs and keep the weights of the epoch that is best on them.
+        Off by default: with averaged weights the last epoch was about as good in a few trials on
+        Letter and Optdigits, clean and noisy, and holding out pairs costs training data.
     validation_fraction : float
         The part that is held out, with instances of its own as far as possible.
     patience : int
@@ -105,11 +103,11 @@ class PairClassifier(PairPredictor):
         Bring every feature (every channel of images) to mean 0 and variance 1 over the
         instances of the training pairs.
     preprocessor : array, table or callable, optional
-        What turns ids into features: an array whose rows they are, a data frame with the
+        Turns ids into features: an array whose rows they are, a data frame with the
         ids as index or in a column "id", a table with `ids` and `features`, or a function.
         Columns of a data frame may be of any type, with gaps: an `ItemEncoder` is fitted.
     features : scikit-learn transformer or callable, optional
-        What makes numbers (m, d, ...) of instances instead: of rows of the preprocessor, or
+        Makes numbers (m, d, ...) of instances instead: of rows of the preprocessor, or
         of what is in the pairs, such as texts. A transformer is cloned and fitted to the
         instances of the pairs. It is not saved: `load` asks for it.
     labelled_weight : float or "auto"
@@ -117,19 +115,18 @@ class PairClassifier(PairPredictor):
         counts every judged pair and every labelled instance as one observation of the
         same likelihood.
     unjudged : {"auto", "ignore"}
-        Items that no statement is about. "auto" learns from them where there are four for
+        Items without any statement. "auto" learns from them where there are four for
         each judged one and 30 to 1,000 statements, if held-out statements say that this pays:
         nearest neighbours are taken to be alike. It trains four or five further models.
     device, precision : str
-        "auto" is CUDA with bf16 products where there is one, and a CPU with float32.
+        "auto" is CUDA with bf16 products where available, else the CPU with float32.
     random_state : int, RandomState or None
-        Initial weights, batches and what is held out follow from it.
+        Determines initial weights, batches and what is held out.
     callbacks : sequence, optional
-        What happens around epochs: functions that are called after each epoch with the
-        planned number of epochs and the epoch's history; `pairlearn.training.Callback`
-        objects; and a `Checkpoint`, which keeps the state of training from time to time:
-        where there is one, training goes on from it, to the same result, and its files stay
-        until you `remove` them. scikit-learn classifiers train without.
+        Functions that are called after each epoch with the planned number of epochs and the
+        epoch's history; `pairlearn.training.Callback` objects; and a `Checkpoint`, which saves the
+        state of training from time to time and resumes from it, to the same result, until you
+        `remove` its files. scikit-learn classifiers train without.
     verbose : int
         Show a bar during training, on a terminal.
 
@@ -147,30 +144,30 @@ class PairClassifier(PairPredictor):
         The trained model. Its inputs are standardised, its logits z become
         `sign_` · `slope_` · z + `shift_`.
     model_ : str
-        What `model` was chosen to be; only where that is "auto".
+        The model that "auto" chose.
     mean_, scale_ : array
         Of the standardisation (0 and 1 without).
     sign_ : int
         −1 where the model's outputs are log-odds of the negative class: similarities are
         the same with the classes exchanged, and training may have found either.
     slope_ : float
-        Other than 1 where the network is surer than it should be: with hard answers, "same"
-        or "different", held-out pairs tell, and labels with soft ones.
+        Not 1 where the network is over- or underconfident, by held-out pairs for hard
+        answers, "same" or "different", and by labels for soft ones.
     confidence_ : Confidence or None
-        How sure annotators are beside how sure they should be, where labels of items in
-        their pairs tell.
+        How confident annotators are beside how confident they should be, where labels of items
+        in their pairs tell.
     shift_ : float
-        What is added to the log-odds for another prior.
+        Added to the log-odds for another prior.
     prior_ : float
         The prior that was used; by the likelihood, mean P(y = +1 | x) over the training
         instances before the shift.
     annotators_ : list of Manner
-        How each annotator answers; empty where all were taken for ideal.
+        How each annotator answers; empty where all were taken as ideal.
     unjudged_ : int
-        How many items that no statement is about were learnt from.
+        How many items without any statement were learnt from.
     training_items_ : array of shape (m, 2)
-        Hashes of the training instances. Where pairs to be measured with hold some of them,
-        `score`, `estimate_accuracy` and `evaluate` say so.
+        Hashes of the training instances, by which `score`, `estimate_accuracy` and `evaluate`
+        recognise them.
     n_iter_ : int
         The epoch that the weights are of.
     history_ : list of dict
@@ -287,13 +284,11 @@ class PairClassifier(PairPredictor):
             Similarity and difference, NaN where not given; None if all rows have a
             preference only. A table of `Judgements` refers to items by position: then
             `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
-        annotator : array of shape (n,), optional
-            Who judged each pair.
-        sample_weight : array of shape (n,), optional
-            Weights of the rows.
+        annotator, sample_weight : array of shape (n,), optional
+            Who judged each pair, and weights of the rows.
         preference : array of shape (n,), optional
             "right" (1) where the right one is more positive, "left" (−1) for the left
-            one, None or 0 where that was not said.
+            one, None or 0 where not given.
         labelled : (X, y), optional
             Instances (or ids) with ordinary labels, of two classes.
         positive : optional

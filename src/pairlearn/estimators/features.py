@@ -25,19 +25,11 @@ def is_frame(x: Any) -> bool:
 
 
 class FeatureStep:
-    """What makes features of instances, fitted to the first ones that it is given.
+    """Makes features of instances: the user's ``own`` step, or one fitted to the first instances.
 
     Data frames are read by column name. Columns of numbers without gaps are taken as they are;
-    for others there is an `ItemEncoder`.
-
-    Parameters
-    ----------
-    own : transformer or callable, optional
-        What the user wants instead.
-    fitted : ItemEncoder, transformer or callable, optional
-        What was learnt before.
-    names : sequence of str, optional
-        The columns that were there then.
+    others get an `ItemEncoder`. ``fitted`` and ``names`` are the step and columns of an earlier
+    fit.
     """
 
     def __init__(self, own: Any = None, fitted: Any = None, names: Any = None) -> None:

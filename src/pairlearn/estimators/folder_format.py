@@ -10,15 +10,15 @@
     config     what the writer wanted to keep: any JSON
     checksum   SHA-256 of all the others, as JSON with sorted keys and no spaces
 
-Reading executes nothing that the folder holds, opens no file but these two, and checks
-every length before it allocates. The checksums tell damage and careless edits, not an
-attacker, who can compute them as well: tensors and JSON are all that one can plant.
+Reading executes nothing that the folder holds, opens only these two files, and checks every length
+before it allocates. The checksums detect damage and careless edits, not an attacker, who can
+compute them as well: tensors and JSON are all that one can plant.
 
-**Writing.** The new folder is written and synced beside the old one as
-``.NAME.HEX.part``. Then the old one is renamed to ``.NAME.previous``, the new one takes
-its name, and the old one is removed. A crash between the two renames leaves
-``.NAME.previous`` only, which `read_folder` then reads. At no moment is there no whole
-model, and a folder that holds anything else than a pairlearn model is never replaced.
+**Writing.** The new folder is written and synced beside the old one as ``.NAME.HEX.part``. Then
+the old one is renamed to ``.NAME.previous``, the new one takes its name, and the old one is
+removed. A crash between the two renames leaves ``.NAME.previous``, which `read_folder` then
+reads. There is a whole model at every moment, and a folder that holds anything else than a
+pairlearn model is never replaced.
 """
 
 from __future__ import annotations
@@ -72,24 +72,8 @@ def write_folder(
 ) -> None:
     """Write a model folder, whole or not at all.
 
-    Parameters
-    ----------
-    path : str or Path
-        The folder. It may exist if it is empty or a pairlearn model.
-    tensors : mapping of str to Tensor
-        The numbers.
-    config : dict
-        Anything that is JSON: str keys, finite numbers.
-    overwrite : bool
-        Whether to replace a model that is there, or to refuse.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp(), "model")
-    >>> write_folder(folder, {"weight": torch.ones(2)}, {"note": "two ones"})
-    >>> read_folder(folder)
-    ({'weight': tensor([1., 1.])}, {'note': 'two ones'})
+    ``path`` may exist if it is empty or, with ``overwrite``, a pairlearn model. ``config`` is
+    anything that is JSON: str keys, finite numbers.
     """
     path = Path(path).expanduser().resolve()
     data = _serialised(tensors)
@@ -121,25 +105,9 @@ def write_folder(
 
 
 def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a model folder: its tensors and the writer's config.
+    """Read a model folder: its tensors and the writer's config; ModelFolderError if it is damaged.
 
-    Parameters
-    ----------
-    path : str or Path
-        The folder. If it is missing since a crash interrupted its replacement, the
-        previous one is read.
-
-    Raises
-    ------
-    ModelFolderError
-        Whatever is wrong with the folder.
-
-    Examples
-    --------
-    >>> read_folder("no/such/model")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    ModelFolderError: no/such/model: there is no such folder
+    If it is missing because a crash interrupted its replacement, the previous one is read.
     """
     path = Path(path).expanduser()
     folder = path
@@ -272,10 +240,6 @@ def check_replaceable(path: Path, *, overwrite: bool = True) -> None:
     """Refuse a place where writing a model would destroy anything but a model.
 
     Without `overwrite` a model is refused, too.
-
-    Examples
-    --------
-    >>> check_replaceable(Path("a/new/folder"))
     """
     for folder in (path, _previous(path)):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):

@@ -92,16 +92,8 @@ class HeldPairs:
     ) -> HeldPairs:
         """Predict what is not seen.
 
-        Parameters
-        ----------
-        classifier : PairClassifier
-            Fitted.
-        items, table
-            Items and judged pairs.
-        files : (Path, Path)
-            Where these two are from, for messages.
-        both : bool
-            Only pairs with a similarity and a difference will do.
+        ``files`` says where items and pairs are from, for messages. With ``both``, only pairs with
+        a similarity and a difference will do.
         """
         try:
             table.judgements(items)  # which names the row of an unknown item
@@ -251,16 +243,7 @@ def sample_pairs_of(
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, or of the names, texts and images in a folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a").write_bytes(b"abc")
-    ...     digest(Path(folder, "a"))[:16]
-    'ba7816bf8f01cfea'
-    """
+    """SHA-256 of a file, or of the names, texts and images in a folder."""
     if path.is_dir():
         files = files_of(path, sum(ENDINGS.values(), ()))
         lines = [f"{name} {digest(one)}\n" for name, one in files.items()]

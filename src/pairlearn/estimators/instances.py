@@ -29,12 +29,7 @@ CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is
 class Instances:
     """Instances (N, ...), and pairs (n, 2) of their rows.
 
-    Attributes
-    ----------
-    recur : bool
-        Whether some instance is in several pairs.
-    ids : array of shape (N,), optional
-        What the instances are called.
+    ``recur`` says that some instance is in several pairs; ``ids`` (N,) are the instances' names.
     """
 
     features: NDArray[Any]
@@ -51,14 +46,8 @@ class Instances:
 def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = None) -> Instances:
     """Instances of pairs (n, 2, d, ...), or of (n, 2) ids that a preprocessor knows.
 
-    Without one, ids are what a step of the user's makes features of, such as texts. Equal
-    features are the same instance, which makes pairs dependent as an id would.
-
-    Examples
-    --------
-    >>> found = read_pairs([[5, 7], [7, 9]], preprocessor=np.arange(20.0).reshape(10, 2))
-    >>> found.features[:, 0].tolist(), found.ends.tolist(), found.recur
-    ([10.0, 14.0, 18.0], [[0, 1], [1, 2]], True)
+    Without one, ids are what a step of the user's makes features of, such as texts. Equal features
+    are the same instance, which makes pairs dependent as an id would.
     """
     _refuse_sparse("pairs", pairs)
     array = np.asarray(pairs)
@@ -114,18 +103,9 @@ def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None)
 
 
 def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[Any]:
-    """Features (m, d, ...) of ids (m,).
+    """Features (m, d, ...) of ids (m,), distinct or not.
 
-    Parameters
-    ----------
-    preprocessor : array, table or callable
-        An array, whose rows the ids are; a data frame with the ids as index or in a column
-        ``id``; a table with `ids` and `features`; or a function from ids (m,) to features
-        (m, ...). None if the ids are the instances, such as texts.
-    ids : array of shape (m,)
-        Distinct or not.
-    step : FeatureStep
-        What makes features of instances that are not numbers.
+    For the preprocessor see `PairClassifier`; None if the ids are the instances, such as texts.
     """
     if preprocessor is None:
         features = step.numbers(ids)
@@ -222,14 +202,8 @@ def _plain_id(ids: NDArray[Any], row: int) -> Any:
 def feature_scale(features: NDArray[Any], weight: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of each feature; of each channel of images (N, C, H, W).
 
-    Constant features get the scale one. Instances without channels but with several
-    axes, (N, H, W), are standardised as a whole.
-
-    Examples
-    --------
-    >>> mean, scale = feature_scale(np.array([[1.0, 5.0], [3.0, 5.0]]), np.ones(2))
-    >>> mean, scale
-    (array([2., 5.]), array([1., 1.]))
+    Constant features get the scale one. Instances without channels but with several axes, (N, H,
+    W), are standardised as a whole.
     """
     channels = 1 if features.ndim == 3 else features.shape[1]
     view = features.reshape(len(features), channels, -1)
@@ -258,12 +232,6 @@ def standardised(
 
     Features that are mapped from a file give an array in a file without a name, in the folder
     `scratch`, which is gone with the array.
-
-    Examples
-    --------
-    >>> standardised(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([1.0]))
-    array([[-1.],
-           [ 1.]], dtype=float32)
     """
     result: NDArray[np.float32]
     if isinstance(features, np.memmap):
@@ -306,14 +274,7 @@ class SeenItemsWarning(UserWarning):
 
 
 def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indices:
-    """64-bit hashes of the features of items, as numbers of a type, and of their ids as text.
-
-    Examples
-    --------
-    >>> one, other, same = row_hashes(np.array([[0.1, 2], [0.1, 3], [0.1, 2]]))
-    >>> one == other, one == same
-    (np.False_, np.True_)
-    """
+    """64-bit hashes of the features of items, as numbers of a type, and of their ids as text."""
     rows = np.asarray(features).reshape(len(features), -1)
     names = [b""] * len(rows) if ids is None else [str(i).encode() for i in np.asarray(ids)]
     hashes = np.empty(len(rows), np.int64)
@@ -350,22 +311,9 @@ def fingerprints(features: Any, ids: Any = None) -> Indices:
 
 
 def seen_items(kept: Any, features: Any, ids: Any = None) -> Mask:
-    """Which items a model was trained on; none where it keeps no fingerprints.
+    """Which items a model with these `fingerprints` (k, 2) was trained on; none where it has none.
 
-    Parameters
-    ----------
-    kept : array of shape (k, 2), or None
-        The model's `fingerprints`.
-    features : array of shape (m, d, ...)
-        The items.
-    ids : array of shape (m,), optional
-        Their ids, which must then be the same too, if the model has any.
-
-    Examples
-    --------
-    >>> kept = fingerprints(np.array([[1.0], [2.0]]), ["a", "b"])
-    >>> seen_items(kept, np.array([[1.0], [2.0]]), ["a", "c"]), seen_items(kept, np.array([[2.0]]))
-    (array([ True, False]), array([ True]))
+    Ids, where both sides have them, must be the same too.
     """
     if kept is None:
         return np.zeros(len(features), bool)
@@ -381,19 +329,7 @@ def seen_items(kept: Any, features: Any, ids: Any = None) -> Mask:
 
 
 def doubt_of_seen(new: Mask) -> str | None:
-    """What is wrong with measuring on pairs, if something is.
-
-    Parameters
-    ----------
-    new : array of bool, shape (n,)
-        Pairs without an item that the model was trained on.
-
-    Examples
-    --------
-    >>> doubt_of_seen(np.array([True, True, False]))
-    'the model was trained on items of 1 of the 3 pairs, and does better on those: measured on \
-the other 2'
-    """
+    """What is wrong with measuring on pairs; ``new`` marks those without items seen in training."""
     old = int((~new).sum())
     if not old:
         return None

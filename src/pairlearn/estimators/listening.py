@@ -32,21 +32,10 @@ class AnnotatorsWarning(UserWarning):
 def listen(
     classifier: PairClassifier, table: Table, features: NDArray[np.float32], seed: int
 ) -> tuple[Table, list[Manner]]:
-    """The table with one mended statement for each pair, and how its annotators answer.
+    """The table with one corrected statement for each pair, and how its annotators answer.
 
-    Both as they are, and no manners, where annotators are taken for ideal: where the
-    classifier says so, and with "auto" where the table gives no reason to do otherwise.
-
-    Parameters
-    ----------
-    classifier : PairClassifier
-        Its parameters.
-    table : Table
-        What it is given.
-    features : array of shape (N, ...)
-        Prepared instances.
-    seed : int
-        Of the folds.
+    Unchanged, and without manners, where annotators are taken as ideal: where the classifier says
+    so, and with "auto" where the table gives no reason to do otherwise.
     """
     if type(table) is not Table:  # rows that stay in their file are taken as they are
         if classifier.annotators == "learn":

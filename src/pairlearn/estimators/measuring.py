@@ -61,20 +61,7 @@ NOTHING_SOFT = (
 
 
 class FitCheckpoints:
-    """Checkpoints of both trainings, in a folder beside the model.
-
-    Parameters
-    ----------
-    out : Path
-        The model folder to be.
-    seconds : float
-        As in `Checkpoint`.
-
-    Examples
-    --------
-    >>> FitCheckpoints(Path("model"), 60).folder
-    PosixPath('model.checkpoint')
-    """
+    """Checkpoints of both trainings, in a folder beside the model folder ``out``."""
 
     def __init__(self, out: Path, seconds: float) -> None:
         self.folder = out.with_name(f"{out.name}.checkpoint")
@@ -91,16 +78,10 @@ class FitCheckpoints:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Judgements of pairs that are held out.
+    """Judgements of held-out pairs, with a similarity or a difference or both in each row.
 
-    Attributes
-    ----------
-    said : Judgements
-        With a similarity or a difference, or both, in each row.
-    training, dropped : int
-        Statements for training, and those about pairs that have items of both.
-    capped : bool
-        Whether more were to be held out than are kept in memory.
+    ``dropped`` counts statements about pairs with items of both parts; ``capped`` says that more
+    were to be held out than are kept in memory.
     """
 
     said: Judgements
@@ -134,8 +115,6 @@ class PairsInMemory:
 
     Attributes
     ----------
-    items : ItemTable
-        The items, as they are in their file.
     said : Judgements
         What was said of which rows of the items.
     rows : int
@@ -231,15 +210,7 @@ class PairsInMemory:
 
 @dataclass(frozen=True)
 class PairsInFile:
-    """Pairs that stay in their file.
-
-    Attributes
-    ----------
-    survey : Survey
-        Of the pairs.
-    scratch : Path
-        Folder for features that are mapped from a file.
-    """
+    """Pairs that stay in their file; ``scratch`` is for features that are mapped from a file."""
 
     survey: Survey
     scratch: Path
@@ -334,30 +305,9 @@ def fit_and_measure(
 ) -> Measured | str | None:
     """Measure, then fit to everything.
 
-    Parameters
-    ----------
-    classifier : PairClassifier
-        What to fit.
-    source : PairsInMemory or PairsInFile
-        What to learn from.
-    kept : FitCheckpoints
-        Where the state of training is kept.
-    holdout : float
-        Share of the pairs to measure with, about; 0 for none.
-    seed : int
-        Which ones follows from it.
-    prior : float, optional
-        The class prior as it was stated, for pairs with one kind of judgement.
-
-    Returns
-    -------
-    Measured, str or None
-        The accuracy, or why there is none; None if none was asked for.
-
-    Raises
-    ------
-    DivergedError
-        If the loss is not a number any more.
+    ``holdout`` is about the share of the pairs to measure with, and ``prior`` the stated class
+    prior, for pairs with one kind of judgement. The accuracy, or why there is none; None if
+    ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
     """
     measured: Measured | str | None = None
     if holdout:

@@ -11,9 +11,8 @@ Everything is kept by kind, whatever the estimator calls it:
                   `ResNet34` or `ResNet32`; for a module of one's own, its class's name, and
                   loading asks for an instance of it
 
-A scikit-learn model inside is refused: its state is Python objects, which only pickle
-keeps, and unpickling executes what a file says. Keep such a model with ``skops``, or keep
-the table of pairs and fit again.
+A scikit-learn model inside is refused: only pickle keeps its state, and unpickling executes what a
+file says. Keep such a model with ``skops``, or keep the table of pairs and fit again.
 """
 
 from __future__ import annotations
@@ -58,30 +57,7 @@ class Saved(msgspec.Struct):
 
 
 def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a fitted estimator as a model folder.
-
-    Parameters
-    ----------
-    estimator : scikit-learn style estimator
-        Fitted attributes end in "_"; one of them is its network.
-    path : str or Path
-        The folder; see `write_folder`.
-    overwrite : bool
-        Replace a model that is there.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sklearn.base import BaseEstimator
-    >>> class Tiny(BaseEstimator):
-    ...     def fit(self):
-    ...         self.module_, self.shift_ = MLP(2, hidden=()), 0.5
-    ...         return self
-    >>> folder = Path(tempfile.mkdtemp(), "model")
-    >>> save_classifier(Tiny().fit(), folder)
-    >>> load_classifier(Tiny, folder).shift_
-    0.5
-    """
+    """Write a fitted estimator, one of whose attributes is its network, as a model folder."""
     name = type(estimator).__name__
     fitted, networks = {}, {}
     tensors: dict[str, Tensor] = {}
@@ -118,22 +94,10 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
 def load_classifier(
     cls: Any, path: str | Path, module: nn.Module | None = None, features: Any = None
 ) -> Any:
-    """Read an estimator that `save_classifier` wrote.
+    """Read an estimator of a class that `save_classifier` wrote.
 
-    Parameters
-    ----------
-    cls : type
-        The estimator's class; ``cls(**parameters)`` must make one.
-    path : str or Path
-        The folder.
-    module : nn.Module, optional
-        An instance of the class that was saved, for networks of one's own. It is copied.
-    features : transformer or callable, optional
-        What makes features of instances, fitted, where the classifier was given one.
-
-    Examples
-    --------
-    See `save_classifier`.
+    ``module`` is an instance of the class that was saved, for networks of one's own; it is copied.
+    ``features`` is the fitted step, where the classifier was given one.
     """
     try:
         return _loaded(cls, path, module, features)

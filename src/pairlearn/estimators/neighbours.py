@@ -119,13 +119,7 @@ def spread(
 
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
-    """Weights of the neighbours of each item, in either direction, which sum to one.
-
-    Examples
-    --------
-    >>> neighbour_graph(np.arange(8.0)[:, None]).toarray()[0].round(2).tolist()[:3]
-    [0.0, 0.28, 0.25]
-    """
+    """Weights of the neighbours of each item, in either direction, which sum to one."""
     found = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(x)
     graph = sparse.csr_array(found.kneighbors_graph(mode="distance"))
     scale = np.maximum(graph.max(axis=1).toarray().ravel(), 1e-12)

@@ -77,12 +77,10 @@ def export_onnx(
         Shape of one instance, without the batch axis.
     standardisation : (mean, scale), optional
         Two arrays that broadcast to an instance.
-    shift : float
-        Added to the logits.
-    sign : float
-        What outputs of the module are multiplied with; below 0 where its classes are exchanged.
+    shift, sign : float
+        Logits become sign · z + shift; the sign is negative where the classes are exchanged.
     encoder : ItemEncoder, optional
-        What makes the features of columns: the graph then has an input for each column, as
+        Makes the features of columns: the graph then has an input for each column, as
         `pairlearn.estimators.onnx_columns` says, in place of ``x``.
 
     Returns
@@ -101,9 +99,8 @@ def export_onnx(
     >>> import tempfile
     >>> from pairlearn.models import make_model
     >>> file = Path(tempfile.mkdtemp(), "model.onnx")
-    >>> difference = export_onnx(make_model("linear", (4,), seed=0), file, (4,))
-    >>> difference < 1e-5, file.stat().st_size > 0
-    (True, True)
+    >>> export_onnx(make_model("linear", (4,), seed=0), file, (4,)) < 1e-5
+    True
     """
     try:
         import onnx

@@ -31,21 +31,9 @@ BATCH = 1 << 17
 
 
 class ItemIndex:
-    """Where items stand, by their ids.
+    """Where items stand, by their ids, each once; a number m stands for 0, 1, …, m − 1.
 
-    Parameters
-    ----------
-    ids : int or array of shape (m,)
-        Ids of the items, each once; a number m stands for 0, 1, …, m − 1. Whole numbers
-        need 16 bytes an item, text that of a hash table.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> ItemIndex(np.array([30, 10])).rows(pyarrow.array([10, 20, 30]))
-    array([ 1, -1,  0])
-    >>> ItemIndex(np.array(["a", "b"])).rows(pyarrow.array(["b", "c"]))
-    array([ 1, -1])
+    Whole numbers need 16 bytes an item, text that of a hash table.
     """
 
     def __init__(self, ids: int | Ids) -> None:
@@ -85,20 +73,8 @@ class ItemIndex:
 class StreamItems:
     """Items that pairs refer to.
 
-    Attributes
-    ----------
-    path : Path
-        Their file.
-    features : array of shape (m, d)
-        Mapped from the file if that is NPY, else in memory.
-    names : tuple of str
-        Of the features.
-    index : ItemIndex
-        Where each id stands.
-    encoder : ItemEncoder, optional
-        How the features were made of columns.
-    notes : tuple of str
-        What is said of columns that were left out.
+    ``features`` (m, d) are mapped from the file if that is NPY, else in memory; ``encoder`` made
+    them of columns, and ``notes`` are about columns that were left out.
     """
 
     path: Path
@@ -123,23 +99,7 @@ def open_items(
     *,
     columns: ColumnChoice | ItemEncoder | None = None,
 ) -> StreamItems:
-    """Check a file of items, and map its features where that can be done.
-
-    Parameters
-    ----------
-    path, ids, columns
-        As in `pairlearn.tables.read_items`. Features of an ``.npy`` file stay in the file;
-        those of other files are read into memory.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.eye(3))
-    ...     items = open_items(f"{folder}/x.npy")
-    ...     len(items), items.names, type(items.features).__name__
-    (3, ('x0', 'x1', 'x2'), 'memmap')
-    """
+    """Check a file of items as `read_items` does; features of ``.npy`` stay in the file."""
     path = Path(path)
     if path.suffix.lower() != ".npy" or not path.is_file():
         found = read_items(path, ids, columns=columns)
@@ -163,36 +123,8 @@ def open_items(
 class PairFile:
     """A Parquet file of judged pairs, its ids looked up among items.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    items : StreamItems
-        Where the ids are found.
-    noisy : bool
-        As in `pairlearn.tables.read_pairs`.
-    scales : sequence of Scale or None
-        On which similarities and differences were given, if not as probabilities.
-
-    Attributes
-    ----------
-    group_rows : list of int
-        Rows in each row group.
-    rows : int
-        Rows of the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.tables import write_pairs
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.eye(3))
-    ...     np.save(f"{folder}/ids.npy", np.array(["a", "b", "c"]))
-    ...     table = PairTable(["c", "b"], ["a", "c"], [0.5, 0.9], None)
-    ...     path = write_pairs(table, f"{folder}/pairs.parquet")
-    ...     file = PairFile(path, open_items(f"{folder}/x.npy", f"{folder}/ids.npy"))
-    ...     [said.ends.tolist() for _, said in file.judgements([0])]
-    [[[2, 0], [1, 2]]]
+    ``noisy`` and ``scales`` are as in `pairlearn.tables.read_pairs`; ``group_rows`` has the rows
+    in each row group.
     """
 
     def __init__(
@@ -223,10 +155,7 @@ class PairFile:
     def judgements(self, groups: Iterable[int]) -> Iterator[tuple[int, Judgements]]:
         """What was said in some row groups, each with its number, some rows at a time.
 
-        Raises
-        ------
-        TableError
-            For the first bad row, or if the file is another than it was.
+        Raises TableError for the first bad row, or if the file has changed.
         """
         if self._stat() != self._state:
             raise TableError(f"{self.path} was changed while it was being read: start anew")

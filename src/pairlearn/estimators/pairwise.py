@@ -18,16 +18,14 @@ def _names_features(self: PairwiseTransformer) -> bool:
 class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Apply a transformer of instances to pairs of them, and to instances as they are.
 
-    Fits on the 2n instances of pairs (n, 2, d), both ends alike, so that x and x' are
-    treated the same. Transforms pairs to (n, 2, d') and single instances (m, d) to
-    (m, d'): a `Pipeline` with it in front of a `PairClassifier` fits on pairs and
-    predicts on instances.
+    Fits on the 2n instances of pairs (n, 2, d), so that x and x' are treated the same. Transforms
+    pairs to (n, 2, d') and single instances (m, d) to (m, d'): a `Pipeline` with it in front of a
+    `PairClassifier` fits on pairs and predicts on instances.
 
     Parameters
     ----------
     transformer : scikit-learn transformer
-        For instance StandardScaler or PCA. It is cloned; the fitted one is
-        ``transformer_``.
+        For instance StandardScaler or PCA. It is cloned; the fitted one is ``transformer_``.
 
     Examples
     --------

@@ -121,13 +121,7 @@ def check_parameters(estimator: PairClassifier) -> None:
 
 
 def needs_prior(risk: str | Risk) -> bool:
-    """Whether a risk, or the risk of a name, needs the class prior.
-
-    Examples
-    --------
-    >>> needs_prior("likelihood-abs"), needs_prior("convex-0.5")
-    (False, True)
-    """
+    """Whether a risk, or the risk of a name, needs the class prior."""
     if isinstance(risk, Risk):
         return risk.needs_prior
     return RISKS[risk.partition("-")[0]].needs_prior
@@ -181,13 +175,7 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
 
 
 def automatic_batch_size(rows: int) -> int:
-    """The power of two next below rows/16, in [32, 8192]: larger tables, larger batches.
-
-    Examples
-    --------
-    >>> [automatic_batch_size(n) for n in (30, 1_200, 4_000, 1_000_000)]
-    [32, 64, 128, 8192]
-    """
+    """The power of two next below rows/16, in [32, 8192]: larger tables, larger batches."""
     return int(2 ** min(max(math.floor(math.log2(max(rows, 1) / 16)), 5), 13))
 
 
@@ -210,13 +198,8 @@ def flattens(estimator: Any) -> bool:
 def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Module:
     """What to train: a name as it is, a copy of a module, or what a function makes.
 
-    A module starts from the weights that it is given with, and a function from weights
-    that the seed determines.
-
-    Examples
-    --------
-    >>> make_module(lambda d: nn.Linear(d, 1), (3,), seed=0)
-    Linear(in_features=3, out_features=1, bias=True)
+    A module starts from the weights that it is given with, and a function from weights that the
+    seed determines.
     """
     if isinstance(model, str):
         if model not in MODELS:

@@ -1,27 +1,27 @@
 """Which population: the class prior that a risk needs, and where the classifier is used.
 
-An annotator judges by the class prior of the population they have in mind. A classifier
-that is used at another prior π shifts its log-odds by
+An annotator judges by the class prior of the population they have in mind. A classifier that is
+used at another prior π shifts its log-odds by
 
     δ = log(π/(1 − π)) − log(π_a/(1 − π_a))
 
-from the annotator's prior π_a; where that is not known, δ solves mean σ(z + δ) = π on the
-training instances.
+from the annotator's prior π_a; where that is not known, δ solves mean σ(z + δ) = π on the training
+instances.
 
 **Guidance.** Two judgements are the same with both posteriors reflected, (r, r') ↔ (1 − r', 1 − r).
 Pairs of one class, s near 1 and c near 0, are then as likely as pairs of the other. Where they
 are most of a table, at a prior far from ½, a model can begin on the wrong side and stay there. A
-network with few pairs can even learn all pairs of one class reflected, and those of different
-classes by heart: the loss hardly shows it, and nearly every prediction is wrong. On Optdigits at
-π₊ = .1, with 100 pairs, that happened to "mlp" in half of the trainings.
+network with few pairs can even learn all pairs of one class reflected, and memorise those of
+different classes: the loss hardly shows it, and nearly every prediction is wrong. On Optdigits at
+π₊ = 0.1, with 100 pairs, that happened to "mlp" in half of the trainings.
 
-Differences know the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). The
-two items of a pair of different classes are one of each, so that over all pairs
+Differences know the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). The two
+items of a pair of different classes are one of each, so that over all pairs
 
     M = Σ(1 − s)(g + g')/2 / Σ(1 − s)     is half way between the classes' mean scores,
     ḡ = mean of (g + g')/2                is π₊ of the way,
 
-and the positive class is the larger one where ḡ > M. How much larger similarities say. In the
+and the positive class is the larger one where ḡ > M. How much larger, the similarities say. In the
 first quarter of the epochs mean(p) is drawn to that prior, by KL(π ‖ mean p) with a weight that
 falls from one to zero; then the likelihood is alone.
 """
@@ -125,13 +125,7 @@ def check_majority_shows(rows: Judgements, risk: Any) -> None:
 
 
 def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
-    """The δ with mean σ(z + δ) = π over weighted instances.
-
-    Examples
-    --------
-    >>> round(solve_shift(np.array([0.0, 0.0]), np.ones(2), 0.2), 6)  # log 0.2/0.8
-    -1.386294
-    """
+    """The δ with mean σ(z + δ) = π over weighted instances."""
     from scipy.optimize import brentq
 
     def excess(shift: float) -> float:
@@ -260,19 +254,7 @@ def disagreement(
 
 
 def wrong_side(rows: Judgements, prior: float, logits: Floats) -> str | None:
-    """Why the larger class is the other one than a prior says, if it is; see `prior_of_ranking`.
-
-    Examples
-    --------
-    >>> from pairlearn.labels import PairLabels
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.normal(-2, 2, size=400)
-    >>> r, r_prime = 1 / (1 + np.exp(-2 * z.reshape(-1, 2).T))
-    >>> told = PairLabels.from_posteriors(r, r_prime)
-    >>> rows = Judgements.from_pairs(np.arange(400).reshape(-1, 2), told)
-    >>> wrong_side(rows, 0.2, z) is None, wrong_side(rows, 0.8, z) is None
-    (True, False)
-    """
+    """Why the larger class is the other one than a prior says, if it is; see `prior_of_ranking`."""
     found = None
     if prior != 0.5 and len(rows) >= LEAST_ROWS:
         found = prior_of_ranking(rows, logits)

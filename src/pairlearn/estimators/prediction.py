@@ -72,11 +72,10 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the positive class for instances (m, d, ...), or for ids (m,).
 
-        Ids need a `preprocessor`, which `save` does not write. Columns of a data frame are
-        found by their names, in any order; others are left out with a warning. After a fit
-        with named features (a table or a data frame as `preprocessor`) an array is taken in
-        the order of `feature_names_in_`, with a warning as by scikit-learn: names cannot be
-        compared.
+        Ids need a `preprocessor`, which `save` does not write. Columns of a data frame are found
+        by their names, in any order; others are left out with a warning. After a fit with named
+        features an array is taken in the order of `feature_names_in_`, with a warning as by
+        scikit-learn.
         """
         check_is_fitted(self)
         return self._log_odds(self._prepared(self._instances(X)))
@@ -115,15 +114,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> AccuracyEstimate:
         """Accuracy with a confidence interval, from judged pairs that were held out.
 
-        Where `fit` learnt how annotators answer, what they said here is mended for that;
-        `annotator` (n,) says who it was. Judgements do not tell whether annotators are as sure
-        as they should be: `plausible` of what is returned is the range that holds whether or
-        not, and printed first. A `DependentPairsWarning` says where pairs were not drawn at
-        random, as with near neighbours, and the figure is wrong.
+        Where `fit` learnt how annotators answer, the answers are corrected for it; `annotator`
+        (n,) says who gave them. Judgements do not tell whether annotators are as confident as they
+        should be: the range `plausible` holds whether or not, and is printed first. A
+        `DependentPairsWarning` says that pairs were not drawn at random, as with near neighbours,
+        and the figure is wrong.
 
-        Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where
-        no others remain, all are used, the warning says that this is no accuracy, and so
-        does the estimate's `method`. See `pairlearn.evaluation.estimate_accuracy`.
+        Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where no
+        others remain, all are used, and the warning and the estimate's `method` say that this is
+        no accuracy. See `pairlearn.evaluation.estimate_accuracy`.
         """
         from pairlearn.evaluation import estimate_accuracy, plausible
         from pairlearn.evaluation.judged import JudgedPairs
@@ -368,8 +367,8 @@ def predict_file(
 ) -> Predicted:
     """Predict a table of items from file to file.
 
-    Writes the columns ``id``, ``label`` (of `classes_`) and ``probability`` (of the
-    positive class), in the order of the items. The file appears when it is complete.
+    Writes the columns ``id``, ``label`` (of `classes_`) and ``probability`` (of the positive
+    class), in the order of the items. The file appears when it is complete.
 
     Parameters
     ----------
@@ -381,23 +380,9 @@ def predict_file(
     out : path-like
         The ``.csv`` or ``.parquet`` file.
     threshold : float
-        Items whose probability is above it are called positive.
+        Items with a higher probability are called positive.
     progress : callable, optional
-        Called with the number of rows done, again and again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.estimators import PairClassifier
-    >>> from pairlearn.data.simulation import simulate
-    >>> from pairlearn.tables import write_items
-    >>> told = simulate(pairs=50)
-    >>> classifier = PairClassifier(model="linear", epochs=1, random_state=0)
-    >>> classifier = classifier.fit(told.items.features[told.pairs.ids()], told.pairs.labels())
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_items(told.items, f"{folder}/items.csv")
-    ...     predict_file(classifier, path, f"{folder}/predictions.csv").rows
-    100
+        Called repeatedly with the number of rows done.
     """
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must lie in (0, 1); got {threshold:g}")
@@ -423,11 +408,8 @@ def predict_file(
 def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> NDArray[np.float64]:
     """Log-odds of items from a file, which was read with the columns of the classifier.
 
-    Raises
-    ------
-    TableError
-        If the features are not as many as in training, or so far from those that the model
-        overflows.
+    Raises TableError if the features are not as many as in training, or the model overflows on
+    them.
     """
     columns, wanted = classifier.columns(), math.prod(classifier.instance_shape_)
     if items.features.shape[1] != wanted:

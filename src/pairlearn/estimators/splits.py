@@ -46,13 +46,10 @@ def components(ends: Indices, n: int) -> Indices:
 def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     """Split pairs into some for training and some that are held out, by their items.
 
-    A pair is held out if both of its items are, and is for training if neither is. The
-    remaining pairs are for neither.
-
-    Items that are connected by pairs are held out together as long as that goes, so that
-    where every item is in one pair, no pair is lost. Where all pairs hang together, a
-    share f of the pairs takes √f of the items, and leaves (1 − √f)² of the pairs for
-    training.
+    A pair is held out if both of its items are, and is for training if neither is; the remaining
+    pairs are for neither. Items connected by pairs are held out together where possible: if every
+    item is in one pair, no pair is lost. If all pairs are connected, a share f of the pairs takes
+    √f of the items, and leaves (1 − √f)² of the pairs for training.
 
     Parameters
     ----------
@@ -61,7 +58,6 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     fraction : float
         The share of the pairs that is held out, in (0, 1).
     seed : int
-        The choice follows from it.
 
     Returns
     -------
@@ -98,15 +94,7 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
 
 
 def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
-    """The same for rows of which some are about one item, −1 on the right: they go with it.
-
-    Examples
-    --------
-    >>> ends = np.array([[0, 1], [2, 3], [0, -1], [2, -1]])
-    >>> training, held_out = hold_out_statements(ends, 0.5, seed=0)
-    >>> (training != held_out).all(), held_out[0] == held_out[2], held_out[1] == held_out[3]
-    (np.True_, np.True_, np.True_)
-    """
+    """`hold_out_items` for rows some of which are about one item, −1 on the right."""
     single = ends[:, 1] < 0
     training, held_out = np.zeros((2, len(ends)), bool)
     training[~single], held_out[~single] = hold_out_items(ends[~single], fraction, seed)
@@ -117,16 +105,9 @@ def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask
 def held_out_rows(rows: Judgements, fraction: float, seed: int) -> NDArray[np.bool_]:
     """Mask of rows to hold out, with items that no other row has as far as possible.
 
-    Rows are connected where they share an item. Whole components are held out while they
-    fit; where one component is most of the table, the rest is drawn from its pairs, all
-    rows of a pair together. Some rows of every kind are left for training.
-
-    Examples
-    --------
-    >>> ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [7, 8]])
-    >>> rows = Judgements.from_pairs(ends, np.tile([0.5, 0.0], (5, 1)))
-    >>> int(held_out_rows(rows, 0.2, seed=0).sum())
-    1
+    Rows are connected where they share an item. Whole components are held out while they fit;
+    where one component is most of the table, the rest is drawn from its pairs, all rows of a pair
+    together. Some rows of every kind are left for training.
     """
     wanted = max(1, round(fraction * len(rows)))
     rng = stream(seed, "held out")
@@ -194,12 +175,9 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
     ----------
     ends : array of int, shape (n, 2)
         Items of each pair, 0 to `items` − 1.
-    items : int
-        Number of items.
-    folds : int
-        Number of folds, 2 at least.
+    items, folds : int
+        How many of each; at least 2 folds.
     seed : int
-        The folds follow from it.
 
     Returns
     -------
@@ -308,15 +286,14 @@ def _breadth_first(begin: Indices, inside: Mask, neighbours: Indices, start: Ind
 class ItemKFold:
     """Folds of items, as ``cv=`` of scikit-learn's functions.
 
-    A model is tested on pairs with both items in a fold, and trained on pairs with both
-    outside it. Pairs that straddle are in neither: the model knows one of their items.
+    A model is tested on pairs with both items in a fold, and trained on pairs with both outside
+    it. Pairs that straddle are in neither: the model knows one of their items.
 
     Parameters
     ----------
     n_splits : int
-        Number of folds, 2 at least.
+        At least 2.
     random_state : int
-        The folds follow from it.
 
     Examples
     --------
@@ -340,13 +317,8 @@ class ItemKFold:
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Rows to train on and to test with, for each fold.
 
-        Parameters
-        ----------
-        X : array of shape (n, 2) or (n, 2, d, ...)
-            Ids of both items of each pair, or their features, which are the same item where
-            they are equal.
-        y, groups
-            Ignored.
+        ``X`` has the ids of both items of each pair (n, 2), or their features (n, 2, d, ...),
+        which are the same item where they are equal; ``y`` and ``groups`` are ignored.
         """
         pairs = np.asarray(X)
         if pairs.ndim < 2 or pairs.shape[1] != 2 or not len(pairs):

@@ -1,10 +1,9 @@
 """Training on files of pairs of any size in constant memory.
 
-A first pass checks and counts all rows and keeps a sample. Then an epoch visits the row groups
-of the file in an order of its own. Their rows, one after the other, are cut into blocks of S
-rows, and each block is shuffled. Both orders follow from the seed, the epoch and the number of
-the block, so that an epoch can be taken up at any block: what comes before it in the same row
-group is decoded once more, and nothing else.
+A first pass checks and counts all rows and keeps a sample. Then an epoch visits the row groups of
+the file in an order of its own. Their rows are cut into blocks of S rows, and each block is
+shuffled. Both orders follow from the seed, the epoch and the number of the block, so that an epoch
+can be resumed at any block: only what comes before it in the same row group is decoded once more.
 """
 
 from __future__ import annotations
@@ -54,15 +53,14 @@ def fit_file(
 ) -> PairClassifier:
     """Learn from a Parquet file of judged pairs that need not fit into memory.
 
-    What stays in memory depends on the number of items, not on that of pairs. A first pass
-    checks and counts all rows. In every epoch the row groups of the file come in another
-    order; their rows are cut into blocks, and each block is shuffled. Every row is seen once
-    an epoch. Early stopping holds out pairs at random, 65,536 at most.
+    Memory depends on the number of items, not of pairs. A first pass checks and counts all rows.
+    Every epoch sees each row once: the row groups come in another order, their rows are cut into
+    blocks, and each block is shuffled. Early stopping holds out pairs at random, 65,536 at most.
 
     Parameters
     ----------
     classifier : PairClassifier
-        What to fit, with any model but a scikit-learn classifier.
+        With any model but a scikit-learn classifier; it is fitted and returned.
     items, ids : path-like
         As in `pairlearn.tables.read_items`. Features of an ``.npy`` file stay in the file.
     pairs : path-like
@@ -70,17 +68,12 @@ def fit_file(
     noisy : bool
         Admit finite judgements outside their ranges.
     progress, checkpoint
-        Callbacks beside those of the classifier. Training goes on in the middle of an epoch.
+        Callbacks beside those of the classifier. Training resumes in the middle of an epoch.
     scratch : path-like, optional
         Folder for the standardised features of ``.npy`` items, 4 bytes a number, while this
         lasts; that for temporary files by default.
     block_pairs : int
         About how many pairs are shuffled together; some four blocks are in memory.
-
-    Returns
-    -------
-    PairClassifier
-        The classifier.
 
     Examples
     --------
@@ -198,32 +191,9 @@ def streamed_table(
 
 
 class ParquetPairStream:
-    """The training rows of a Parquet file as a `pairlearn.training.PairStream`.
+    """The training rows of a surveyed Parquet file as a `pairlearn.training.PairStream`.
 
-    Parameters
-    ----------
-    survey : Survey
-        Of the file; says which of its rows are for training, and how many.
-    batch_size : int
-        Pairs in a step.
-    seed : int
-        Everything random follows from it.
-    block_pairs : int
-        About how many pairs are shuffled together.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.estimators.survey import survey_pairs
-    >>> from pairlearn.tables import PairTable, write_pairs
-    >>> table = PairTable(range(5), range(1, 6), np.arange(5) / 8, np.zeros(5))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.eye(6))
-    ...     path = write_pairs(table, f"{folder}/pairs.parquet")
-    ...     survey = survey_pairs(PairFile(path, open_items(f"{folder}/x.npy")))
-    ...     source = ParquetPairStream(survey, batch_size=2, seed=0, block_pairs=4)
-    ...     [block.u.tolist() for block in source.blocks(epoch=0, start=0)]
-    [[0.125, 0.0, 0.25, 0.375], [0.5]]
+    About ``block_pairs`` pairs are shuffled together.
     """
 
     def __init__(
@@ -264,14 +234,9 @@ class ParquetPairStream:
 def shuffled(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
     """The numbers 0 to n − 1 in random order, the same in every version of numpy.
 
-    `pairlearn.randomness.permutation` sorts by 64 random bits; here it is 32, in two halves,
-    which numpy sorts by their digits: a million numbers in two fifths of the time. Some 250 of
-    these draw the same bits as another, and keep their order.
-
-    Examples
-    --------
-    >>> shuffled(stream(0, "block"), 5).tolist()
-    [1, 0, 2, 4, 3]
+    `pairlearn.randomness.permutation` sorts by 64 random bits; here it is 32, in two halves, which
+    numpy sorts by their digits: a million numbers in two fifths of the time. Some 250 of these
+    draw the same bits as another, and keep their order.
     """
     bits = rng.bit_generator.random_raw(n)
     order = np.argsort(bits.astype(np.uint16), kind="stable")
@@ -284,11 +249,6 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 
     An error of the thread comes up where its item would have. When nobody asks for more, the
     thread ends with the item that it is at.
-
-    Examples
-    --------
-    >>> list(read_ahead(iter("abc")))
-    ['a', 'b', 'c']
     """
     done = object()
     with ThreadPoolExecutor(1, "pairlearn-read-ahead") as pool:

@@ -36,22 +36,9 @@ VALIDATION_PAIRS = 1 << 16
 class Split:
     """Rows to train on, to stop by and to measure with.
 
-    Parameters
-    ----------
-    held : array of bool, shape (m,), optional
-        Items that no training row may have. Rows with two of them are for measuring; rows
-        with one are for nothing.
-    validation : float
-        Share of the unordered pairs among the others that early stopping looks at.
-    seed : int
-        Which those are follows from it.
-
-    Examples
-    --------
-    >>> said = Judgements.from_pairs([[0, 1], [1, 2], [2, 3]], np.zeros((3, 2)))
-    >>> split = Split(np.array([False, False, True, True]))
-    >>> split.training(said).ends.tolist(), split.measuring(said).ends.tolist()
-    ([[0, 1]], [[2, 3]])
+    ``held`` (m,) marks items that no training row may have: rows with two of them are for
+    measuring, rows with one are for nothing. ``validation`` is the share of the unordered pairs
+    among the others that early stopping looks at.
     """
 
     held: Mask | None = None
@@ -91,11 +78,6 @@ def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) ->
     """Items to hold out so that about a fraction of the pairs, and not too many, is measured with.
 
     A pair of random items is held out if both are, so that √f of the items is drawn.
-
-    Examples
-    --------
-    >>> int(held_items(10_000, 1_000_000, 0.2, 10_000, seed=0).sum())
-    972
     """
     share = math.sqrt(min(fraction, most / pairs))
     bits = stream(seed, "split").bit_generator.random_raw(count)
@@ -125,10 +107,6 @@ class Survey:
 
     Attributes
     ----------
-    file : PairFile
-        The file.
-    split : Split
-        Which rows are for training.
     fingerprint : str
         The same for the same file, items and split.
     instance_weight : array of shape (m,)
@@ -236,40 +214,11 @@ def survey_pairs(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Survey:
-    """Read a file of pairs once: check every row, count, and keep a sample.
+    """Read a file of pairs once: check every row, count, and keep about ``sample`` rows.
 
-    Parameters
-    ----------
-    file : PairFile
-        The pairs.
-    split : Split, optional
-        Which rows are for training; all by default.
-    sample : int
-        About how many rows to keep.
-    seed : int
-        Which ones follows from it.
-    progress : callable, optional
-        Called with the number of rows done, again and again.
-
-    Raises
-    ------
-    TableError
-        For the first row that cannot be used.
-    NothingLeftError
-        If none is left for training.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.estimators.pair_files import open_items
-    >>> from pairlearn.tables import PairTable, write_pairs
-    >>> table = PairTable([0, 1], [1, 2], [0.5, 0.9], [0.1, np.nan], preference=[1, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.eye(3))
-    ...     path = write_pairs(table, f"{folder}/pairs.parquet")
-    ...     found = survey_pairs(PairFile(path, open_items(f"{folder}/x.npy")))
-    >>> found.training, found.kinds, found.instance_weight.tolist()
-    (3, ('both', 'similarity', 'preference'), [2.0, 3.0, 1.0])
+    Without a split all rows are for training. ``progress`` gets the number of rows done. Raises
+    TableError for the first row that cannot be used, NothingLeftError if none is left for
+    training.
     """
     split = Split() if split is None else split
     digest = hashlib.sha256(f"{file.digest()} {split.validation} {split.seed}".encode())

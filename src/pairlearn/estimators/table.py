@@ -43,8 +43,8 @@ and 0.881 with it (one seed)."""
 class Table:
     """Instances, and what was said of them: what `PairClassifier.fit` learns from.
 
-    All of it is in memory here; `pairlearn.estimators.streams` has one whose rows stay in
-    their file.
+    All of it is in memory here; `pairlearn.estimators.streams` has one whose rows stay in their
+    file.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ class Table:
     step : FeatureStep
         What made these features.
     ids : array of shape (N,), optional
-        What the instances are called; "" where that is not known.
+        The instances' names; "" where not known.
     seed : int, optional
-        Of everything random, where it was drawn before; by default `fit` draws it.
+        Of everything random; by default `fit` draws it.
     scratch : Path, optional
         Folder for standardised features of instances that are mapped from a file.
     spare : array of int
-        Instances that nothing was said of.
+        Instances without any statement.
     """
 
     features: NDArray[Any]
@@ -345,14 +345,8 @@ def read_weight(sample_weight: Any, n: int) -> Floats:
 def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The two classes, the positive one last, and which instances are positive.
 
-    Of two numbers the larger one is positive unless `positive` says otherwise; of other
-    classes nothing but `positive` tells.
-
-    Examples
-    --------
-    >>> classes, which = read_classes(["ham", "spam", "ham"], 3, positive="ham")
-    >>> classes.tolist(), which.tolist()
-    (['spam', 'ham'], [True, False, True])
+    Of two numbers the larger one is positive unless `positive` says otherwise; of other classes
+    nothing but `positive` tells.
     """
     array = np.asarray(y)
     if array.shape != (n,):

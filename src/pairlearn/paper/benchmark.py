@@ -224,20 +224,7 @@ def free_memory() -> None:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where fleets that take long keep their state, so that a kill costs little.
-
-    Parameters
-    ----------
-    folder : Path
-        One file for each fleet that is under way.
-    seconds : float
-        How often they are written.
-
-    Examples
-    --------
-    >>> Checkpoints(Path("runs")).of([])["checkpoint"].parent
-    PosixPath('runs')
-    """
+    """Where long fleets keep their state, one file each, written every so many seconds."""
 
     folder: Path
     seconds: float = 60.0

@@ -107,20 +107,7 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells that are both published and ours.
-
-    Parameters
-    ----------
-    cells : tuple of ComparedCell
-        The cells.
-    absent : int
-        Published cells that ours has no run for.
-
-    Examples
-    --------
-    >>> Comparison((), absent=360).share is None
-    True
-    """
+    """All cells that are both published and ours; ``absent`` counts published ones not run."""
 
     cells: tuple[ComparedCell, ...]
     absent: int

@@ -36,17 +36,9 @@ _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
 
 def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:
-    """A column of cells, an Arrow array, as values of its kind.
+    """A column of cells, an Arrow array, as values of its kind; dates are days since 1970-01-01.
 
     Words such as NA are gaps where numbers, dates or yes and no are wanted.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> read_cells("bought", "date", pyarrow.array(["1970-01-02", "n/a", "1970-01-03T12:00"]))
-    array([1. , nan, 2.5])
-    >>> read_cells("member", "boolean", pyarrow.array(["yes", "No"]))
-    array([1., 0.], dtype=float32)
     """
     import pyarrow
     from pyarrow import compute, types
@@ -141,12 +133,8 @@ class ColumnChoice:
 
     Examples
     --------
-    >>> import pyarrow
-    >>> choice = ColumnChoice(ignore=["name"], kinds={"zip": "category"})
-    >>> choice.named(["name", "zip", "age"])
+    >>> ColumnChoice(ignore=["name"], kinds={"zip": "category"}).named(["name", "zip", "age"])
     ['zip', 'age']
-    >>> choice.kinds_of({"zip": pyarrow.array([10115, 80331]), "age": pyarrow.array([31, 9])})
-    ({'zip': 'category', 'age': 'number'}, ())
     """
 
     columns: Sequence[str] = ()
@@ -172,12 +160,9 @@ class ColumnChoice:
     def kinds_of(
         self, cells: Mapping[str, Any], *, typed: bool = False
     ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
-        """What columns hold, by some of their cells, and what is said of columns left out.
+        """What columns hold, by some of their cells, and notes on columns left out.
 
-        Raises
-        ------
-        TableError
-            That names every column that cannot be used.
+        Raises TableError, which names every column that cannot be used.
         """
         found: dict[str, ColumnKind] = {}
         unusable, empty, said = {}, [], []
@@ -219,16 +204,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
     """What a column holds, by its type and its cells.
 
     Text is numbers or dates if half of it is: the rest are errors then. Words that recur are
-    categories, and phrases are text.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> find_kind("when", pyarrow.array(["2024-02-01", "2024-02-02"]))
-    'date'
-    >>> find_kind("code", pyarrow.array([f"k{n}" for n in range(9)]))
-    Traceback (most recent call last):
-    ValueError: has another value in every row, as an id has
+    categories, and phrases are text. ValueError for a column like an id.
     """
     from pyarrow import types
 

@@ -40,20 +40,10 @@ TOKEN = r"(?u)\b\w\w+\b"
 class Column:
     """What is kept of a column.
 
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "boolean", "date", "category", "text", "image"}
-    fill : float, optional
-        The median, which stands for gaps; None if there were none in training.
-    words : tuple of str
-        Categories or words that are a feature each.
-    weights : tuple of float
-        Inverse document frequencies of words.
-    other : bool
-        Whether rare and unknown categories are one more feature.
-    times : bool
-        Whether dates have a time of day.
+    ``fill`` is the median, which stands for gaps, or None if training had none; ``words`` are
+    categories or words that are a feature each, ``weights`` their inverse document frequencies.
+    ``other`` says that rare and unknown categories are one more feature, ``times`` that dates have
+    a time of day.
     """
 
     name: str
@@ -130,7 +120,7 @@ def _tfidf(**options: Any) -> Any:
 
 @dataclass(frozen=True)
 class ItemEncoder:
-    """Makes features of columns, as it learnt it from the items of training.
+    """Makes features of columns, as learnt from the training items.
 
     Parameters
     ----------

@@ -83,15 +83,6 @@ def files_of(folder: Path, endings: Sequence[str]) -> dict[str, Path]:
     """The files of a folder and its folders, by their names relative to it, in order.
 
     Links and hidden files are left out: an item is a file that lies here.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "b.txt").touch()
-    ...     Path(folder, "a.TXT").touch()
-    ...     list(files_of(Path(folder), ENDINGS["text"]))
-    ['a.TXT', 'b.txt']
     """
     if not folder.is_dir():
         raise TableError(f"{folder} is not a folder")

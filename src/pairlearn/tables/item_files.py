@@ -38,9 +38,9 @@ def read_items(
 ) -> ItemTable:
     r"""Read a table of items.
 
-    Columns of numbers without gaps are features as they are. If there are others, dates,
-    categories, free text or gaps, an `ItemEncoder` is fitted to the items and makes features
-    of all columns; it is the table's ``encoder``.
+    Columns of numbers without gaps are features as they are. If there are others (dates,
+    categories, free text or gaps), an `ItemEncoder` is fitted to the items and makes features of
+    all columns; it is the table's ``encoder``.
 
     Parameters
     ----------
@@ -49,15 +49,10 @@ def read_items(
         folder of texts (``.txt``, ``.md``) or of images, whose names are the ids; or a
         ``.npy`` file of features, of shape (m, d).
     ids : path-like, optional
-        With ``.npy``: a ``.npy`` file of m ids, integers or text; 0, 1, …, m − 1 if not
-        given.
+        With ``.npy``: a ``.npy`` file of m ids, integers or text; by default 0, 1, …, m − 1.
     columns : ColumnChoice or ItemEncoder, optional
         Which columns to use and what they hold; or the encoder of a model, which makes the
         same features of these items. Other columns are then left out with a note.
-
-    Returns
-    -------
-    ItemTable
 
     Raises
     ------
@@ -97,27 +92,19 @@ def iter_items(
 ) -> Iterator[ItemTable]:
     """Read a table of items in batches, in constant memory.
 
+    Joined, the batches are what `read_items` returns. Nothing is kept of earlier batches, so a
+    repeated id is not noticed. A CSV file is read twice: only its last line tells whether the ids
+    are integers. TableError is raised when the iteration comes to the bad row.
+
     Parameters
     ----------
     path, ids
         As in `read_items`.
+    rows : int, default 65536
+        Rows of each batch; the last may have fewer.
     columns : ItemEncoder, optional
         That of a model, or of a table that was read as a whole. Without it all columns have to
         be numbers, and none may be missing.
-    rows : int, default 65536
-        Rows of each batch; the last may have fewer.
-
-    Returns
-    -------
-    iterator of ItemTable
-        Joined, they are what `read_items` returns. Nothing is kept of earlier batches, so
-        an id that comes a second time is not noticed. A CSV file is read twice: only its
-        last line tells whether the ids are integers.
-
-    Raises
-    ------
-    TableError
-        As `read_items`, when the iteration comes to the bad row.
 
     Examples
     --------

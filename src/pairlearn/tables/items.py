@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class ItemTable:
     """One row for each item: its id, and its features in float32.
 
+    Raises TableError for the first bad row, counted from 1.
+
     Parameters
     ----------
     ids : array of shape (m,), or None
@@ -41,18 +43,10 @@ class ItemTable:
 
     Attributes
     ----------
-    ids : array of int64 or str
-    features : array of float32
-    names : tuple of str
     encoder : ItemEncoder or None
         How the features were made of columns, where these are not all plain numbers.
     notes : tuple of str
-        What is said of columns that were left out.
-
-    Raises
-    ------
-    TableError
-        For the first bad row, counted from 1.
+        Notes on columns that were left out.
 
     Examples
     --------
@@ -163,13 +157,7 @@ class ItemTable:
 
 
 def row_index(index: Any) -> Any:
-    """A slice, mask or array that selects rows; a single row becomes a table of one.
-
-    Examples
-    --------
-    >>> row_index(3), row_index([0, 2])
-    (array([3]), array([0, 2]))
-    """
+    """A slice, mask or array that selects rows; a single row becomes a table of one."""
     if isinstance(index, slice):
         return index
     rows = np.asarray(index)
@@ -181,25 +169,12 @@ def row_index(index: Any) -> Any:
 
 
 def default_names(d: int) -> tuple[str, ...]:
-    """Names of features that have none.
-
-    Examples
-    --------
-    >>> default_names(2)
-    ('x0', 'x1')
-    """
+    """Names of features that have none."""
     return tuple(f"x{column}" for column in range(d))
 
 
 def check_names(names: Sequence[Any]) -> None:
-    """Refuse names of features that could not stand at the head of a file.
-
-    Examples
-    --------
-    >>> check_names(["height", "id"])
-    Traceback (most recent call last):
-    pairlearn.tables.TableError: feature 2 is named 'id', which is the column of ids
-    """
+    """Refuse names of features that could not stand at the head of a file."""
     if not names:
         raise TableError("no features; an item has at least one")
     seen: dict[str, int] = {}
@@ -221,15 +196,7 @@ def as_features(
 ) -> NDArray[np.float32]:
     """Features in float32, in place where they already are; `gaps` admits NaN.
 
-    Raises
-    ------
-    RowError
-        For the first row with a feature that is missing, infinite or beyond float32.
-
-    Examples
-    --------
-    >>> as_features(["x0"], np.array([[0.5]]))
-    array([[0.5]], dtype=float32)
+    Raises RowError for the first row with a feature that is missing, infinite or beyond float32.
     """
     with np.errstate(over="ignore"):
         features = array.astype(np.float32, copy=False)
@@ -252,23 +219,7 @@ _NPY_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, OverflowError, Memo
 
 
 def npy_items(path: Path, ids: Path | None) -> Iterator[ItemTable]:
-    """The rows of a feature matrix, some at a time.
-
-    Parameters
-    ----------
-    path : Path
-        NPY file of shape (m, d).
-    ids : Path, optional
-        NPY file of m ids; 0, 1, …, m − 1 if not given.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.eye(2))
-    ...     [items.ids for items in npy_items(Path(folder, "x.npy"), None)]
-    [array([0, 1])]
-    """
+    """The rows of a feature matrix (m, d) in an NPY file, some at a time, with their ids."""
     features = _mapped(path, "features have shape (m, d)", 2, "features are numbers", "fiub")
     m, d = features.shape
     if m == 0 or d == 0:

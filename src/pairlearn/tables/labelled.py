@@ -21,16 +21,9 @@ USUAL = ((-1, 1), (0, 1))
 
 @dataclass(frozen=True)
 class Labelled:
-    """Items of known class.
+    """Items of known class: which ``rows``, whether they are ``positive``, and the two classes.
 
-    Attributes
-    ----------
-    rows : array of int
-        Which items.
-    positive : array of bool
-        Whether they are of the positive class.
-    classes : array of shape (2,)
-        The negative and the positive class.
+    The positive class is the last one.
     """
 
     rows: NDArray[np.int64]
@@ -39,26 +32,9 @@ class Labelled:
 
 
 def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> Labelled:
-    r"""Read the classes of some items.
+    """Read the classes of some items: columns ``id`` and ``class`` of a CSV or Parquet file.
 
-    Parameters
-    ----------
-    path : Path
-        A ``.csv`` or ``.parquet`` file with the columns ``id`` and ``class``; other
-        columns are ignored. Classes are two whole numbers or two words.
-    items : ItemTable
-        Where the ids are found.
-    positive : str, optional
-        The positive class; of two numbers, the larger one if not given.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "known.csv")
-    ...     _ = path.write_text("id,class\n7,spam\n8,ham\n")
-    ...     read_labelled(path, ItemTable([8, 7], [[0.5], [1.5]]), positive="spam").rows
-    array([1, 0])
+    Classes are two whole numbers, of which the larger one is positive by default, or two words.
     """
     source, columns = _columns(path, "labelled items", {"id": "id", "class": "id"})
     ids, said = columns["id"], columns["class"]
@@ -73,25 +49,10 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
 
 
 def read_groups(path: Path, items: Path) -> Judgements:
-    r"""Read how many items of each group are positive.
+    """Read how many items of each group are positive.
 
-    Parameters
-    ----------
-    path : Path
-        A ``.csv`` or ``.parquet`` file with the columns ``group`` and ``share`` and, if there
-        is one, ``uncertainty``, the standard error of the share.
-    items : Path
-        A file of items with a column ``group``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     items, groups = Path(folder, "items.csv"), Path(folder, "groups.csv")
-    ...     _ = items.write_text("id,height,group\nann,1.62,north\nbob,1.8,south\n")
-    ...     _ = groups.write_text("group,share,uncertainty\nnorth,0.3,0.05\nsouth,0.8,\n")
-    ...     read_groups(groups, items).u
-    array([0.3, 0.8])
+    ``path`` has the columns ``group``, ``share`` and perhaps ``uncertainty``, the standard error
+    of the share; ``items`` has a column ``group``.
     """
     _, member = _columns(items, "items", {"group": "text"})
     wanted = {"group": "text", "share": "number", "uncertainty": "number"}

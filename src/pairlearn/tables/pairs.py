@@ -32,8 +32,9 @@ Floats = NDArray[np.float64]
 class PairTable:
     """One row for each judgement of an ordered pair (x, x'), x on the left.
 
-    Several rows for one pair are several judgements, and all count; a pair of an item
-    with itself is admitted. A row with an empty ``right`` is about x alone.
+    Several rows for one pair are several judgements, and all count; an item may be paired with
+    itself. A row with an empty ``right`` is about x alone. Raises TableError for the first bad
+    row, counted from 1.
 
     Parameters
     ----------
@@ -55,19 +56,6 @@ class PairTable:
     **others : array of shape (n,)
         Columns of other kinds of statement (`pairlearn.kinds.columns`), such as ``label``.
         Those about one item count in rows with the right "", which need one.
-
-    Attributes
-    ----------
-    left, right : array of int64 or str
-    similarity, difference : array of float64
-    preference : array of int8, or None
-    weight : array of float64, or None
-    annotator : array of str, or None
-
-    Raises
-    ------
-    TableError
-        For the first bad row, counted from 1.
 
     Examples
     --------
@@ -124,14 +112,7 @@ class PairTable:
 
     @classmethod
     def trusted(cls, **columns: Any) -> PairTable:
-        """A table of columns that were checked before.
-
-        Examples
-        --------
-        >>> one = PairTable([1], [2], [0.5], None)
-        >>> PairTable.trusted(**one.columns()) == one
-        True
-        """
+        """A table of columns that were checked before."""
         table = cls.__new__(cls)
         for name in pair_columns():
             setattr(table, name, columns.get(name))
@@ -148,14 +129,8 @@ class PairTable:
     def concatenate(cls, parts: Sequence[PairTable]) -> PairTable:
         """Join several tables, in order.
 
-        An optional column that only some of them have is filled up where it is missing:
-        no preference, weight 1, annotator "".
-
-        Examples
-        --------
-        >>> one = PairTable([1], [2], [0.5], [0.1])
-        >>> PairTable.concatenate([one, PairTable([3], [4], [1.0], None, weight=[2])]).weight
-        array([1., 2.])
+        An optional column that only some of them have is filled up where it is missing: no
+        preference, weight 1, annotator "".
         """
         if not parts:
             raise TableError("parts is empty: give at least one PairTable")
@@ -182,14 +157,7 @@ class PairTable:
 
     @classmethod
     def from_judgements(cls, said: Judgements, ids: Any) -> PairTable:
-        """Statements as a table, one in each row; `ids` are those of the items.
-
-        Examples
-        --------
-        >>> table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, label=["", "positive"])
-        >>> PairTable.from_judgements(table.judgements(["a", "b"]), ["a", "b"]) == table
-        True
-        """
+        """Statements as a table, one in each row; `ids` are those of the items."""
         known, single = np.asarray(ids), said.single
         if single.any():
             known = known.astype(np.str_)
@@ -208,24 +176,12 @@ class PairTable:
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that there are, by name, in the order of files.
-
-        Examples
-        --------
-        >>> list(PairTable([1], [2], [0.5], None, weight=[2.0]).columns())
-        ['left', 'right', 'similarity', 'difference', 'weight']
-        """
+        """The columns that there are, by name, in the order of files."""
         found = {name: getattr(self, name) for name in pair_columns()}
         return {name: column for name, column in found.items() if column is not None}
 
     def said(self) -> dict[str, Floats]:
-        """The columns of statements as numbers, NaN where nothing is said.
-
-        Examples
-        --------
-        >>> PairTable([1, 2], [5, 6], [0.5, 1], None, ["", "left"]).said()["preference"]
-        array([nan, -1.])
-        """
+        """The columns of statements as numbers, NaN where nothing is said."""
         found = {name: getattr(self, name) for name in kinds.columns()}
         return {
             name: np.where(column == 0, np.nan, column) if column.dtype.kind == "i" else column
@@ -234,26 +190,13 @@ class PairTable:
         }
 
     def ids(self) -> NDArray[Any]:
-        """The ids as one (n, 2) array, left and right.
-
-        Examples
-        --------
-        >>> PairTable([1, 2], [5, 6], [0.5, 0.5], None).ids()
-        array([[1, 5],
-               [2, 6]])
-        """
+        """The ids as one (n, 2) array, left and right."""
         self._refuse_single()
         return np.stack([self.left, self.right], 1)
 
     @property
     def single(self) -> NDArray[np.bool_]:
-        """Mask of the rows about one item, whose ``right`` is empty.
-
-        Examples
-        --------
-        >>> PairTable(["a", "a"], ["b", ""], [0.5, np.nan], None, label=["", "positive"]).single
-        array([False,  True])
-        """
+        """Mask of the rows about one item, whose ``right`` is empty."""
         if self.right.dtype.kind != "U":
             return np.zeros(len(self), bool)
         return np.asarray(self.right == "")
@@ -264,13 +207,7 @@ class PairTable:
         return ~(np.isnan(self.similarity) & np.isnan(self.difference))
 
     def labels(self) -> PairLabels:
-        """Similarity and difference as `PairLabels`; each row needs one of them.
-
-        Examples
-        --------
-        >>> PairTable([1, 2], [5, 6], [0.5, 0.9], None).labels()
-        PairLabels(n=2, similarity=[0.5 0.9], difference=[nan nan])
-        """
+        """Similarity and difference as `PairLabels`; each row needs one of them."""
         bare = np.flatnonzero(~self.judged)
         if len(bare):
             rows = ", ".join(str(row + 1) for row in bare[:5])
@@ -287,12 +224,7 @@ class PairTable:
         return np.stack([self.similarity, self.difference], 1)
 
     def judgements(self, items: ItemTable | Any) -> Judgements:
-        """What was said about which of the items: one row for each statement.
-
-        Parameters
-        ----------
-        items : ItemTable or array of shape (m,)
-            As in `positions`.
+        """What was said about which of the items: one row for each statement; see `positions`.
 
         Examples
         --------
@@ -306,16 +238,8 @@ class PairTable:
     def positions(self, items: ItemTable | Any) -> NDArray[np.int64]:
         """Rows of both ends of each pair among the items, shape (n, 2).
 
-        Parameters
-        ----------
-        items : ItemTable or array of shape (m,)
-            The items, or their ids. Where one side has integers and the other text, both
-            are compared as text.
-
-        Raises
-        ------
-        TableError
-            If an id is not among the items, or a row is about one item.
+        ``items`` are a table or ids (m,); where one side has integers and the other text, both are
+        compared as text. Raises TableError if an id is unknown, or a row is about one item.
 
         Examples
         --------
@@ -381,41 +305,20 @@ USUAL = 3
 
 
 def pair_columns() -> list[str]:
-    """Columns that a table of pairs can have, in the order in which they are written.
-
-    Examples
-    --------
-    >>> pair_columns()[:4], pair_columns()[-2:]
-    (['left', 'right', 'similarity', 'difference'], ['weight', 'annotator'])
-    """
+    """Columns that a table of pairs can have, in the order in which they are written."""
     return ["left", "right", *kinds.columns(), "weight", "annotator"]
 
 
 def columns_about(*, single: bool) -> list[str]:
-    """Columns of statements about one item, or about pairs.
-
-    Examples
-    --------
-    >>> columns_about(single=True)[0]
-    'label'
-    """
+    """Columns of statements about one item, or about pairs."""
     found = [one.columns for one in kinds.KINDS if one.single == single]
     return list(dict.fromkeys(column.name for columns in found for column in columns))
 
 
 def check_pairs(table: PairTable, single: NDArray[np.bool_] | None = None, *, noisy: bool) -> None:
-    """Refuse values that cannot be judgements, the earliest row first.
+    """Refuse values that cannot be judgements: a RowError for the first bad row.
 
     `single` says which rows are about one item where the ids do not.
-
-    Raises
-    ------
-    RowError
-        For the first bad row.
-
-    Examples
-    --------
-    >>> check_pairs(PairTable([1], [2], [0.5], None), noisy=False)
     """
     said, alone = table.said(), table.single if single is None else single
     problems: list[tuple[int, str]] = []

@@ -34,14 +34,14 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     r"""Read a table of judged pairs.
 
     The file has the columns ``left`` and ``right`` and at least one of ``similarity``,
-    ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have
-    ``weight`` (empty is 1) and ``annotator``, in any order. Empty cells are judgements
-    not given. Other columns are ignored, unless they look like a misspelt one. A row with an
-    empty ``right`` is about one item, and gives its ``label`` (``positive``, ``negative``);
-    beside pairs, that column is ignored. Other kinds of statement have columns of their own.
+    ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight``
+    (empty is 1) and ``annotator``, in any order. Empty cells are judgements not given. Other
+    columns are ignored, unless they look like a misspelt one. A row with an empty ``right`` is
+    about one item, and gives its ``label`` (``positive``, ``negative``); beside pairs, that column
+    is ignored. Other kinds of statement have columns of their own.
 
-    Ids are taken as they are, spaces included. In CSV they are integers if all are, in
-    their plain form (``7``, not ``007``) and within 64 bits; otherwise all are text.
+    Ids are taken as they are, spaces included. In CSV they are integers if all are, in their plain
+    form (``7``, not ``007``) and within 64 bits; otherwise all are text.
 
     Parameters
     ----------
@@ -49,10 +49,6 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
         A ``.csv`` file (UTF-8, commas, one header line) or a ``.parquet`` file.
     noisy : bool, default False
         Admit finite similarities and differences outside their ranges.
-
-    Returns
-    -------
-    PairTable
 
     Raises
     ------
@@ -78,25 +74,16 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
 
 
 def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Iterator[PairTable]:
-    r"""Read a table of judged pairs in batches, in constant memory.
+    r"""Read a table of judged pairs in batches, in constant memory; options as in `read_pairs`.
+
+    Joined, the batches are what `read_pairs` returns. A CSV file is read twice: only its last line
+    tells whether the ids are integers. TableError is raised when the iteration comes to the bad
+    row.
 
     Parameters
     ----------
-    path, noisy
-        As in `read_pairs`.
     rows : int, default 65536
         Rows of each batch; the last may have fewer.
-
-    Returns
-    -------
-    iterator of PairTable
-        Joined, they are what `read_pairs` returns. A CSV file is read twice: only its
-        last line tells whether the ids are integers.
-
-    Raises
-    ------
-    TableError
-        As `read_pairs`, when the iteration comes to the bad row.
 
     Examples
     --------
@@ -120,10 +107,7 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
 def named_pairs(source: Source) -> list[str]:
     """The columns of a table of pairs that a file has.
 
-    Raises
-    ------
-    TableError
-        If one is missing or seems to be misspelt.
+    Raises TableError if one is missing or seems to be misspelt.
     """
     single, judged = columns_about(single=True), columns_about(single=False)
     known = [name for name in pair_columns() if name not in single]

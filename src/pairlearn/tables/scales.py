@@ -22,16 +22,7 @@ scale: noise takes half of the answers at an end out, and half of the difference
 
 @dataclass(frozen=True)
 class Scale:
-    """Ends of the scale that answers were given on.
-
-    Examples
-    --------
-    >>> scale = Scale.parse("1,5")
-    >>> scale.mapped("similarity", np.array([1.0, 2.0, 5.0]), 0)
-    array([0.  , 0.25, 1.  ])
-    >>> str(Scale(-2, 2))
-    '-2,2'
-    """
+    """Ends of the scale that answers were given on."""
 
     low: float
     high: float
@@ -66,8 +57,8 @@ class Scale:
 def find_scale(values: Floats, least: Literal[0, -1]) -> Scale | None:
     """The scale that answers seem to be on, if it is not [least, 1].
 
-    Noise around answers in their range leaves no whole numbers, reaches no end twice, and
-    takes neither most answers out nor their mean.
+    Noise around answers in their range leaves no whole numbers, reaches no end twice, and takes
+    neither most answers out nor their mean.
 
     Examples
     --------
@@ -103,12 +94,6 @@ def on_scales(
     """The same judgements with similarities in [0, 1] and differences in [−1, 1].
 
     An answer outside its scale is a `RowError`.
-
-    Examples
-    --------
-    >>> table = PairTable([1, 2], [3, 4], [1, 5], [-2, 1], noisy=True)
-    >>> on_scales(table, Scale(1, 5), Scale(-2, 2)).to_array().tolist()
-    [[0.0, -1.0], [1.0, 0.5]]
     """
     columns: dict[str, Any] = dict(table.columns())
     for name, scale, least in (("similarity", similarity, 0), ("difference", difference, -1)):
@@ -118,20 +103,9 @@ def on_scales(
 
 
 def as_comparisons(table: PairTable) -> tuple[PairTable, int]:
-    """Differences read as preferences: which one, not by how much.
+    """Differences read as preferences, and how many were 0, which prefer neither.
 
-    A difference of 0 prefers neither, and tells nothing then.
-
-    Returns
-    -------
-    PairTable, int
-        Without the rows that say nothing else, and the number of differences of 0.
-
-    Examples
-    --------
-    >>> told, ties = as_comparisons(PairTable([1, 2], [3, 4], None, [1, 0]))
-    >>> told.preference, len(told), ties
-    (array([1], dtype=int8), 1, 1)
+    Rows that say nothing else are left out.
     """
     c = table.difference
     given = ~np.isnan(c)

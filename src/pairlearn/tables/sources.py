@@ -66,13 +66,8 @@ _CSV_ERRORS = {
 class Source(ABC):
     """A file as batches of columns, which are Arrow arrays.
 
-    Attributes
-    ----------
-    path : Path
-    names : list of str
-        The header, without spaces around the names.
-    typed : bool
-        Whether the file says what its columns hold; else all cells are text.
+    ``names`` is the header, without spaces around the names; ``typed`` says that the file knows
+    what its columns hold, else all cells are text.
     """
 
     path: Path
@@ -278,13 +273,11 @@ class ParquetSource(Source):
 def convert(
     name: str, kind: Kind, cells: Any, *, typed: bool = False, empty: bool = False
 ) -> NDArray[Any]:
-    """A column of cells as an array of its kind.
+    """A column of cells as an array of its kind; RowError for a cell of another kind.
 
-    Numbers may have spaces around them, and an empty one is NaN; ids and text are taken
-    as they are.
-
-    Cells are text or an Arrow array; `typed` takes text for text, never for a number, and
-    `empty` admits ids that are "". A cell that is not of the kind is a `RowError`.
+    Numbers may have spaces around them, and an empty one is NaN; ids and text are taken as they
+    are. Cells are text or an Arrow array; `typed` takes text for text, never for a number, and
+    `empty` admits ids that are "".
 
     Examples
     --------
@@ -369,16 +362,7 @@ def _number(name: str, row: int, cell: str | None) -> float:
 
 
 def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
-    """The suffix of a file, in lower case, if it is one of those given.
-
-    Examples
-    --------
-    >>> suffix_of(Path("pairs.CSV"), "pairs", (".csv", ".parquet"))
-    '.csv'
-    >>> suffix_of(Path("pairs.txt"), "pairs", (".csv", ".parquet"))
-    Traceback (most recent call last):
-    pairlearn.tables.TableError: pairs.txt has the suffix '.txt'; pairs are .csv or .parquet
-    """
+    """The suffix of a file, in lower case, if it is one of those given; else a TableError."""
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         allowed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))

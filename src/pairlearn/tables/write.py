@@ -27,27 +27,10 @@ BATCH = 65536
 
 
 def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
-    """Write a table of pairs as CSV or Parquet; the file is whole or is not there.
+    """Write a table of pairs as CSV or Parquet, atomically; the file.
 
-    `read_pairs` gives the same table back, bit for bit; but CSV cannot tell text ids that
-    all look like integers from integers.
-
-    Parameters
-    ----------
-    table : PairTable
-        What to write.
-    path : path-like
-        The ``.csv`` or ``.parquet`` file.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    TableError
-        If the suffix is another.
+    `read_pairs` gives the same table back, bit for bit; but CSV cannot tell text ids that all look
+    like integers from integers. Raises TableError for another suffix.
 
     Examples
     --------
@@ -66,13 +49,7 @@ def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
 
 
 def in_words(table: PairTable) -> dict[str, NDArray[Any]]:
-    """The columns of a table as files have them: words for values that have some.
-
-    Examples
-    --------
-    >>> in_words(PairTable([1, 2], [5, 6], [0.5, 1], None, preference=[0, 1]))["preference"]
-    array(['', 'right'], dtype='<U5')
-    """
+    """The columns of a table as files have them: words for values that have some."""
     columns, said = table.columns(), table.said()
     for name, column in kinds.columns().items():
         if name in said and column.words:
@@ -84,28 +61,11 @@ def in_words(table: PairTable) -> dict[str, NDArray[Any]]:
 
 
 def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
-    """Write a table of items as CSV, Parquet or NPY; the file is whole or is not there.
+    """Write a table of items as CSV, Parquet or NPY, atomically; the file.
 
-    `read_items` gives the same table back, bit for bit; but CSV cannot tell text ids that
-    all look like integers from integers. NPY has room for the features only, so it takes
-    items with the ids 0, 1, …, m − 1 and the names x0, x1, ….
-
-    Parameters
-    ----------
-    items : ItemTable
-        What to write.
-    path : path-like
-        The ``.csv``, ``.parquet`` or ``.npy`` file.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    TableError
-        If the suffix is another, or NPY would lose ids or names.
+    `read_items` gives the same table back, bit for bit; but CSV cannot tell text ids that all look
+    like integers from integers. NPY has room for the features only, so it takes items with the ids
+    0, 1, …, m − 1 and the names x0, x1, …; TableError otherwise, or for another suffix.
 
     Examples
     --------
@@ -132,24 +92,7 @@ def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
 
 
 class RowWriter:
-    """Appends batches of rows to a file that `open_rows` opened.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The header.
-    count : int
-        Rows written so far.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_rows(f"{folder}/p.csv", ["id", "probability"]) as rows:
-    ...         rows.write({"id": ["a", "b"], "probability": [0.5, 1.0]})
-    ...         rows.count
-    2
-    """
+    """Appends batches of rows to a file that `open_rows` opened; ``count`` are written so far."""
 
     columns: tuple[str, ...]
     count: int
@@ -163,16 +106,9 @@ class RowWriter:
     def write(self, columns: Mapping[str, Any]) -> None:
         """Append rows.
 
-        Parameters
-        ----------
-        columns : mapping of str to array of shape (k,)
-            All columns, each of integers, floats (NaN is written as an empty cell or
-            null), booleans or text; a column keeps the kind of its first batch.
-
-        Raises
-        ------
-        TableError
-            If a column is missing, unknown, of another length, or of another kind.
+        ``columns`` has all columns, each an array (k,) of integers, floats (NaN is written as an
+        empty cell or null), booleans or text; a column keeps the kind of its first batch. Raises
+        TableError if one is missing, unknown, of another length, or of another kind.
         """
         import pyarrow
 
@@ -236,25 +172,9 @@ def _cells(array: NDArray[Any]) -> list[Any]:
 def open_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[RowWriter]:
     """Open a CSV or Parquet file for writing, batch by batch, in constant memory.
 
-    The rows go to a temporary neighbour, which takes the place of ``path`` when the block
-    ends well and is removed when it raises.
-
-    Parameters
-    ----------
-    path : path-like
-        The ``.csv`` or ``.parquet`` file to create or replace; its folder is created.
-    columns : sequence of str
-        The header.
-
-    Yields
-    ------
-    RowWriter
-        With a method ``write``.
-
-    Raises
-    ------
-    TableError
-        If the suffix is another, or the header is empty or has a name twice.
+    The rows go to a temporary neighbour, which replaces ``path`` when the block ends well and is
+    removed when it raises. Raises TableError for another suffix, or a header that is empty or has
+    a name twice.
 
     Examples
     --------

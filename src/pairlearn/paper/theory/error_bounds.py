@@ -228,26 +228,7 @@ def draw_bounds(rows: Sequence[Row]) -> Figure:
 
 
 def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
-    """Bounds on the excess risk of one estimator, and the excess risk that was measured.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of `bound_rows`, of one estimator.
-    ax : matplotlib Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> plot_bounds([], Figure().subplots()).get_ylabel()
-    'excess risk'
-    """
+    """Bounds on the excess risk of one estimator, and the measured one, from `bound_rows`."""
     sizes, mean, high = columns(rows, "n", "excess_mean", "excess_q95")
     ax.axhline(1, color="0.6", lw=0.8)
     for column, color, style, title in (
