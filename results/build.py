@@ -3,8 +3,8 @@
     python results/build.py [STORES]
 
 STORES is a folder with stores such as accuracy.jsonl, as `pairlearn bench run GRID --store
-STORES/GRID.jsonl` writes them, and cifar10.jsonl, the accuracy grid on that set: they take the
-place of what is in results/runs first.
+STORES/GRID.jsonl` writes them, and cifar10.jsonl and published.jsonl, the accuracy grid on that
+set with proper and with published images: they take the place of what is in results first.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import sys
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from pairlearn.paper import GRIDS, Record, RunStore
-from pairlearn.paper.cells import PUBLISHED
-from pairlearn.paper.headline import summarize_grid
+from pairlearn.paper import GRIDS, Record, RunStore, headline_counts
+from pairlearn.paper.cells import PUBLISHED, position, written
+from pairlearn.paper.headline import Line, summarize_grid
 from pairlearn.paper.store import read_records, read_sources
 from pairlearn.paper.tables import aligned
 
 RESULTS = Path(__file__).parent
 PAPER = RESULTS / "paper"
 MARK = "<!-- made by build.py -->"
-SHOWN = ("sconfconfdiff-abs", "likelihood-abs", "supervised")
+SHOWN = ("sconfconfdiff-abs", "likelihood-abs", "likelihood-guided", "supervised")
 EXPLANATION = """\
 The two tables are the same trained models on two test sets of the same class prior. *Paper* is
 the test set of the published experiments: one class is kept whole and the other
@@ -42,7 +42,8 @@ def main() -> None:
     parser.add_argument("stores", type=Path, nargs="?")
     stores = parser.parse_args().stores
     for store in sorted(stores.glob("*.jsonl")) if stores else ():
-        RunStore(store).to_parquet(RESULTS / "runs" / f"{store.stem}.parquet")
+        folder = "cifar10" if store.stem == "published" else "runs"
+        RunStore(store).to_parquet(RESULTS / folder / f"{store.stem}.parquet")
     for grid in GRIDS:
         out = str(PAPER / f"{grid}.csv")
         bench("table", grid, "--format=csv", "--test-subset=both", f"--out={out}")
@@ -55,33 +56,65 @@ def main() -> None:
     cifar10(read_records(RESULTS / "runs" / "cifar10.parquet"))
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
-    page = RESULTS / "README.md"
-    before, _, after = page.read_text(encoding="utf-8").split(MARK)
-    text = MARK.join([before, f"\n\n{leaderboard()}\n\n", after])
-    page.write_text(text, encoding="utf-8")
+    for page, made in (("README.md", leaderboard()), ("cifar10/README.md", published_images())):
+        before, _, after = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
+        text = MARK.join([before, f"\n\n{made}\n\n", after])
+        (RESULTS / page).write_text(text, encoding="utf-8")
 
 
 def leaderboard() -> str:
-    """The main methods at prior 0.2: published, and ours on both test subsets."""
-    records = [r for s in read_sources([RESULTS]) if s.grid == "accuracy" for r in s.records]
-    lines = [
-        line
-        for line in summarize_grid("accuracy", records).lines
-        if line.cell.config.prior == 0.2 and line.cell.config.method in SHOWN
-    ]
+    """The main methods at prior 0.2, published and ours on both test subsets; what is absent."""
+    sources = read_sources([RESULTS])
+    accuracy, robustness = (
+        summarize_grid(grid, [r for s in sources if s.grid == grid for r in s.records])
+        for grid in ("accuracy", "robustness")
+    )
     header = ["data set", "method", "published", "ours, published subset", "ours, honest subset"]
     rows = [
         [
             line.cell.dataset_title,
             line.cell.method.title,
-            *(
-                f"{cell.mean:.3f} ± {cell.std:.3f}" if cell else "–"
-                for cell in (line.published, line.cells["paper"], line.cells["stratified"])
-            ),
+            *map(written, (line.published, line.cells["paper"], line.cells["stratified"])),
         ]
-        for line in lines
+        for line in accuracy.lines
+        if line.cell.config.prior == 0.2 and line.cell.config.method in SHOWN
     ]
-    return aligned(header, rows)
+    absent = (
+        "**Not run**: PMU-UD, whose data could not be had, and a part of CIFAR-10: together "
+        f"{accuracy.comparison.absent} of the 360 published\naccuracy cells and "
+        f"{robustness.comparison.absent} of the 600 robustness cells."
+    )
+    return f"{aligned(header, rows)}\n\n{absent}"
+
+
+def published_images() -> str:
+    """CIFAR-10 as published: every cell with each network, and how many are within tolerance."""
+    records = read_records(RESULTS / "cifar10" / "published.parquet")
+    networks = sorted({record.run.model for record in records})
+    lines = summarize_grid("accuracy", records).lines
+    places: dict[tuple[float, str], dict[str, Line]] = {}
+    for line in sorted(lines, key=lambda line: position(line.cell.config)[2:]):
+        run = line.cell.config
+        places.setdefault((run.prior, line.cell.method.title), {})[run.model] = line
+    rows = []
+    for (prior, method), here in places.items():
+        published = next(iter(here.values())).published
+        cells = [f"{prior:g}", method, written(published)]
+        for line in map(here.get, networks):
+            compared = line.compared if line else None
+            text = written(line.cells["paper"] if line else None)
+            cells.append(f"**{text}**" if compared and not compared.ok else text)
+            cells.append(f"{compared.tolerance:.3f}" if compared else "–")
+        rows.append(cells)
+    titles = [network.replace("resnet", "ResNet-") for network in networks]
+    header = ["prior", "method", "published", *(w for t in titles for w in (t, "tolerance"))]
+    tallies = headline_counts("accuracy", records)
+    counts = [
+        f"{title} {tally.holds} of {tally.cells}"
+        for network, title in zip(networks, titles, strict=True)
+        for tally in [tallies[f"cifar10-{network}-reproduced"]]
+    ]
+    return f"{aligned(header, rows)}\n\nCells within tolerance: {', '.join(counts)}."
 
 
 def cifar10(records: list[Record]) -> None:

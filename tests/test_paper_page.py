@@ -73,7 +73,7 @@ def test_published_images_do_not_take_the_place_of_proper_ones(tmp_path: Path) -
     sources = read_sources([tmp_path])
     assert [(len(s.records), s.repeated) for s in sources] == [(len(proper), 0), (len(mixed), 0)]
     page = build_report(sources).page
-    assert page.count(">CIFAR-10<") - page.count(">CIFAR-10, published images<") == 3
+    assert page.count(">CIFAR-10<") - page.count(">CIFAR-10, published images, ResNet-34<") == 3
     counts = summarize_grid("accuracy", [r for s in sources for r in s.records]).to_dict()
     assert (counts["cells"], counts["not_run"]) == (22, 360 - 7)
 

@@ -170,9 +170,8 @@ class Cell:
 
     @property
     def dataset_title(self) -> str:
-        """The title of the data set, and of its images where they are those of the paper."""
-        mixed = ", published images" if self.config.images == "published" else ""
-        return f"{dataset_title(self.config.dataset)}{mixed}"
+        """The title of the data set, with images and network where those are as published."""
+        return dataset_title(self.config.dataset, self.config.variant)
 
 
 def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
@@ -211,6 +210,20 @@ def _cell(group: list[Record], test_subset: str) -> Cell:
     )
 
 
+def written(cell: Cell | PublishedCell | None) -> str:
+    """A mean with its standard deviation, which one seed does not have; a dash for no cell.
+
+    Examples
+    --------
+    >>> written(published_accuracy()[0]), written(None)
+    ('0.894 ± 0.043', '–')
+    """
+    if cell is None:
+        return "–"
+    alone = isinstance(cell, Cell) and len(cell.seeds) == 1
+    return f"{cell.mean:.3f}" if alone else f"{cell.mean:.3f} ± {cell.std:.3f}"
+
+
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
     """Mean and population standard deviation of at least one value."""
     mean = math.fsum(values) / len(values)
@@ -225,12 +238,13 @@ def position(run: Run) -> tuple[Any, ...]:
     dataset = _DATASET_ORDER.get(run.dataset, len(_DATASET_ORDER))
     noise = run.prior_factor, run.label_noise
     method = method_order(run.method)
-    return dataset, run.images, run.prior, *noise, run.fraction, method, run.key()
+    return dataset, run.variant, run.prior, *noise, run.fraction, method, run.key()
 
 
-def dataset_title(name: str) -> str:
+def dataset_title(name: str, variant: str = "") -> str:
     """The title of a benchmark; one that is not in the registry is its own title."""
-    return SPECS[name].title if name in SPECS else name
+    title = SPECS[name].title if name in SPECS else name
+    return ", ".join(filter(None, [title, variant]))
 
 
 CONDITION = ("dataset", "prior", "prior_factor", "label_noise", "fraction")
@@ -249,12 +263,12 @@ def place(cell: Cell | PublishedCell, names: Sequence[str] = CONDITION) -> tuple
 def match(cells: Iterable[Cell], published: Iterable[PublishedCell]) -> dict[Cell, PublishedCell]:
     """The published cell of each of ours that has one, in the order of the published.
 
-    Both kinds of CIFAR-10's images have the same. Two cells that only another network or
-    another number of epochs tells apart are an error.
+    Both kinds of CIFAR-10's images have the same, and so have both networks on those as
+    published. Other cells that only the network or the number of epochs tells apart are an error.
     """
     ours: dict[Any, list[Cell]] = defaultdict(list)
     for key, cell in index_cells(
-        cells, lambda cell: (*place(cell), cell.method, cell.config.images)
+        cells, lambda cell: (*place(cell), cell.method, cell.config.variant)
     ).items():
         ours[key[:-1]].append(cell)
     return {cell: p for p in published for cell in ours.get((*place(p), p.method), ())}

@@ -219,7 +219,7 @@ def _heat_maps(cells: Sequence[Cell]) -> Iterator[Panel]:
         limits = min(cell.mean for cell in here), max(cell.mean for cell in here)
         plot = partial(plot_robustness_heatmap, limits=limits)
         run = here[0].config
-        mixed = "-published" if run.images == "published" else ""
+        mixed = f"-published-{run.model}" if run.variant else ""
         within = f"{title}, prior {run.prior:g}"
         for method, mine in grouped(here, lambda cell: cell.method.title).items():
             yield Panel(f"robustness-{run.dataset}{mixed}", method, within, mine, plot)

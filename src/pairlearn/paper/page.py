@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.paper.cells import PUBLISHED, TEST_SUBSETS, Cell, PublishedCell, dataset_title
+from pairlearn.paper.cells import (
+    PUBLISHED,
+    TEST_SUBSETS,
+    Cell,
+    PublishedCell,
+    dataset_title,
+    written,
+)
 from pairlearn.paper.figures import Panel, panels
 from pairlearn.paper.grids import GRIDS
 from pairlearn.paper.headline import GridSummary, Line, summarize_grid
@@ -20,7 +27,6 @@ from pairlearn.report.html import (
     difference_cell,
     number_cell,
     render,
-    spread,
 )
 from pairlearn.style import SPREAD
 
@@ -195,12 +201,12 @@ def _verdict(line: Line) -> str:
     if line.compared.is_copy:
         return f"copy of σ = {line.published.copy_of:g}, not counted"
     if not line.compared.counts:
-        return "another network, not counted"
+        return "on other images, not counted"
     return f"{'yes' if line.compared.ok else 'no'}, ±{line.compared.tolerance:.3f}"
 
 
 def _mean(cell: Cell | PublishedCell | None) -> TableCell:
-    return TableCell("–") if cell is None else TableCell(spread(cell.mean, cell.std), cell.mean)
+    return TableCell(written(cell), None if cell is None else cell.mean)
 
 
 def _runs_table(sources: Sequence[Source]) -> HtmlTable:

@@ -26,12 +26,10 @@ from pairlearn.paper.cells import (
 BASE_TOLERANCE = 0.006
 REQUIRED_SHARE = 0.85
 WORST_ALLOWED = 0.02
-NOT_COMPARABLE = ("cifar10",)
-"""Data sets whose published numbers were reached with another network than ours, and not counted.
-
-The paper says ResNet-34 and no more; ours is above it in every row, supervised training included.
-"""
-CHALLENGER = "likelihood-abs"
+ON_OTHER_IMAGES = ("cifar10",)
+"""Data sets whose published numbers are on other images than the proper ones."""
+CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
+"""Our methods that are held against the published ones, and how their counts are named."""
 CEILING_MARGIN = 0.003
 ROUNDING = 1e-9
 """Of sums of decimal fractions."""
@@ -54,6 +52,8 @@ class ComparedCell:
         The published numbers repeat those of another noise, and count for nothing.
     is_steady : bool
         A method that hardly depends on chance: supervised or with ABS.
+    variant : str
+        That ours is on images as published, with which network.
 
     Examples
     --------
@@ -72,6 +72,7 @@ class ComparedCell:
     tolerance: float
     is_copy: bool = False
     is_steady: bool = False
+    variant: str = ""
 
     @classmethod
     def of(cls, cell: Cell, published: PublishedCell) -> ComparedCell:
@@ -87,6 +88,7 @@ class ComparedCell:
             tolerance=tolerance(cell.std, len(cell.seeds), published.std),
             is_copy=published.copy_of is not None,
             is_steady=cell.method.correction == "abs" or not cell.method.is_weak,
+            variant=cell.config.variant,
         )
 
     @property
@@ -96,8 +98,8 @@ class ComparedCell:
 
     @property
     def counts(self) -> bool:
-        """Whether it says anything: no copy, and of a data set that can be compared."""
-        return not self.is_copy and self.dataset not in NOT_COMPARABLE
+        """Whether it says anything: no copy, and on the same images."""
+        return not self.is_copy and is_comparable(self)
 
     @property
     def ok(self) -> bool:
@@ -114,7 +116,7 @@ class Comparison:
 
     @property
     def evidence(self) -> tuple[ComparedCell, ...]:
-        """The cells that count: no copies, no data set that cannot be compared."""
+        """The cells that count: no copies, none on other images."""
         return tuple(cell for cell in self.cells if cell.counts)
 
     @property
@@ -135,6 +137,11 @@ class Comparison:
         enough = self.share is not None and self.share >= REQUIRED_SHARE - ROUNDING
         far = self.worst is not None and abs(self.worst.difference) > WORST_ALLOWED + ROUNDING
         return enough and not far
+
+
+def is_comparable(item: Any) -> bool:
+    """Whether published numbers are on the images of a run, or of a compared cell."""
+    return item.dataset not in ON_OTHER_IMAGES or bool(item.variant)
 
 
 def tolerance(std: float, seeds: int, published_std: float) -> float:
@@ -179,11 +186,13 @@ class Improvement:
     dataset, prior, label_noise : str, float, float
         The benchmark, the class prior and σ.
     ours : float
-        Mean accuracy of the pair likelihood with ABS.
+        Mean accuracy of the pair likelihood.
     best, best_method : float, str
         The best published mean of a weakly supervised method, with whatever ε, and its title.
     supervised, annotator : float or None
         Those of the same runs; None where there are none.
+    method, variant : str
+        Which likelihood, and that it is on images as published, with which network.
 
     Examples
     --------
@@ -200,6 +209,8 @@ class Improvement:
     best_method: str
     supervised: float | None = None
     annotator: float | None = None
+    method: str = "likelihood-abs"
+    variant: str = ""
 
     @property
     def beats_best(self) -> bool:
@@ -227,23 +238,26 @@ class Improvement:
 
 
 def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> list[Improvement]:
-    """The likelihood wherever ours has runs of it and the published tables have numbers.
+    """The likelihood, alone and guided, wherever ours has runs and the published tables numbers.
 
     The cells are of one test subset. The likelihood takes no prior, so its cells at one σ and five
     ε are the same; it is counted once and has to beat the best of the five. Published copies of a
-    smaller noise, and data sets that cannot be compared, are left out.
+    smaller noise, and runs on other images, are left out.
     """
-    ours = best_of(cell for cell in cells if cell.config.method == CHALLENGER)
+    cells = [cell for cell in cells if is_comparable(cell.config)]
     supervised = best_of(cell for cell in cells if not cell.method.is_weak)
-    weak = [c for c in published if c.method.is_weak and c.copy_of is None]
-    best = best_of(c for c in weak if c.dataset not in NOT_COMPARABLE)
+    best = best_of(c for c in published if c.method.is_weak and c.copy_of is None)
     return [
         Improvement(
             *(one.dataset, one.prior, one.label_noise),
             *(ours[at].mean, one.mean, one.method.title),
             supervised=supervised[at].mean if at in supervised else None,
             annotator=ours[at].annotator,
+            method=method,
+            variant=ours[at].config.variant,
         )
+        for method in CHALLENGERS
+        for ours in [best_of(cell for cell in cells if cell.config.method == method)]
         for at, one in best.items()
         if at in ours
     ]

@@ -123,6 +123,12 @@ class Run:
         return round(self.prior_factor * self.prior, 12)
 
     @property
+    def variant(self) -> str:
+        """What a data set's title must say beside: images as published, and with which network."""
+        network = self.model.replace("resnet", "ResNet-")
+        return f"published images, {network}" if self.images == "published" else ""
+
+    @property
     def n_training_pairs(self) -> int:
         """Pairs that are trained on."""
         return max(1, round(self.fraction * self.pairs))

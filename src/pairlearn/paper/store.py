@@ -251,14 +251,15 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
     """Read run stores, their exports to Parquet, and folders of both, in the order of experiments.
 
     A file that is called like an experiment, ``accuracy`` or ``accuracy-PART``, is that
-    experiment's; of any other, the runs tell. Runs whose place in the tables an earlier file fills
-    are left out, unless they are further seeds of the same. CIFAR-10's proper and published images
-    are places of their own.
+    experiment's; of any other, the runs tell. Runs whose place in the tables an earlier file
+    fills are left out, unless they are further seeds of the same. CIFAR-10's proper images, and
+    its published ones with each network, are places of their own.
 
     Parameters
     ----------
     paths : iterable of Path
-        Files, or folders whose files, or those of their folder ``runs``, are read.
+        Files, or folders whose files are read; of one with a folder ``runs``, as results/ has,
+        the files of all its folders.
 
     Raises
     ------
@@ -294,16 +295,16 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
 
 def _place(grid: str, run: Run) -> tuple[Any, ...]:
     noise = run.prior_factor, run.label_noise
-    return grid, run.dataset, run.images, run.prior, *noise, run.fraction, run.method
+    return grid, run.dataset, run.variant, run.prior, *noise, run.fraction, run.method
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    folder = path / "runs" if (path / "runs").is_dir() else path
-    inside = [file for file in sorted(folder.iterdir()) if file.suffix in SUFFIXES]
+    pattern = "*/*" if (path / "runs").is_dir() else "*"
+    inside = [file for file in sorted(path.glob(pattern)) if file.suffix in SUFFIXES]
     # Those called like an experiment first: others may repeat a part of them.
-    return sorted(inside, key=lambda file: file.stem not in GRIDS)
+    return sorted(inside, key=lambda file: (file.stem not in GRIDS, file.parent.name != "runs"))
 
 
 def _grid_of(records: Sequence[Record], path: Path) -> str:
