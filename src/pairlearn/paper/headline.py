@@ -135,7 +135,7 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     """
     known = [record for record in records if is_comparable(record.run)]
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()
-    found = {}
+    found: dict[str, Tally] = {}
     for variant, here in grouped(known, lambda record: record.run.variant).items():
         prefix = f"{here[0].run.dataset}-{here[0].run.model}-" if variant else ""
         cells, fair = summarize(here, "paper"), summarize(here, "stratified")
