@@ -13,26 +13,9 @@ __all__ = ["replacing", "sync"]
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Write to a temporary neighbour that takes the place of ``path`` on success.
+    """Yield a temporary neighbour that replaces ``path`` on success.
 
-    Parameters
-    ----------
-    path : Path
-        The file to create or replace; its folder is created.
-
-    Yields
-    ------
-    Path
-        Where to write. Removed if the block raises; ``path`` is then untouched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder, "a.txt")) as part:
-    ...         _ = part.write_text("whole")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a.txt']
+    The folder is created. If the block raises, the neighbour is removed and ``path`` untouched.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
@@ -49,15 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Have errors of the system, such as a full disk, name what was to be written.
-
-    Examples
-    --------
-    >>> with naming(Path("model")):
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    OSError: [Errno 28] No space left on device: 'model'
-    """
+    """Have errors of the system, such as a full disk, name what was to be written."""
     try:
         yield
     except OSError as error:
@@ -67,12 +42,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Have a file or a folder on the disk before going on, where the system can open folders.
-
-    Examples
-    --------
-    >>> sync(Path("."))
-    """
+    """Flush a file or a folder to the disk, where the system can open folders."""
     if os.name != "posix" and path.is_dir():
         return
     file = os.open(path, os.O_RDONLY)

@@ -49,34 +49,16 @@ _CHUNK = 65536
 class TableError(ValueError):
     """A table, or the file it comes from, cannot be used as it is.
 
-    The message names the file, the row, the column and the value, and says what to do.
-    Rows count from 1 and leave out the header; a CSV file has the number of its line
-    instead, as an editor shows it.
-
-    Examples
-    --------
-    >>> issubclass(TableError, ValueError)
-    True
+    The message names the file, the row, the column and the value, and says what to do. Rows count
+    from 1 and leave out the header; a CSV file has the number of its line instead, as an editor
+    shows it.
     """
 
     __module__ = "pairlearn.tables"  # where it is documented, and shown to come from
 
 
 class RowError(Exception):
-    """A bad row, or column, found where nobody knows yet which file it is in.
-
-    Parameters
-    ----------
-    row : int or None
-        Counted from 0, in the columns that were looked at; None for a column as a whole.
-    text : str
-        What is wrong with it.
-
-    Examples
-    --------
-    >>> RowError(2, "weight is 0").row
-    2
-    """
+    """A bad row (from 0), or column (None), found where the file is not known yet."""
 
     def __init__(self, row: int | None, text: str) -> None:
         super().__init__(text)
@@ -84,13 +66,7 @@ class RowError(Exception):
 
 
 class DuplicateError(RowError):
-    """An id that two rows share; both rows count from 0.
-
-    Examples
-    --------
-    >>> DuplicateError("id", 7, 0, 2).text
-    'id 7 is in row 1 already; ids are unique'
-    """
+    """An id that two rows share; both rows count from 0."""
 
     def __init__(self, name: str, value: object, first: int, second: int) -> None:
         self.name, self.value, self.first, self.second = name, value, first, second
@@ -102,13 +78,7 @@ class DuplicateError(RowError):
 
 
 def row_number(row: int | None) -> str:
-    """The place of a row in arrays.
-
-    Examples
-    --------
-    >>> row_number(0)
-    'row 1'
-    """
+    """The place of a row in arrays, from 1."""
     return "the column" if row is None else f"row {row + 1}"
 
 
@@ -116,19 +86,8 @@ def row_number(row: int | None) -> str:
 def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator[None]:
     """Turn the `RowError` of a block into a `TableError` that says where it is.
 
-    Parameters
-    ----------
-    place : callable
-        From the row, counted from 0, to words such as ``"pairs.csv, row 2"``.
-    start : int, default 0
-        Rows that come before those of the block.
-
-    Examples
-    --------
-    >>> with placed(lambda row: f"pairs.csv, row {row + 1}"):
-    ...     raise RowError(1, "weight is 0; weights are positive")
-    Traceback (most recent call last):
-    pairlearn.tables.TableError: pairs.csv, row 2: weight is 0; weights are positive
+    ``place`` makes words of a row, counted from 0, such as ``"pairs.csv, row 2"``; ``start`` rows
+    come before those of the block.
     """
     try:
         yield
@@ -138,49 +97,22 @@ def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: quoted if it is text, and cut if it is long.
-
-    Examples
-    --------
-    >>> shown("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
-    >>> shown(1.5)
-    '1.5'
-    """
+    """A value as a message shows it: quoted if it is text, and cut if it is long."""
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else value[:30] + "…")
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def first_rows(bad: Any) -> list[int]:
-    """The first bad row, or none.
-
-    Examples
-    --------
-    >>> first_rows(np.array([False, True, True])), first_rows(np.array([False]))
-    ([1], [])
-    """
+    """The first bad row, or none."""
     return [int(bad.argmax())] if bad.any() else []
 
 
 def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
-    """Values as a column of ids.
+    """Values as a column of ids: integers, or text if any is; "" is admitted with `empty`.
 
-    Parameters
-    ----------
-    name : str
-        Of the column, for messages.
-    values : array-like of shape (n,)
-        Integers or text; if any is text, all are.
-    empty : bool
-        Whether "" is admitted.
-
-    Raises
-    ------
-    TableError
-        If they are something else, such as floats.
-    RowError
-        If one is empty or cannot be kept in a file.
+    Raises TableError for other values, such as floats, and RowError for one that is empty or
+    cannot be kept in a file.
 
     Examples
     --------
@@ -204,13 +136,7 @@ def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
 
 
 def as_text(name: str, values: Any) -> NDArray[np.str_]:
-    """Values as a column of text, where "" means "not given".
-
-    Examples
-    --------
-    >>> as_text("annotator", ["ann", ""])
-    array(['ann', ''], dtype='<U3')
-    """
+    """Values as a column of text, where "" means "not given"."""
     text: NDArray[np.str_] = _plain(name, values).astype(np.str_, copy=False)
     check_text(name, text, empty=True)
     return text
@@ -240,26 +166,7 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
 
 
 def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
-    """Refuse text that is empty, too long, or not to be kept in every kind of file.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    text : array of str
-        The column.
-    empty : bool
-        Whether "" is admitted.
-
-    Raises
-    ------
-    RowError
-        For a bad row.
-
-    Examples
-    --------
-    >>> check_text("left", np.array(["a", ""]), empty=True)
-    """
+    """Refuse text that is empty, too long, or not to be kept in every kind of file: a RowError."""
     for row in [] if empty else first_rows(text == ""):
         raise RowError(row, f"{name} is empty; every row needs it")
     if text.dtype.itemsize // 4 > MAX_LENGTH:
@@ -280,40 +187,18 @@ def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
 
 
 def too_long(name: str, row: int, length: int) -> RowError:
-    """What is said of text with too many characters.
-
-    Examples
-    --------
-    >>> too_long("left", 0, 300).text
-    'left has 300 characters; at most 256 are allowed'
-    """
+    """The error for text with too many characters."""
     return RowError(row, f"{name} has {length} characters; at most {MAX_LENGTH} are allowed")
 
 
 def same_kind(columns: Sequence[Ids]) -> list[Ids]:
-    """The columns, all as integers if all are, else all as text.
-
-    Examples
-    --------
-    >>> same_kind([np.array([7]), np.array(["a"])])
-    [array(['7'], dtype='<U21'), array(['a'], dtype='<U1')]
-    """
+    """The columns, all as integers if all are, else all as text."""
     kinds = {column.dtype.kind for column in columns}
     return list(columns) if len(kinds) < 2 else [column.astype(np.str_) for column in columns]
 
 
 def check_unique(name: str, ids: Ids) -> None:
-    """Refuse ids that occur twice.
-
-    Raises
-    ------
-    RowError
-        At the second of the first two equal ids, naming the row of the first, from 1.
-
-    Examples
-    --------
-    >>> check_unique("id", np.array([1, 2]))
-    """
+    """Refuse ids that occur twice: a RowError at the second that names the row of the first."""
     order = np.argsort(ids, kind="stable")
     equal = ids[order[1:]] == ids[order[:-1]]
     if equal.any():
@@ -322,13 +207,7 @@ def check_unique(name: str, ids: Ids) -> None:
 
 
 def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
-    """Where each wanted id stands among unique ids, and −1 where it is not.
-
-    Examples
-    --------
-    >>> find_rows(np.array([5, 3, 9]), np.array([3, 5]))
-    array([ 1,  0, -1])
-    """
+    """Where each wanted id stands among unique ids, and −1 where it is not."""
     wanted, ids = same_kind([wanted, ids])
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.int64)

@@ -104,18 +104,18 @@ def compare(
 ) -> Comparison:
     """Rank risks and corrections on judged pairs by cross-validation, without any label.
 
-    The items are split into folds. The models of a fold, one a method, are trained on the
-    pairs with both ends outside the fold, and decide about the pairs with both ends inside.
-    Pairs that straddle test no model; `split_items` loses as few as it can. All methods have
-    the same pairs, batches and initial weights: what is ranked is ``PairClassifier(risk=method)``.
+    The items are split into folds. The models of a fold, one a method, are trained on the pairs
+    with both ends outside the fold, and decide about the pairs with both ends inside. Pairs that
+    straddle test no model; `split_items` loses as few as it can. All methods have the same pairs,
+    batches and initial weights: what is ranked is ``PairClassifier(risk=method)``.
 
     The accuracy of a method is that of its models' decisions, all folds together, *as the
-    annotator sees it* (`pairlearn.evaluation.estimate_accuracy`). A miscalibrated annotator
-    biases all methods, and their order if some learn the annotator's errors better.
+    annotator sees it* (`pairlearn.evaluation.estimate_accuracy`). A miscalibrated annotator biases
+    all methods, and their order if some learn the annotator's errors better.
 
-    The interval of an accuracy holds for this method by itself. Those of the differences hold
-    all together, also for the method that happens to look best. Where one contains 0 the
-    method is marked as a tie: with these pairs it cannot be told from the best.
+    The intervals of the differences hold all together, also for the method that happens to look
+    best. Where one contains 0 the method is marked as a tie: with these pairs it cannot be told
+    from the best.
 
     Parameters
     ----------

@@ -95,7 +95,6 @@ class Judgements:
         columns : mapping of str to array of shape (m,)
             Values by the names that the kinds give their columns.
         weight, annotator : array of shape (m,), optional
-            Of each row of the table.
         whole : bool
             False for a part of a table, in which statements may be cut in two.
 
@@ -158,11 +157,6 @@ class Judgements:
             Similarity and difference, NaN where not given.
         annotator, weight : array of shape (n,), optional
             Who judged each pair, and how much it counts.
-
-        Examples
-        --------
-        >>> Judgements.from_pairs([[0, 1]], PairLabels([0.9], [0.1]), annotator=["ann"]).annotator
-        array(['ann'], dtype='<U3')
         """
         ends = np.asarray(items)
         if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
@@ -245,13 +239,7 @@ class Judgements:
 
     @classmethod
     def silent(cls, items: Any) -> Judgements:
-        """Rows that say no more of items than that they belong to the population.
-
-        Examples
-        --------
-        >>> Judgements.silent([3, 4])
-        Judgements(n=2, unlabelled=2)
-        """
+        """Rows that say no more of items than that they belong to the population."""
         (name,) = (one.name for one in KINDS if one.implied)
         return cls.about_items(name, items, np.ones(len(items)))
 
@@ -309,14 +297,7 @@ class Judgements:
         return mask
 
     def has(self, column: str) -> Mask:
-        """Mask of the rows that have a value in a column, such as "similarity".
-
-        Examples
-        --------
-        >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [np.nan, 0.5]])
-        >>> table.has("similarity"), table.has("difference")
-        (array([ True, False]), array([ True,  True]))
-        """
+        """Mask of the rows that have a value in a column, such as "similarity"."""
         return self.of(*(one.name for one in KINDS if column in one.means)) | self.fills(column)
 
     def fills(self, column: str) -> Mask:
@@ -414,12 +395,6 @@ class Judgements:
         """Rows for training, one for each statement: one about a single item stands twice.
 
         Its row has half the weight, so that it counts as in `packed`.
-
-        Examples
-        --------
-        >>> rows = Judgements.about_items("label", [5], [1]).doubled()
-        >>> rows.ends.tolist(), rows.values.tolist(), rows.weight.tolist()
-        ([[5, 5]], [[1.0, 1.0]], [0.5])
         """
         single = self.single
         if not single.any():

@@ -114,14 +114,7 @@ class PairLabels:
 
     @classmethod
     def concatenate(cls, parts: Sequence[PairLabels]) -> PairLabels:
-        """Join several sets of labels, in order.
-
-        Examples
-        --------
-        >>> one = PairLabels([0.5], [0.1])
-        >>> len(PairLabels.concatenate([one, one]))
-        2
-        """
+        """Join several sets of labels, in order."""
         if not parts:
             raise ValueError("parts is empty: give at least one PairLabels")
         similarities = [part.similarity for part in parts]

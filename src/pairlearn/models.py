@@ -95,11 +95,6 @@ class ResNet(nn.Module):
     stages : sequence of (int, int)
         Width and number of blocks of each stage; every one but the first halves height and
         width.
-
-    Examples
-    --------
-    >>> ResNet(3, [(8, 1), (16, 1)])(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2])
     """
 
     def __init__(self, channels: int, stages: Sequence[tuple[int, int]]) -> None:
@@ -124,13 +119,7 @@ class ResNet(nn.Module):
 
 
 class ResNet34(ResNet):
-    """ResNet-34 for 32×32 images: a 3×3 stem, no pooling before the stages.
-
-    Examples
-    --------
-    >>> ResNet34()(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2])
-    """
+    """ResNet-34 for 32×32 images: a 3×3 stem, no pooling before the stages."""
 
     def __init__(self, channels: int = 3) -> None:
         super().__init__(channels, ((64, 3), (128, 4), (256, 6), (512, 3)))
@@ -139,14 +128,9 @@ class ResNet34(ResNet):
 class ResNet32(ResNet):
     """ResNet-32 for 32×32 images, as in the public ConfDiff code: 0.47 million parameters.
 
-    Three stages of five blocks with 16, 32 and 64 channels, 1×1 convolutions as shortcuts
-    where the shape changes, and convolutions that start from N(0, 2 / (9 · outputs)), the
-    1×1 ones from N(0, 2 / outputs).
-
-    Examples
-    --------
-    >>> ResNet32()(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2])
+    Three stages of five blocks with 16, 32 and 64 channels, 1×1 convolutions as shortcuts where
+    the shape changes, and convolutions that start from N(0, 2 / (9 · outputs)), the 1×1 ones from
+    N(0, 2 / outputs).
     """
 
     def __init__(self, channels: int = 3) -> None:
@@ -157,13 +141,7 @@ class ResNet32(ResNet):
 
 
 class ResNet8(ResNet):
-    """A residual network for few images: three stages of one block, 20,000 parameters.
-
-    Examples
-    --------
-    >>> ResNet8()(torch.zeros(2, 3 * 32 * 32)).shape
-    torch.Size([2])
-    """
+    """A residual network for few images: three stages of one block, 20,000 parameters."""
 
     def __init__(self, channels: int = 3) -> None:
         super().__init__(channels, ((8, 1), (16, 1), (32, 1)))

@@ -19,14 +19,7 @@ _HIDDEN = ContextVar("_HIDDEN", default=False)
 
 @contextmanager
 def hidden_bars(hidden: bool = True) -> Iterator[None]:
-    """Show no bars meanwhile, if `hidden`, whatever is done.
-
-    Examples
-    --------
-    >>> with hidden_bars(), bar("training") as update:
-    ...     update is None
-    True
-    """
+    """Show no bars meanwhile, if `hidden`."""
     token = _HIDDEN.set(hidden or _HIDDEN.get())
     try:
         yield
@@ -35,13 +28,7 @@ def hidden_bars(hidden: bool = True) -> Iterator[None]:
 
 
 def shows_bars() -> bool:
-    """Whether standard error is a terminal.
-
-    Examples
-    --------
-    >>> shows_bars() in (True, False)
-    True
-    """
+    """Whether standard error is a terminal."""
     return sys.stderr.isatty()
 
 
@@ -49,29 +36,10 @@ def shows_bars() -> bool:
 def bar(
     title: str, total: int | None = None, *, unit: str = "", shown: bool = True
 ) -> Iterator[Update | None]:
-    """One bar with the time that is left.
+    """One bar with the remaining time; yields what to report to, None where there is no terminal.
 
-    Parameters
-    ----------
-    title : str
-        Shown beside the bar until an update says something else.
-    total : int, optional
-        How much there is to do, if that is known.
-    unit : str
-        What is counted, shown with the count.
-    shown : bool
-        Otherwise, and where there is no terminal, there is no bar.
-
-    Yields
-    ------
-    Update or None
-        What to report to.
-
-    Examples
-    --------
-    >>> with bar("predict", 100, shown=False) as update:
-    ...     update is None
-    True
+    ``title`` stands beside the bar until an update says something else; ``unit`` is what is
+    counted.
     """
     if _HIDDEN.get() or not (shown and shows_bars()):
         yield None
@@ -92,26 +60,7 @@ def bar(
 
 @contextmanager
 def training_bar(title: str, *, shown: bool = True) -> Iterator[Progress | None]:
-    """A bar over epochs with the loss and the time that is left.
-
-    Parameters
-    ----------
-    title : str
-        What is trained.
-    shown : bool
-        As in `bar`.
-
-    Yields
-    ------
-    callable or None
-        The `progress` that `PairClassifier.fit` takes.
-
-    Examples
-    --------
-    >>> with training_bar("fit", shown=False) as report:
-    ...     report is None
-    True
-    """
+    """A bar over epochs with the loss and the remaining time; yields a callback, or None."""
     with bar(title, shown=shown) as update:
         if update is None:
             yield None

@@ -91,21 +91,8 @@ STYLE: Any = {  # the type of its keys differs between versions of matplotlib
 class MethodStyle:
     """How a method looks.
 
-    Parameters
-    ----------
-    color, dark_color : str
-        On a white and on a dark page.
-    marker : str
-        In matplotlib's letters.
-    dash : {"solid", "dashed", "dotted"}
-        Of its line.
-    fill : float
-        How full its marker is: 1, 0.45 or 0.
-
-    Examples
-    --------
-    >>> method_style("sconf-relu").line()["linestyle"]
-    'dashed'
+    Colours are for a white and a dark page, the marker is in matplotlib's letters, and ``fill``
+    (1, 0.45 or 0) says how full it is.
     """
 
     color: str
@@ -125,24 +112,9 @@ class MethodStyle:
 
 
 def method_style(name: str) -> MethodStyle:
-    """The style of a method.
+    """The style of a name of the catalogue such as "convex-0.5-abs", "supervised" or "annotator".
 
-    Parameters
-    ----------
-    name : str
-        A name of the catalogue such as "convex-0.5-abs", or "supervised" or "annotator".
-        A family without a colour here has that of its risk's ``look``, or is grey with crosses.
-
-    Returns
-    -------
-    MethodStyle
-
-    Examples
-    --------
-    >>> method_style("likelihood-abs") == method_style("likelihood-none")
-    False
-    >>> method_style("convex-0.2-abs") == method_style("convex-0.8-abs")
-    True
+    A family without a colour here has that of its risk's ``look``, or is grey with crosses.
     """
     family, _, rest = name.partition("-")
     color, dark, marker = _FAMILIES.get(family) or _own_look(family)
@@ -161,51 +133,13 @@ def _own_look(family: str) -> tuple[str, str, str]:
 
 
 def axis_label(quantity: str, unit: str | None = None) -> str:
-    """A quantity with its unit.
-
-    Parameters
-    ----------
-    quantity : str
-        What an axis shows.
-    unit : str, optional
-        What its numbers count; None for a plain parameter such as γ.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> axis_label("training time", "s"), axis_label("γ")
-    ('training time (s)', 'γ')
-    """
+    """A quantity with its unit; None for a plain parameter such as γ."""
     return quantity if unit is None else f"{quantity} ({unit})"
 
 
 def label_axes(
     ax: Axes, x: str, y: str, *, x_unit: str | None = None, y_unit: str | None = None
 ) -> Axes:
-    """Label both axes with their quantities and units.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        What to label.
-    x, y : str
-        The quantities.
-    x_unit, y_unit : str, optional
-        Their units.
-
-    Returns
-    -------
-    matplotlib Axes
-        The same.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> label_axes(Figure().subplots(), "γ", "accuracy", y_unit="share correct").get_ylabel()
-    'accuracy (share correct)'
-    """
+    """Label both axes with their quantities and units."""
     ax.set(xlabel=axis_label(x, x_unit), ylabel=axis_label(y, y_unit))
     return ax

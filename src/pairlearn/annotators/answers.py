@@ -26,13 +26,7 @@ SLACK = 0.02
 
 
 def named(annotator: Any) -> NDArray[np.str_]:
-    """Names as text, "" where one is missing.
-
-    Examples
-    --------
-    >>> named(np.array(["ann", None, float("nan")], dtype=object)).tolist()
-    ['ann', '', '']
-    """
+    """Names as text, "" where one is missing."""
     names = np.asarray(annotator)
     if names.dtype.kind == "O":
         names = np.array(["" if name is None or name != name else str(name) for name in names])
@@ -44,15 +38,6 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
 
     Soft answers that are the same to the last digit on all pairs that two have in common, twenty
     at least, are one voice: counted twice it would outvote another.
-
-    Examples
-    --------
-    >>> answers = np.random.default_rng(0).random((30, 1)) * [1, 0.1]
-    >>> both = [Judgements.from_pairs(np.arange(60).reshape(-1, 2), answers, [name] * 30)
-    ...         for name in ("ann", "bob")]
-    >>> rows, found = without_copies(Judgements.concatenate(both))
-    >>> len(rows), found
-    (30, [('bob', 'ann')])
     """
     if judged.annotator is None:
         return judged, []
@@ -76,17 +61,7 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
 
 
 def opposed(judged: Judgements) -> list[tuple[str, str]]:
-    """Annotators whose differences, or preferences, run against each other on the same pairs.
-
-    Examples
-    --------
-    >>> sides = {"preference": np.tile([1, -1], 30)}
-    >>> ends = np.arange(120).reshape(-1, 2)
-    >>> both = [Judgements.from_columns(way, sides, annotator=[name] * 60)
-    ...         for way, name in ((ends, "ann"), (ends[:, ::-1], "bob"))]
-    >>> opposed(Judgements.concatenate(both))
-    [('ann', 'bob')]
-    """
+    """Annotators whose differences, or preferences, run against each other on the same pairs."""
     sided = judged.has("difference") | judged.has("preference")
     if judged.annotator is None or not sided.any():
         return []

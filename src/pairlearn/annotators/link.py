@@ -82,9 +82,9 @@ class Link:
     def heard(self, answers: Answers, log_odds: Floats | None = None) -> tuple[Floats, Floats]:
         """What all that was said about a pair comes to, (P, 2), and how much that is worth.
 
-        Mended answers count by their precision, and by how likely they are no guess, and what
-        the log-odds lead one to expect counts as one more voice. The worth of a pair, (P,), is
-        the share of the voices other than that.
+        Corrected answers count by their precision, and by how likely they are no guess; what the
+        log-odds lead one to expect counts as one more voice. The worth of a pair, (P,), is the
+        share of the voices other than that.
         """
         state = expect(self, answers, log_odds)
         spread = state.prior_variance.clip(1e-6)
@@ -240,7 +240,6 @@ def learn_link(
     Parameters
     ----------
     answers : Answers
-        What was said.
     log_odds : array of shape (P, 2), optional
         Of the items of each pair, by a model that was not trained on the pair.
     start : sequence of Manner, optional
@@ -380,17 +379,17 @@ CLOSE = 0.005
 def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     """Judgements to measure with: right on average where annotators have these manners.
 
-    Leans are taken back. Guesses, as far as the answers themselves show them, count little,
-    and what they add to the others on average is taken off. Those who have nothing to say
-    are left out. Nothing here depends on a classifier, whose accuracy is to be measured.
-    Annotators who are not known are believed, unless they always say the same.
+    Leans are taken back. Guesses, as far as the answers themselves show them, count little, and
+    what they add to the others on average is taken off. Annotators without information are left
+    out, and so are rows without a similarity or a difference. Nothing here depends on a
+    classifier, whose accuracy is to be measured. Unknown annotators are believed, unless they
+    always say the same.
 
     Parameters
     ----------
     manners : sequence of Manner
         As learnt from other pairs; none leaves those of one annotator as they are.
     said : Judgements
-        Rows without a similarity or a difference are left out.
 
     Examples
     --------

@@ -119,14 +119,7 @@ class Manner:
 
     @property
     def trust(self) -> float:
-        """How much an answer of theirs should count beside others: precision, less for guesses.
-
-        Examples
-        --------
-        >>> careful, hasty = Manner("", random=0.0, hard=True), Manner("", random=0.5, hard=True)
-        >>> round(careful.trust / hasty.trust, 2)
-        2.0
-        """
+        """How much an answer of theirs should count beside others: precision, less for guesses."""
         if not self.useful:
             return 0.01
         noise = 0.0 if self.hard else float(self.noise().mean())
@@ -144,8 +137,6 @@ class Manner:
         --------
         >>> Manner("ann", 200, random=0.5, hard=True).words()
         'half of the answers are guesses'
-        >>> Manner("bob", 200, random=0.0, same_amount=0.15, lean_same=0.12, hard=True).words()
-        'says “same” 0.12 too much'
         """
         if self.constant:
             return "gives one answer to everything"
@@ -206,13 +197,7 @@ class Manner:
         return np.asarray(np.exp(-off / 2) * scale[:, None])
 
     def slopes(self, values: Floats, honest: Floats) -> Floats:
-        """Derivatives (n, 2) of log-likelihoods by something added to similarities, differences.
-
-        Parameters
-        ----------
-        values, honest
-            As in `updated`.
-        """
+        """Derivatives (n, 2) of log-likelihoods by something added to similarities, differences."""
         found = np.zeros((len(values), 2))
         if self.hard:
             same, right = self.mean(0).clip(0.02, 0.98), self.mean(1)
@@ -312,16 +297,9 @@ class Manner:
     def updated(self, values: Floats, honest: Floats, typical: Floats, borrows: bool) -> Manner:
         """The manner that fits best, given how likely each answer is honest and about what.
 
-        Parameters
-        ----------
-        values : array of shape (n, 2)
-            The answers.
-        honest : array of shape (n, grid)
-            How likely each is an honest answer about each couple of posteriors.
-        typical : array of shape (n,)
-            Share of the rest that belongs to answers borrowed from other pairs.
-        borrows : bool
-            Whether such answers can be told at all.
+        ``values`` (n, 2) are the answers, ``honest`` (n, grid) how likely each is an honest answer
+        about each couple of posteriors, and ``typical`` (n,) the share of the rest that belongs to
+        answers borrowed from other pairs, if such answers can be told at all.
         """
         n, guessed = len(values), 1 - honest.sum(1)
         borrowed = float(guessed @ typical) if borrows else 0.0

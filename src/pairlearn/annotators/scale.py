@@ -64,20 +64,8 @@ class AnswerScale:
     def admits(self, similarity: Any, difference: Any, slack: float = 0.0) -> NDArray[np.bool_]:
         """Whether two posteriors give each answer, or one that is rounded to it.
 
-        Parameters
-        ----------
-        similarity, difference : array of shape (n,)
-            NaN where not given; one answer alone is always possible within its range.
-        slack : float
-            How much more than rounding an answer may be off.
-
-        Examples
-        --------
-        "Different", and no difference, is what yes or no makes of (0.45, 0.4):
-
-        >>> hard = scale_of([0, 1, 1] * 5, [-1, 0, 0] * 5)
-        >>> hard.admits([0.0, 1.0], [0.0, 1.0]), scale_of(None, None).admits([0.0], [0.0])
-        (array([ True, False]), array([False]))
+        NaN is not given; one answer alone is always possible within its range. ``slack`` is how
+        much more than rounding an answer may be off.
         """
         s, c = np.asarray(similarity, np.float64), np.abs(np.asarray(difference, np.float64))
         near, far = (step / 2 + slack for step in self.steps)
@@ -92,20 +80,13 @@ class AnswerScale:
 
 
 def scale_of(similarity: Any, difference: Any) -> AnswerScale:
-    """Find the scale of the answers of one annotator.
-
-    Parameters
-    ----------
-    similarity, difference : array of shape (n,), or None
-        NaN where not given.
+    """Find the scale of the answers of one annotator; NaN is not given.
 
     Examples
     --------
     >>> scale = scale_of([1, 0, 1, 1, 0] * 4, [0, 1, 0, 0, -1] * 4)
     >>> scale.levels, scale.steps, scale.hard
     ((2, 3), (1.0, 1.0), True)
-    >>> scale_of(np.linspace(0, 1, 20), None).levels
-    (0, 0)
     """
     columns = [
         np.asarray([] if values is None else values, np.float64)

@@ -30,14 +30,12 @@ EPOCHS = 10
 
 @dataclass(frozen=True)
 class Annotator:
-    """What to train one annotator on.
+    """What to train one annotator on: rows of the labelled training split and their classes.
 
     Parameters
     ----------
     rows : array of int
-        Rows of the labelled training split.
     positive : array of bool
-        Their classes.
     seed : int
         Of the initial weights and the batches.
     prior : float, optional
@@ -63,10 +61,10 @@ def train_annotators(
     precision: Precision = "float32",
     progress: Callable[[int, float], None] | None = None,
 ) -> NDArray[np.float32]:
-    """Train annotators together; posteriors P(y=+1|x) of all instances by each.
+    """Train annotators together; posteriors (annotators, N), P(y=+1|x) of all instances by each.
 
-    Each is an ordinary supervised training. It runs as pairs with known classes, a
-    batch of 256 instances being one of 128 pairs.
+    Each is an ordinary supervised training. It runs as pairs with known classes, a batch of 256
+    instances being one of 128 pairs.
 
     Parameters
     ----------
@@ -76,11 +74,6 @@ def train_annotators(
         All with the same number of training instances.
     model, epochs, batch_size, learning_rate, weight_decay, device, precision, progress
         As in `Fleet`; `batch_size` counts instances.
-
-    Returns
-    -------
-    array of shape (number of annotators, N)
-        Posteriors.
 
     Examples
     --------

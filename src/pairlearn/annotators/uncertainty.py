@@ -23,31 +23,11 @@ ROUGH = np.array([0.3, 0.1, 0.1])
 def with_errors(link: Link, answers: Answers, log_odds: Any = None) -> tuple[Manner, ...]:
     """The manners of a link, with standard errors of guesses and leans.
 
-    From the scores of the pairs: the derivatives of their log-likelihoods by the share of
-    guesses, by something added to similarities and to differences, and by the distribution of
-    the posteriors, which must be learnt too and can look like a lean. The inverse of the sum of
-    their outer products estimates the covariance of what was learnt.
-
-    Parameters
-    ----------
-    link : Link
-        As learnt from these answers.
-    answers : Answers
-        What was said.
-    log_odds : array of shape (P, 2), optional
-        Those that the link was learnt with.
-
-    Examples
-    --------
-    >>> from pairlearn.annotators import learn_link
-    >>> from pairlearn.judgements import Judgements
-    >>> from pairlearn.labels import PairLabels
-    >>> rng = np.random.default_rng(0)
-    >>> told = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 300)))
-    >>> answers = Answers.of(Judgements.from_pairs(np.arange(600).reshape(-1, 2), told))
-    >>> one, = with_errors(learn_link(answers), answers)
-    >>> one.guesses_error < 0.01, one.same_error < 0.01
-    (True, True)
+    From the scores of the pairs: the derivatives of their log-likelihoods by the share of guesses,
+    by something added to similarities and to differences, and by the distribution of the
+    posteriors, which must be learnt too and can look like a lean. The inverse of the sum of their
+    outer products estimates the covariance of what was learnt. ``answers`` and ``log_odds`` (P, 2)
+    are those that the link was learnt from.
     """
     scores_of = None if log_odds is None else np.asarray(log_odds, np.float64)[:PAIRS]
     answers = answers.part(np.arange(min(PAIRS, len(answers.ends))))

@@ -44,20 +44,8 @@ SLACK = 1.1
 def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
     """Findings that the numbers of a table mean something else than they should.
 
-    Answers out of range or on another scale; otherwise differences that say which item is the
-    more positive, and not by how much.
-
-    Examples
-    --------
-    >>> percent = PairTable([1, 2], [3, 4], [90, 35], [0.05, 0.1], noisy=True)
-    >>> for found in check_meaning(percent):
-    ...     print(found.code, "-", found.message)
-    similarity-scale - The similarities look like percentages, up to 90: divide them by 100, so \
-that they lie in [0, 1], or say --similarity-scale=0,100.
-    >>> ids = np.arange(80).reshape(2, 40)
-    >>> which = PairTable(*ids, None, np.where(np.arange(40) % 2, 1, -1))
-    >>> [found.code for found in check_meaning(which)]
-    ['comparisons']
+    Answers out of range or on another scale; otherwise differences that say which item is the more
+    positive, and not by how much.
     """
     columns = Columns.of(table)
     return list(check_ranges(columns)) or list(check_comparisons(columns, prior))

@@ -51,7 +51,6 @@ def check(
     Parameters
     ----------
     table : PairTable
-        The judgements.
     items : ItemTable or array of ids, optional
         Where every id of the table should be found. With their features, it is also checked
         whether the two items of a pair are alike more often than by chance.
@@ -62,11 +61,6 @@ def check(
     precision : bool
         Also note how well an accuracy could be known, which takes a simulation.
 
-    Returns
-    -------
-    CheckReport
-        Findings (errors first) and the table in numbers.
-
     Examples
     --------
     >>> table = PairTable(["a", "b"], ["b", "c"], [0.9, 0.3], None)
@@ -75,8 +69,6 @@ def check(
     error needs-majority
     warning few-pairs
     note recurring-items
-    >>> check(table, majority="negative").ok
-    True
     """
     if prior is not None and not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior:g}")

@@ -38,24 +38,10 @@ class Infeasible(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, with items and annotators as numbers.
+    """The columns of a table, with items (``ends``) and annotators (``who``) as numbers.
 
-    Attributes
-    ----------
-    s, c, weight : array of float
-        Similarity and difference (NaN where not given) and weight.
-    preference : array of int
-        −1 left, +1 right, 0 none.
-    ends : array of int, shape (n, 2)
-        Numbers of the two items.
-    ids : array
-        The items in the order of their numbers.
-    who : array of int
-        Numbers of the annotators, −1 where the table does not name them.
-    annotators : array
-        Their names.
-    said : Judgements
-        All statements.
+    s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``who`` −1
+    where the table names nobody. ``ids`` and ``annotators`` are in the order of the numbers.
     """
 
     s: Floats

@@ -43,15 +43,8 @@ class Finding:
         What it is, what it means and what to do.
     count : int
         How many rows (or items, or annotators) it is about; 0 for the whole table.
-    rows : tuple of int
-        The first of the rows, counted from 1 without the header.
-    ids : tuple
-        The first of the items or annotators.
-
-    Examples
-    --------
-    >>> Finding("note", "weights", "Weights differ.", count=3).severity
-    'note'
+    rows, ids : tuple
+        The first of the rows, counted from 1 without the header, and of the items or annotators.
     """
 
     severity: Severity
@@ -113,18 +106,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of `check`.
+    """The result of `check`: errors first, then warnings, then notes; and the table in numbers.
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-        Errors first, then warnings, then notes.
-    summary : Summary
-        The table in numbers.
-    crowd : Crowd or None
-        How its annotators answer, where that could be looked at.
-    said : mapping of str to int
-        Statements about pairs of each kind.
+    ``crowd`` says how its annotators answer, where that could be looked at, and ``said`` counts
+    the statements about pairs of each kind.
 
     Examples
     --------
@@ -170,23 +155,8 @@ def finding(
 ) -> Finding:
     """The rule of a code, filled with values.
 
-    Parameters
-    ----------
-    code : str
-        Of the rule.
-    rows : sequence of int
-        Rows that it is about, counted from 0; the first are named.
-    ids : iterable
-        Items or annotators that it is about.
-    count, severity, name : optional
-        Where they are not the number of rows, as in the rule, and the code.
-    **values
-        What the sentence speaks of.
-
-    Examples
-    --------
-    >>> finding("self-pair", [0, 7]).rows
-    (1, 8)
+    Rows count from 0. ``count``, ``severity`` and ``name`` replace the number of rows, the rule's
+    severity and the code.
     """
     rule = RULES[code]
     n = len(rows) if count is None else count

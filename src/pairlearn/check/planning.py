@@ -69,10 +69,8 @@ class PairPlan:
     low, high : int
         Tables differ: nine in ten reach the half width with between `low` and `high`
         pairs (from a pilot: a 90% interval for `pairs`).
-    half_width : float
-        Half the length of the interval, in accuracy.
-    confidence : float
-        Of the interval.
+    half_width, confidence : float
+        Half the length of the interval, in accuracy, and its coverage.
     assumptions : dict
         What was assumed, or measured on the pilot.
     """
@@ -154,12 +152,7 @@ def expected_half_width(
 ) -> float:
     """The mean half width of the interval from so many pairs: `plan` the other way round.
 
-    Parameters
-    ----------
-    pairs : int
-        Judged pairs, at least 30.
-    accuracy, prior, strength, errors, confidence, seed
-        As in `plan`.
+    At least 30 pairs; the rest is as in `plan`.
 
     Examples
     --------
@@ -261,23 +254,10 @@ def _plan(
 def annotator_strength(labels: PairLabels, prior: float) -> float:
     """The strength μ that similarities and differences show together.
 
-    For independent ends mean(c²) estimates 2 var(r) and mean(1 − s) estimates 2π₊π₋.
-    Their ratio, var(r)/(π₊π₋), grows with μ from 0 to 1, and both move together when a
-    table happens to have more of one class. The root is found by bisection in
-    [0.1, 20]. Noise in c looks like strength.
-
-    Parameters
-    ----------
-    labels : PairLabels
-        Judgements; pairs without both are left out.
-    prior : float
-        Share π₊ of the positive class.
-
-    Examples
-    --------
-    >>> labels = _simulate(_model(0.9, 0.3, 4.0, "symmetric"), 20_000, stream(0, "example"))[2]
-    >>> round(annotator_strength(labels, 0.3), 1)
-    4.0
+    For independent ends mean(c²) estimates 2 var(r) and mean(1 − s) estimates 2π₊π₋. Their ratio,
+    var(r)/(π₊π₋), grows with μ from 0 to 1, and both move together when a table happens to have
+    more of one class. The root is found by bisection in [0.1, 20]. Noise in c looks like strength;
+    pairs without both judgements are left out.
     """
     _check_share("prior", prior)
     told = np.asarray(labels.to_array(), dtype=np.float64)
@@ -303,11 +283,6 @@ def annotator_accuracy(strength: float, prior: float) -> float:
     """The accuracy of the annotator's own decisions, the best that any classifier shows.
 
     π₊ Φ(μ/2 + λ/μ) + π₋ Φ(μ/2 − λ/μ) with λ = logit π₊.
-
-    Examples
-    --------
-    >>> round(annotator_accuracy(3.0, 0.5), 3), round(annotator_accuracy(3.0, 0.1), 3)
-    (0.933, 0.966)
     """
     hit, rejection = _right_decisions(strength, prior)
     return prior * hit + (1 - prior) * rejection

@@ -18,23 +18,15 @@ _SPLIT_STREAM = int.from_bytes(b"split", "big")
 class Dataset:
     """Instances with their original multi-class labels, in their original order.
 
-    Where the data come with an official split, the first ``spec.n_train`` rows are the
-    training part and the rest is the test part; :func:`split` takes them apart.
+    Where the data come with an official split, the first ``spec.n_train`` rows are the training
+    part and the rest is the test part; :func:`split` takes them apart.
 
     Parameters
     ----------
     spec : DatasetSpec
-        What the data are.
-    x : ndarray of uint8, shape (n, ...)
-        Instances, each of shape ``spec.shape``.
+    x : ndarray of uint8, shape (n, *spec.shape)
     y : ndarray of uint8, shape (n,)
         Original labels, 0 to ``spec.n_classes - 1``.
-
-    Examples
-    --------
-    >>> from pairlearn.data import load
-    >>> load("digits")
-    <Dataset digits: 1797 instances of shape (64,), 10 classes>
     """
 
     spec: DatasetSpec
@@ -71,14 +63,8 @@ class Dataset:
 class Split:
     """The training and the test part of a data set, for the binary task.
 
-    Parameters
-    ----------
-    x_train, x_test : ndarray of uint8
-        Instances.
-    y_train, y_test : ndarray of bool
-        Whether the instance is positive.
-    classes_train, classes_test : ndarray of uint8
-        Original labels of the same rows.
+    ``y_train`` and ``y_test`` say which instances are positive, ``classes_train`` and
+    ``classes_test`` are the original labels of the same rows.
 
     Examples
     --------
@@ -101,31 +87,11 @@ class Split:
 def split(dataset: Dataset, seed: int) -> Split:
     """Take a data set apart into its training and its test part.
 
-    An official split is kept as it is, whatever the seed, rows in their original order.
-    A pooled set is divided 80/20 within the positive and within the negative class; in
-    both parts the positives come first, each class in random order.
-
-    The same seed gives the same instances on every machine and for every row order, so
-    that a file and a download of the same data agree.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What to split.
-    seed : int
-        Non-negative.
-
-    Returns
-    -------
-    Split
-
-    Examples
-    --------
-    >>> from pairlearn.data import load
-    >>> digits = load("digits")
-    >>> first, again, other = (split(digits, seed) for seed in (0, 0, 1))
-    >>> bool((first.x_test == again.x_test).all()), bool((first.x_test == other.x_test).all())
-    (True, False)
+    An official split is kept as it is, whatever the seed (non-negative), rows in their original
+    order. A pooled set is divided 80/20 within the positive and within the negative class; in both
+    parts the positives come first, each class in random order. The same seed gives the same
+    instances on every machine and for every row order, so that a file and a download of the same
+    data agree.
     """
     train, test = split_indices(dataset, seed)
     x, y, positive = dataset.x, dataset.y, dataset.spec.is_positive(dataset.y)
@@ -137,17 +103,7 @@ def split_indices(
 ) -> tuple[slice, slice] | tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Which rows :func:`split` puts into the training and into the test part.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        What to split.
-    seed : int
-        Non-negative.
-
-    Returns
-    -------
-    train, test : slice or ndarray of int
-        Slices where the split is official, so that no row is copied.
+    Slices where the split is official, so that no row is copied; else arrays of int.
 
     Examples
     --------
@@ -176,21 +132,10 @@ def split_indices(
 
 
 def as_features(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
-    """Instances as rows of floats, divided by ``spec.scale``.
+    """Instances (n, ...) of uint8 as rows of float32 (n, spec.n_features), over ``spec.scale``.
 
     Images come out in [0, 1], the "published" ones (see :func:`load`) as they are. The UCI
     features stay the integers they are, because the model normalises its input.
-
-    Parameters
-    ----------
-    x : ndarray of uint8, shape (n, ...)
-        Instances.
-    spec : DatasetSpec
-        What they are.
-
-    Returns
-    -------
-    ndarray of float32, shape (n, spec.n_features)
 
     Examples
     --------
@@ -213,17 +158,9 @@ def as_features(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
 def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     """Images with the channels first, divided by ``spec.scale``, for convolutional models.
 
-    Parameters
-    ----------
-    x : ndarray of uint8, shape (n, height, width) or (n, height, width, channels)
-        Instances.
-    spec : DatasetSpec
-        What they are. With ``spec.images="published"`` the values of an image are reshaped
-        in their order, which mixes colours and places, and not scaled; see :func:`load`.
-
-    Returns
-    -------
-    ndarray of float32, shape (n, channels, height, width)
+    From uint8 (n, height, width[, channels]) to float32 (n, channels, height, width). With
+    ``spec.images="published"`` the values of an image are reshaped in their order, which mixes
+    colours and places, and not scaled; see :func:`load`.
 
     Examples
     --------
@@ -245,25 +182,8 @@ def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
 def canonical_order(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> NDArray[np.intp]:
     """Order of the rows by label, then by their values from the first to the last.
 
-    Copies of one data set whose rows stand in different orders agree after it. Rows that
-    tie are equal in every value, so their order among themselves cannot matter.
-
-    Parameters
-    ----------
-    x : ndarray of uint8, shape (n, ...)
-        Instances.
-    y : ndarray of uint8, shape (n,)
-        Labels.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-
-    Examples
-    --------
-    >>> x = np.array([[7, 1], [3, 9], [3, 2]], np.uint8)
-    >>> canonical_order(x, np.array([0, 1, 1], np.uint8))
-    array([0, 2, 1])
+    Copies of one data set whose rows stand in different orders agree after it. Rows that tie are
+    equal in every value, so their order among themselves cannot matter.
     """
     columns = x.reshape(len(x), -1).T
     return np.lexsort((*columns[::-1], y))
@@ -272,27 +192,8 @@ def canonical_order(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> NDArray[np.in
 def content_digest(x: NDArray[np.uint8], y: NDArray[np.uint8], *, pooled: bool = False) -> str:
     """SHA-256 of a data set's content: type, shape and bytes of ``x``, then of ``y``.
 
-    Parameters
-    ----------
-    x : ndarray of uint8, shape (n, ...)
-        Instances.
-    y : ndarray of uint8, shape (n,)
-        Labels.
-    pooled : bool
-        Take the rows in :func:`canonical_order`. Sources of the pooled sets differ in
-        their row order, which means nothing there; in an official split it does.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> x, y = np.array([[1], [2]], np.uint8), np.array([0, 1], np.uint8)
-    >>> content_digest(x, y) == content_digest(x[::-1], y[::-1])
-    False
-    >>> content_digest(x, y, pooled=True) == content_digest(x[::-1], y[::-1], pooled=True)
-    True
+    With ``pooled`` the rows are taken in :func:`canonical_order`: sources of the pooled sets
+    differ in their row order, which means nothing there; in an official split it does.
     """
     if pooled:
         order = canonical_order(x, y)

@@ -51,9 +51,9 @@ def load(
 ) -> Dataset:
     """Load a benchmark, from the first place that has it.
 
-    The places are the folder ``data``, the cache of earlier downloads, and the net. What
-    is found is compared with the published content where that is known, and with the
-    checksum recorded at download; a file that differs is an error and is never used.
+    The places are the folder ``data``, the cache of earlier downloads, and the net. What is found
+    is compared with the published content where that is known, and with the checksum recorded at
+    download; a file that differs is an error and is never used.
 
     Parameters
     ----------
@@ -72,10 +72,6 @@ def load(
         public code of the field did: the 32×32×3 values of an image are *reshaped* to
         3×32×32, which mixes colours and places, and left at 0 to 255. Use it to reproduce
         published numbers, and for nothing else.
-
-    Returns
-    -------
-    Dataset
 
     Raises
     ------
@@ -136,26 +132,9 @@ def load(
 
 
 def data_folder(data: str | os.PathLike[str] | None = None) -> Path | None:
-    """The user's own data folder, if there is one.
+    """The user's own data folder, if there is one: as given, or ``PAIRLEARN_DATA``.
 
-    Parameters
-    ----------
-    data : path-like or None
-        The folder; None takes the environment variable ``PAIRLEARN_DATA``.
-
-    Returns
-    -------
-    Path or None
-
-    Raises
-    ------
-    NotADirectoryError
-        If a folder is named that does not exist.
-
-    Examples
-    --------
-    >>> data_folder(".") == Path(".")
-    True
+    Raises NotADirectoryError if it does not exist.
     """
     name, value = "data", data
     if data is None:
@@ -176,15 +155,6 @@ def cache_folder() -> Path:
     """The folder of downloaded data; it need not exist yet.
 
     ``PAIRLEARN_CACHE`` if set, else ``pairlearn`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> isinstance(cache_folder(), Path)
-    True
     """
     if own := os.environ.get("PAIRLEARN_CACHE"):
         return Path(own).expanduser()
@@ -234,23 +204,7 @@ def write_npz_atomically(
 ) -> None:
     """Write arrays as a compressed npz file with its checksum beside it.
 
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    arrays : mapping of str to ndarray
-        What to write; arrays of Python objects are refused.
-    source : str
-        Where the arrays came from, for the record.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "a.npz")
-    ...     write_npz_atomically(path, {"x": np.arange(3)}, source="example")
-    ...     read_npz(path)["x"]
-    array([0, 1, 2])
+    Arrays of Python objects are refused; ``source``, where they came from, is recorded.
     """
     with replacing(path) as part:
         # Not np.savez_compressed: before numpy 2.1 it cannot be told to refuse pickles.

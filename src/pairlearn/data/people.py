@@ -42,16 +42,6 @@ def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint
         If there is no such file; the message says how to make it.
     DatasetCorruptError
         If the file holds something else.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> counts = np.full((10_000, 10), 5)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(Path(folder, "cifar10h.npz"), counts=counts)
-    ...     load_cifar10h(folder).sum(1)[:3]
-    array([50, 50, 50], dtype=uint64)
     """
     folder = data_folder(data)
     if folder is None or not (folder / FILE).exists():

@@ -21,13 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class OpenML:
-    """A data set on openml.org, by its id there.
-
-    Examples
-    --------
-    >>> print(OpenML(554))
-    https://www.openml.org/d/554
-    """
+    """A data set on openml.org, by its id there."""
 
     id: int
 
@@ -37,13 +31,7 @@ class OpenML:
 
 @dataclass(frozen=True)
 class ImageArchive:
-    """A zip file of images, one folder a class.
-
-    Examples
-    --------
-    >>> print(ImageArchive("https://example.org/digits.zip"))
-    https://example.org/digits.zip
-    """
+    """A zip file of images, one folder a class."""
 
     url: str
 
@@ -53,13 +41,7 @@ class ImageArchive:
 
 @dataclass(frozen=True)
 class ScikitLearn:
-    """A data set bundled with scikit-learn, by the function that loads it.
-
-    Examples
-    --------
-    >>> print(ScikitLearn("load_digits"))
-    sklearn.datasets.load_digits
-    """
+    """A data set bundled with scikit-learn, by the function that loads it."""
 
     function: str
 
@@ -75,8 +57,8 @@ Images: TypeAlias = Literal["proper", "published"]
 class DatasetSpec:
     """One benchmark: its instances, its binary task and its training recipe.
 
-    Use ``dataclasses.replace`` to describe a set of your own in the same file layout,
-    with ``digest=None`` when there is no published content to compare with.
+    Use ``dataclasses.replace`` to describe a set of your own in the same file layout, with
+    ``digest=None`` when there is no published content to compare with.
 
     Parameters
     ----------
@@ -104,12 +86,8 @@ class DatasetSpec:
         Where the data are published; None when they can only be put in place by hand.
     digest : str or None
         :func:`content_digest` of the published content, or None when it is not known.
-    epochs, batch_size : int
-        Training recipe.
-    learning_rate, weight_decay : float
-        Training recipe (Adam).
-    model : {"mlp", "resnet34", "resnet32"}
-        Architecture.
+    epochs, batch_size, learning_rate, weight_decay, model
+        Training recipe, with Adam.
     images : {"proper", "published"}
         How :func:`as_features` and :func:`as_images` prepare colour images; see
         :func:`load`.
@@ -182,21 +160,7 @@ SPECS: Mapping[str, DatasetSpec] = MappingProxyType(dict(_read()))
 
 
 def get_spec(name: str) -> DatasetSpec:
-    """The benchmark called ``name``.
-
-    Parameters
-    ----------
-    name : str
-        One of the keys of ``SPECS``.
-
-    Returns
-    -------
-    DatasetSpec
-
-    Raises
-    ------
-    ValueError
-        If there is no benchmark of that name.
+    """The benchmark called ``name``, one of the keys of ``SPECS``; ValueError if there is none.
 
     Examples
     --------

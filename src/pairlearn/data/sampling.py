@@ -16,23 +16,17 @@ TestSubset = Literal["paper", "stratified"]
 
 
 def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
-    """Draw n pairs from 2n distinct instances, a share `prior` of them positive.
+    """Draw n pairs (n, 2) from 2n distinct instances, a share `prior` of them positive.
 
     Parameters
     ----------
     positive : array of bool, shape (m,)
-        Which instances are positive: used to meet the prior, and never seen again.
+        Which instances are positive: used only to meet the prior.
     n : int
         Number of pairs.
     prior : float
         π₊ in (0, 1); ⌊2n π₊⌋ of the 2n instances are positive.
     seed : int
-        The pairs follow from it.
-
-    Returns
-    -------
-    array of int, shape (n, 2)
-        Rows of x and x'.
 
     Examples
     --------
@@ -54,23 +48,7 @@ def draw_at_prior(
 ) -> Indices:
     """Draw n distinct instances, ⌊n π₊⌋ of them positive, in random order.
 
-    Parameters
-    ----------
-    positive : array of bool, shape (m,)
-        Which instances are positive.
-    n : int
-        Number of instances.
-    prior : float
-        π₊ in (0, 1).
-    rng : Generator
-        Of `stream`.
-    what : str
-        What they are drawn for, for the message where there are too few.
-
-    Examples
-    --------
-    >>> draw_at_prior(np.arange(6) < 3, 4, 0.5, stream(0, "pairs"), "4 items")
-    array([1, 0, 3, 4])
+    ``what`` they are drawn for is in the message where there are too few.
     """
     n_positive = int(n * prior + 1e-9)
     chosen = []
@@ -97,18 +75,16 @@ def subset_at_prior(
 ) -> Indices:
     """Rows of a test set reduced to a class prior.
 
-    One class is kept whole and the other cut down to fit the prior: at 0.2 to a quarter
-    of the first, at 0.5 to its size. "stratified" draws what is kept at random, in equal
-    shares from the original classes. "paper" truncates instead: in order of `classes`
-    where they are given, as the published experiments on images did, so that at prior
-    0.2 on MNIST the test positives are the zeros and some twos. That raises
-    accuracies on MNIST by 0.007 (0.2) to 0.015 (0.8), less elsewhere; use it to reproduce
-    published numbers, and for nothing else.
+    One class is kept whole and the other cut down to fit the prior: at 0.2 to a quarter of the
+    first, at 0.5 to its size. "stratified" draws what is kept at random, in equal shares from the
+    original classes. "paper" truncates instead: in order of `classes` where they are given, as the
+    published experiments on images did, so that at prior 0.2 on MNIST the test positives are the
+    zeros and some twos. That raises accuracies on MNIST by 0.007 (0.2) to 0.015 (0.8), less
+    elsewhere; use it to reproduce published numbers, and for nothing else.
 
     Parameters
     ----------
     positive : array of bool, shape (m,)
-        Which test instances are positive.
     prior : float
         π₊ in (0, 1).
     kind : {"stratified", "paper"}
@@ -116,12 +92,11 @@ def subset_at_prior(
     classes : array of int, shape (m,), optional
         Original classes: the strata, or the order of truncation.
     seed : int
-        Seed of the draw ("stratified" only).
+        Of the draw ("stratified" only).
 
     Examples
     --------
-    >>> rows = subset_at_prior([True, True, True, False, False], 0.5, "paper")
-    >>> rows
+    >>> subset_at_prior([True, True, True, False, False], 0.5, "paper")
     array([0, 1, 3, 4])
     """
     positive = _mask("positive", positive)

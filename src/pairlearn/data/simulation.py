@@ -48,7 +48,6 @@ class Simulation:
     items : ItemTable
         Instances with ids 0, 1, ….
     pairs : PairTable
-        Judgements.
     positive : array of bool
         True classes of the items: for checking, not for learning.
     posterior : array of float
@@ -63,15 +62,7 @@ class Simulation:
     def write(
         self, folder: str | os.PathLike[str], format: Literal["csv", "parquet"] = "csv"
     ) -> list[Path]:
-        """Write items, pairs and truth.csv (id, class of +1 or −1, posterior) to a folder.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     [path.name for path in simulate(pairs=5).write(folder)]
-        ['items.csv', 'pairs.csv', 'truth.csv']
-        """
+        """Write items, pairs and truth.csv (id, class of +1 or −1, posterior) to a folder."""
         if format not in ("csv", "parquet"):
             raise ValueError(f"format must be 'csv' or 'parquet'; got {format!r}")
         items, pairs = (Path(folder, f"{name}.{format}") for name in ("items", "pairs"))
@@ -132,15 +123,12 @@ def simulate(
         Further statements by kind (`pairlearn.kinds`), as shares of `pairs`: {"label": 0.1}
         gives a label for a tenth as many items.
     seed : int
-        Everything random follows from it.
 
     Examples
     --------
     >>> made = simulate("moons", pairs=100, prior=0.2, missing=0.5)
     >>> len(made.items), len(made.pairs), int(made.positive.sum())
     (200, 100, 40)
-    >>> int(np.isnan(made.pairs.similarity).sum()), int(np.isnan(made.pairs.difference).sum())
-    (25, 25)
     """
     if distribution not in get_args(Distribution):
         known = ", ".join(get_args(Distribution))

@@ -171,13 +171,7 @@ def check_confidence(confidence: float) -> None:
 def quantile(confidence: float, ends: float) -> float:
     """Two-sided quantile of Student's t with `ends` − 2 degrees of freedom.
 
-    Cornish and Fisher's expansion, right to 0.01 from 4 degrees of freedom; fewer
-    count as 4.
-
-    Examples
-    --------
-    >>> round(quantile(0.95, 12), 3), round(quantile(0.95, 1e9), 3)
-    (2.228, 1.96)
+    Cornish and Fisher's expansion, right to 0.01 from 4 degrees of freedom; fewer count as 4.
     """
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     v = max(ends - 2, 4.0)
@@ -194,29 +188,18 @@ def proportion(
 ) -> Estimate:
     """Wilson's interval of a proportion, from an estimate and its variance.
 
-    An estimate v with variance V is worth v(1 − v)/V independent trials. Few errors give
-    a poor V, and one that is small exactly when the errors happen to be few; so one more
-    error among the `count` instances is added to both sides of that ratio,
+    An estimate v with variance V is worth v(1 − v)/V independent trials. Few errors give a poor V,
+    and one that is small exactly when the errors happen to be few; so one more error among the
+    `count` instances is added to both sides of that ratio,
 
         N = (v(1 − v) + 1/count) / (V + 1/count²),
 
-    which leaves N as it is when it is near `count` and gives `count` when no error was
-    seen. Wilson's interval with N trials is the set of proportions that a score test
-    does not reject.
+    which leaves N as it is when it is near `count` and gives `count` when no error was seen.
+    Wilson's interval with N trials is the set of proportions that a score test does not reject.
 
-    That supposes a variance that vanishes with the errors. Noise in the judgements does
-    not vanish. Where they are `noisy` the interval is extended to hold v ± z√V as well:
-    with σ = 0.5 on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage rises from
-    83% to 99%.
-
-    Examples
-    --------
-    Nine hundred of a thousand labelled instances, then no error among them:
-
-    >>> print(proportion(0.9, 0.9 * 0.1 / 1000, 1000, 1.96))
-    0.900 (0.880 to 0.917)
-    >>> print(proportion(1.0, 0.0, 1000, 1.96))
-    1.000 (0.996 to 1.000)
+    That supposes a variance that vanishes with the errors. Noise in the judgements does not
+    vanish. Where they are `noisy` the interval is extended to hold v ± z√V as well: with σ = 0.5
+    on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage rises from 83% to 99%.
     """
     if not (count > 0 and math.isfinite(value) and math.isfinite(variance)):
         return Estimate(math.nan, 0.0, 1.0)
@@ -243,29 +226,9 @@ def largest_deviation(
 ) -> float:
     """Quantile of the largest |Z_i|/sd(Z_i) among normal variables, or of their differences.
 
-    Intervals of that many standard errors hold all together, and so for whichever variable
-    is chosen after looking at all of them.
-
-    Parameters
-    ----------
-    covariance : array of shape (k, k)
-        Of the variables.
-    confidence : float
-        In (0, 1).
-    ends : float
-        Instances that the covariance was estimated from; few of them widen it as they do
-        the quantile of a single variable.
-    differences : bool
-        Of all Z_i − Z_j in place of the Z_i.
-
-    Examples
-    --------
-    Two variables have one difference; three independent ones give Tukey's range, 3.31/√2:
-
-    >>> round(largest_deviation(np.eye(2), 0.95, 1e9, differences=True), 1)
-    2.0
-    >>> round(largest_deviation(np.eye(3), 0.95, 1e9, differences=True) * 2**0.5, 1)
-    3.3
+    Intervals of that many standard errors hold all together, and so for whichever variable is
+    chosen after looking at all of them. ``ends`` counts the instances that the covariance (k, k)
+    was estimated from; few of them widen it as they do the quantile of a single variable.
     """
     k = len(covariance)
     i, j = np.triu_indices(k, 1)
@@ -289,15 +252,8 @@ def likeness(
 ) -> tuple[float, float]:
     """Correlation of both ends of pairs, the mean over columns (n, k), and its standard error.
 
-    Deviations are from the mean of both ends together, so that it does not matter which end
-    is the left one. Independent draws have 0, but for −1/(number of items).
-
-    Examples
-    --------
-    >>> x = np.random.default_rng(0).normal(size=(3, 400, 1))
-    >>> independent = Dependence.of(None, 400)
-    >>> [round(likeness(x[0], y, np.ones(400), independent)[0], 1) for y in (x[1], x[0] + x[2] / 2)]
-    [0.1, 0.9]
+    Deviations are from the mean of both ends together, so that it does not matter which end is the
+    left one. Independent draws have 0, but for −1/(number of items).
     """
     share = weight / weight.sum()
     mean = share @ (left + right) / 2

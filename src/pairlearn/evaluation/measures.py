@@ -50,13 +50,7 @@ class Plausible(Estimate):
     labels: int
 
     def words(self) -> str:
-        """The range, and what it is over.
-
-        Examples
-        --------
-        >>> print(Plausible(0.85, 0.76, 0.92, (0.5, 2.0), 130).words())
-        0.760 to 0.920, if annotators may be twice too sure or half as sure as they should be
-        """
+        """The range in words, and what it is over."""
         told = (
             "if annotators may be twice too sure or half as sure as they should be"
             if self.slopes == TWICE
@@ -85,8 +79,6 @@ class AccuracyEstimate(Estimate):
 
     Attributes
     ----------
-    value, low, high : float
-        The estimate and the ends of its interval.
     method : {"likelihood", "likelihood, prior given"}
         The estimator: rates of both decisions by the pair likelihood.
     n : int

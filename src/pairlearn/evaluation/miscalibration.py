@@ -1,18 +1,18 @@
-"""Annotators whose confidence is wrong: what follows from it, and how to mend it.
+"""Annotators whose confidence is wrong: what follows from it, and how to correct it.
 
 The model of both functions is that the true posterior of an instance is
 
     r̃ = σ(k · logit r + d)
 
-where r is the annotator's: k < 1 for an overconfident annotator, k > 1 for a timid one,
-d for a leaning to one class. Judgements of a pair fix (r, r') up to the reflection
-(1 − r', 1 − r). Scaling by k is the same for both; a shift d is not, and then the one
-is taken whose sum lies on the same side of 1 as the classifier's log-odds lie of 0.
-The judgements that follow are again those of independent ends.
+where r is the annotator's: k < 1 for an overconfident annotator, k > 1 for an underconfident one,
+d for a leaning to one class. Judgements of a pair fix (r, r') up to the reflection (1 − r', 1 −
+r). Scaling by k is the same for both; a shift d is not, and then the one is taken whose sum lies
+on the same side of 1 as the classifier's log-odds lie of 0. The judgements that follow are again
+those of independent ends.
 
 On a scale of few levels an answer stands for everything that is rounded to it. Where posteriors
-are moved, they begin at what the classifier says, as far as the level admits that, and no
-surer than the middle of what the end of the scale stands for.
+are moved, they begin at what the classifier says, as far as the level admits that, and no surer
+than the middle of what the end of the scale stands for.
 
 Judgements alone do not tell k. The accuracy that holds whatever it is, is a range (`plausible`),
 which labels of some of the items make narrower.
@@ -78,16 +78,9 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Confidence:
-    """What labels tell of the annotators' confidence.
+    """Annotators' confidence by ``n`` true labels: ``slope`` is k, ``shift`` is d.
 
-    Attributes
-    ----------
-    slope, shift : float
-        k and d.
-    n : int
-        True labels used.
-    interval : (float, float)
-        Of the slope, 95%.
+    ``interval`` is that of the slope, 95%.
     """
 
     slope: float
@@ -98,13 +91,7 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Recalibration(Confidence):
-    """An annotator's judgements, mended.
-
-    Attributes
-    ----------
-    labels : PairLabels
-        What a calibrated annotator would have said.
-    """
+    """An annotator's judgements, corrected to what a calibrated one would have said: ``labels``."""
 
     labels: PairLabels
 
@@ -164,12 +151,12 @@ def sensitivity(
 def recalibrate(
     labels: PairLabels, logits: Any, logits_prime: Any, classes: Any, classes_prime: Any
 ) -> Recalibration:
-    """Mend an annotator's confidence with a few true labels.
+    """Correct an annotator's confidence with a few true labels.
 
-    k and d maximise the likelihood of the known classes, P(y=+1) = σ(k·logit r + d), with
-    weak priors log k ~ N(0, 1) and d ~ N(0, 4) that decide when a few labels do not: with
-    no label at all they would leave judgements as they are. All judgements are then
-    restated with the mended posteriors.
+    k and d maximise the likelihood of the known classes, P(y=+1) = σ(k·logit r + d), with weak
+    priors log k ~ N(0, 1) and d ~ N(0, 4) that decide when a few labels do not: without labels,
+    judgements would stay as they are. All judgements are then restated with the corrected
+    posteriors.
 
     Parameters
     ----------

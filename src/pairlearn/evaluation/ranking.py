@@ -1,17 +1,16 @@
 """Accuracies of several classifiers on the same held-out pairs, and their differences.
 
-Every accuracy is estimated from the same judgements, and is to first order a sum of
-influences ψ of the pairs. The difference of two accuracies then has the influences
-ψ_i − ψ_j: what is hard to judge about a pair is hard for both and cancels.
+Every accuracy is estimated from the same judgements, and is to first order a sum of influences ψ
+of the pairs. The difference of two accuracies then has the influences ψ_i − ψ_j: what is hard to
+judge about a pair is hard for both and cancels.
 
-The best is the one that looks best, and a plain interval of a difference to it would be too
-short. Here the intervals of the differences hold *together*, for all couples of methods:
-their quantile is that of
+The best is the one that looks best, so a plain interval of a difference to it would be too short.
+Here the intervals of the differences hold *together*, for all couples of methods: their quantile
+is that of
 
     max over i < j of |Z_i − Z_j| / sd(Z_i − Z_j),
 
-Z normal with the covariance of the estimated accuracies. So they hold for the differences to
-the best, whichever it is.
+Z normal with the covariance of the estimated accuracies.
 """
 
 from __future__ import annotations
@@ -72,27 +71,8 @@ def rank(
 ) -> tuple[MethodResult, ...]:
     """Rank classifiers by their accuracies on held-out judged pairs.
 
-    An accuracy has the interval of `estimate_accuracy`. Equal ones stay in their order.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The k classifiers.
-    logits : array of shape (k, n, 2)
-        Their outputs for both ends of n pairs.
-    labels, weight, items, confidence, prior
-        As in `pairlearn.evaluation.estimate_accuracy`.
-
-    Examples
-    --------
-    Outputs as they should be, with some noise, and with much:
-
-    >>> rng = np.random.default_rng(0)
-    >>> z = 4 * rng.normal(size=(2000, 2))
-    >>> labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-z))).T)
-    >>> noisy = [z + s * rng.normal(size=z.shape) for s in (0.1, 0.0, 4.0)]
-    >>> [(row.name, row.tie) for row in rank(["some", "none", "much"], noisy, labels)]
-    [('none', False), ('some', True), ('much', False)]
+    ``logits`` (k, n, 2) are their outputs for both ends of n pairs; the rest is as in
+    `estimate_accuracy`, whose intervals the accuracies have. Equal ones stay in their order.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     options = (labels, weight, items, confidence, prior)
@@ -148,21 +128,6 @@ class Comparison:
         Of each accuracy's interval, and of all intervals of differences together.
     warnings : tuple of str
         What to know before relying on the ranking.
-
-    Examples
-    --------
-    >>> best, zero = Estimate(0.97, 0.96, 0.98), Estimate(0.0, 0.0, 0.0)
-    >>> rows = (MethodResult("likelihood-abs", best, zero, False),
-    ...         MethodResult("likelihood-relu", best, zero, True, same_as="likelihood-abs"),
-    ...         MethodResult("sconf-abs", Estimate(0.91, 0.9, 0.93),
-    ...                      Estimate(-0.06, -0.08, -0.04), False))
-    >>> found = Comparison(rows, 500, 500, 0, 5, 1, 0.3, 0.95)
-    >>> print(found)
-    method                             accuracy                less than the best by
-    likelihood-abs (= likelihood-relu) 0.970 (0.960 to 0.980)
-    sconf-abs                          0.910 (0.900 to 0.930)  0.060 (0.040 to 0.080)
-    >>> print(found.verdict)
-    best: likelihood-abs (= likelihood-relu); no other comes near it
     """
 
     rows: tuple[MethodResult, ...]

@@ -83,13 +83,6 @@ def rows_by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
     """Rows about pairs by what they say, from how many statements there are of each kind.
 
     A row has at most one statement with a similarity or a difference.
-
-    Examples
-    --------
-    >>> rows_by_kind({"both": 5, "preference": 4}, rows=7)["preference_only"]
-    2
-    >>> rows_by_kind({"both": 5, "comparison": 2}, rows=7)["comparison_only"]
-    2
     """
     soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
     other = {"preference": 0}

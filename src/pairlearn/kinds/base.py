@@ -32,17 +32,14 @@ TINY = 1e-7
 class Column:
     """One number that a statement has: its name in files, its range, and words for values.
 
-    A column with words has no other values than theirs. `place` is 0 for the statement's
-    value u and 1 for v.
+    A column with words has no other values than theirs. `place` is 0 for the statement's value u
+    and 1 for v.
 
     Examples
     --------
     >>> preference = Column("preference", -1, 1, {"left": -1, "right": 1})
     >>> preference.read(["left", "", "right"])
     array([-1., nan,  1.])
-    >>> list(Column("similarity", 0, 1).mistakes(np.array([0.5, 1.5, -3])))
-    [(1, 'similarity is 1.5, outside [0, 1]; looks like percent: divide by 100 (noisy=True ...)'),
-     (2, 'similarity is -3, outside [0, 1] (noisy=True admits labels with noise)')]
     """
 
     name: str

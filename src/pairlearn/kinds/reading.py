@@ -16,13 +16,7 @@ __all__ = ["read_columns"]
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
-    """Numbers, NaN where nothing is said, of columns of numbers or words.
-
-    Examples
-    --------
-    >>> read_columns({"comparison": ["much right", ""], "similarity": [0.2, 0.3]})
-    {'comparison': array([ 2., nan]), 'similarity': array([0.2, 0.3])}
-    """
+    """Numbers, NaN where nothing is said, of columns of numbers or words."""
     numbers = {name: _numbers(name, column) for name, column in given.items()}
     _check_whole({name: ~np.isnan(column) for name, column in numbers.items()})
     return numbers

@@ -24,7 +24,6 @@ class AnnotatorRow:
     Parameters
     ----------
     name : str
-        As the table has it.
     judgements : int
         Rows.
     words : str
@@ -34,11 +33,6 @@ class AnnotatorRow:
         where there are none.
     manner : Manner or None
         Guesses, leans and precision, where something is known.
-
-    Examples
-    --------
-    >>> AnnotatorRow("ann", 3, "nothing to mend", 0.1).manner is None
-    True
     """
 
     name: str
@@ -51,21 +45,15 @@ class AnnotatorRow:
 def compare_annotators(
     table: PairTable, log_odds: Floats, crowd: Crowd | None = None
 ) -> tuple[AnnotatorRow, ...]:
-    """Compare the annotators of a table.
+    """Compare the annotators of a table; no rows where it does not name them.
 
     Parameters
     ----------
     table : PairTable
-        The judgements.
     log_odds : array of shape (n, 2)
         Of the model, for both ends of each row.
     crowd : Crowd, optional
         What is known about them already.
-
-    Returns
-    -------
-    tuple of AnnotatorRow
-        None where the table does not name them.
 
     Examples
     --------

@@ -67,22 +67,8 @@ def draw(
 ) -> Markup:
     """Axes of this size in inches with what `plot` draws into them, as inline SVG.
 
-    Parameters
-    ----------
-    plot : callable
-        Draws into the axes that it is given.
-    alt : str
-        What the figure shows, for those who do not see it; "" for mere decoration.
-    size : tuple of float
-        Width and height.
-    place : str
-        Where it stands, if a page has the same figure twice: its parts need names of their own.
-
-    Examples
-    --------
-    >>> drawing = draw(lambda ax: ax.plot([0, 1], color=BLUE), "a <line>")
-    >>> 'aria-label="a &lt;line&gt;"' in drawing, "stroke: var(--accent)" in drawing
-    (True, True)
+    ``alt`` is what the figure shows, for those who do not see it; "" for mere decoration.
+    ``place`` tells two copies of a figure on one page apart: their parts need names of their own.
     """
     from markupsafe import Markup, escape
 
@@ -114,29 +100,9 @@ def _shorter(attribute: str) -> str:
 def save_figure(
     figure: Figure, path: str | os.PathLike[str], description: str | None = None
 ) -> Path:
-    """Write a figure to a file that is whole or is not there.
+    """Write a figure to a .png, .svg or .pdf file, atomically; the file.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-        What to write.
-    path : path-like
-        Its ending is the format: .png, .svg or .pdf.
-    description : str, optional
-        What it shows, such as its numbers as JSON; kept in the file beside the picture.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from matplotlib.figure import Figure
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_figure(Figure(), f"{folder}/empty.svg").stat().st_size > 0
-    True
+    ``description``, what it shows, such as its numbers as JSON, is kept in the file.
     """
     path = Path(path)
     kind = path.suffix.removeprefix(".")

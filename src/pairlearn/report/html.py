@@ -45,16 +45,7 @@ class TableCell(NamedTuple):
 class HtmlTable:
     """A table that sorts by a click on a column's title.
 
-    Parameters
-    ----------
-    caption : str
-        What it shows.
-    columns : sequence of str
-        Titles.
-    rows : sequence of sequence of TableCell
-        A cell for every column.
-    facets : sequence of mapping of str to str
-        For each row what filters show and hide it by; empty if there are no filters.
+    ``facets`` has for each row what filters show and hide it by; empty without filters.
     """
 
     caption: str
@@ -70,29 +61,15 @@ class HtmlTable:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page from a template of this package.
-
-    Examples
-    --------
-    >>> page = render("base.html", title="a < b", sections={}, foot="by hand")
-    >>> page.startswith("<!doctype html>"), "<title>a &lt; b</title>" in page
-    (True, True)
-    """
+    """A page from a template of this package."""
     page = _environment().get_template(template).render(policy=POLICY, **values)
     return _FORBIDDEN.sub("�", page)
 
 
 def write_page(path: Path, page: str, inputs: Sequence[Path] = ()) -> int:
-    """Write a page to a file that is whole or is not there, and return its bytes.
+    """Write a page atomically, and return its bytes.
 
     Its footer gets the date, the versions and the SHA-256 of the input files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_page(Path(folder, "page.html"), "ä")
-    2
     """
     head, footer, tail = page.rpartition("</footer>")
     if footer:
@@ -113,24 +90,12 @@ def _provenance(inputs: Sequence[Path]) -> str:
 
 
 def mark_code(text: str) -> Markup:
-    """A message with its code in backticks as elements.
-
-    Examples
-    --------
-    >>> print(mark_code("`a < b` holds"))
-    <code>a &lt; b</code> holds
-    """
+    """A message with its code in backticks as elements."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def spread(mean: float, std: float) -> str:
-    """A mean with its standard deviation.
-
-    Examples
-    --------
-    >>> spread(0.978, 0.0021)
-    '0.978 ± 0.002'
-    """
+    """A mean with its standard deviation."""
     return f"{mean:.3f} ± {std:.3f}"
 
 
@@ -160,26 +125,14 @@ def percent(share: float) -> str:
 
 
 def number_cell(value: float, text: str = "{:g}") -> TableCell:
-    """A number as a cell, with a real minus; a dash for NaN, which is sorted last.
-
-    Examples
-    --------
-    >>> number_cell(-0.5).text, number_cell(math.nan).text
-    ('−0.5', '–')
-    """
+    """A number as a cell, with a real minus; a dash for NaN, which is sorted last."""
     if math.isnan(value):
         return TableCell("–")
     return TableCell(text.format(value).replace("-", "−"), value)
 
 
 def difference_cell(difference: float | None) -> TableCell:
-    """A difference with its sign, an arrow and a tint: colour is never the only sign.
-
-    Examples
-    --------
-    >>> difference_cell(-0.007)
-    TableCell(text='−0.007 ▼', value=-0.007, classes='diff below-2')
-    """
+    """A difference with its sign, an arrow and a tint: colour is never the only sign."""
     if difference is None:
         return TableCell("–")
     size = sum(abs(difference) >= step - 1e-9 for step in STEPS)

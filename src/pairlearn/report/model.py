@@ -56,13 +56,7 @@ MOST_DOTS = 2000
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A pair, what was said of it and what the model says; NaN is not given.
-
-    Examples
-    --------
-    >>> Disagreement("a", "b", "", (0.9, 0.1), (0.2, 0.0)).left
-    'a'
-    """
+    """A pair, what was said of it and what the model says; NaN is not given."""
 
     left: str
     right: str
@@ -73,22 +67,19 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Measured:
-    """A model, judged pairs, and what they tell about it.
+    """A model, judged pairs, and what they tell about it; see `measure`.
 
     Parameters
     ----------
     model, pairs : str
         What they are called.
     evaluation : Evaluation
-        Accuracy and rates.
     threshold : float
         Probability above which an item is called positive.
     warnings : tuple of str
         Reasons for doubt in the evaluation.
     check : CheckReport
-        What is to be known about the table.
     table : PairTable
-        The judgements.
     probabilities : array
         Of the positive class, of the different items in the pairs.
     roc, calibration, band : optional
@@ -105,10 +96,6 @@ class Measured:
         What else is to be known about the model.
     classes : (str, str)
         Names of the negative and of the positive class.
-
-    Examples
-    --------
-    See `measure`.
     """
 
     model: str
@@ -162,11 +149,9 @@ def measure(
     classifier : PairClassifier
         Fitted.
     items : ItemTable
-        Where the items of the pairs are.
     table : PairTable
-        The judgements.
     evaluation : Evaluation
-        Of the classifier on them.
+        Of the classifier on the table.
     names : (model, pairs)
         What both are called.
     source : path-like
@@ -177,21 +162,6 @@ def measure(
         The accuracy whatever the annotators' confidence.
     warnings : sequence of str
         Further reasons for doubt.
-
-    Returns
-    -------
-    Measured
-
-    Examples
-    --------
-    >>> from pairlearn.estimators import PairClassifier
-    >>> from pairlearn.data.simulation import simulate
-    >>> told, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
-    >>> model = PairClassifier(model="linear", epochs=5, random_state=0)
-    >>> model = model.fit(other.items.features[other.pairs.ids()], other.pairs.labels())
-    >>> found = model.evaluate(told.items.features[told.pairs.ids()], told.pairs.labels())
-    >>> measure(model, told.items, told.pairs, found, names=("model", "pairs")).reasons
-    {}
     """
     from pairlearn.estimators.prediction import log_odds
 
@@ -292,17 +262,7 @@ def _facts(classifier: PairClassifier) -> dict[str, str]:
 
 
 def build_report(measured: Measured) -> str:
-    """Lay out a report about a model.
-
-    Parameters
-    ----------
-    measured : Measured
-        What was found, see `measure`.
-
-    Returns
-    -------
-    str
-        The page: HTML that needs nothing beside itself.
+    """Lay out a report about a model as a page of HTML that needs nothing beside itself.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def pair_moments(
     terms: int = 5,
     share: Tensor | None = None,
 ) -> Tensor:
-    """Means over pairs of each loss term times each basis function.
+    """Means over pairs of each loss term times each basis function, (..., terms, 3).
 
     Parameters
     ----------
@@ -105,10 +105,6 @@ def pair_moments(
     share : Tensor of shape (n,) or (..., n), optional
         Shares of the pairs in the mean, 1/n by default. Those of a part of a batch sum to
         less than one: the parts' moments then sum to those of the batch.
-
-    Returns
-    -------
-    Tensor of shape (..., terms, 3)
     """
     values = pair_terms(logits, logits_prime, loss, terms)
     basis = torch.stack([torch.ones_like(u), u, v], -2).to(values.dtype)
@@ -141,14 +137,7 @@ def make_table(*partial_risks: Mapping[str, Sequence[float]]) -> Tensor:
 
 
 def terms_used(table: Tensor) -> int:
-    """How many of `TERMS`, from the first on, a table (..., 8, 3) needs: 4, 5 or all.
-
-    Examples
-    --------
-    >>> from pairlearn.risks import ConfDiff, PairLikelihood
-    >>> terms_used(ConfDiff(0.3).table), terms_used(PairLikelihood().table)
-    (4, 5)
-    """
+    """How many of `TERMS`, from the first on, a table (..., 8, 3) needs: 4, 5 or all."""
     used = table.ne(0).any(-1).reshape(-1, table.shape[-2]).any(0).nonzero()
     last = int(used.max()) + 1 if len(used) else 0
     return 4 if last <= 4 else 5 if last == 5 else len(TERMS)

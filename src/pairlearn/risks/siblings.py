@@ -39,12 +39,8 @@ class SharesRisk(AffineRisk):
     """Items from populations with known shares of positives, two to a row.
 
     Called as risk(logits, logits_prime, share, share_prime). The mean and the variance of the
-    shares are those of the batch, or of a whole table once :meth:`over` was told it.
-
-    Parameters
-    ----------
-    prior, correction, loss
-        As in `AffineRisk`.
+    shares are those of the batch, or of a whole table once :meth:`over` was told it. Parameters
+    are as in `AffineRisk`.
 
     Examples
     --------

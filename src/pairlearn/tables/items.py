@@ -102,20 +102,7 @@ class ItemTable:
 
     @classmethod
     def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
-        """Join several tables with the same features, in order.
-
-        Parameters
-        ----------
-        parts : sequence of ItemTable
-            At least one.
-        unique : bool, default True
-            Refuse ids that occur twice.
-
-        Examples
-        --------
-        >>> ItemTable.concatenate([ItemTable([7], [[0.5]]), ItemTable([8], [[1.5]])]).ids
-        array([7, 8])
-        """
+        """Join tables with the same features; with `unique`, refuse ids that occur twice."""
         if not parts:
             raise TableError("parts is empty: give at least one ItemTable")
         for part in parts[1:]:

@@ -24,14 +24,8 @@ from pairlearn.training.ranks import Ranks
 class PairStream(Protocol):
     """Judged pairs that are read a block at a time, more than memory may hold.
 
-    Attributes
-    ----------
-    pairs : int
-        Rows in an epoch.
-    block_pairs : int
-        Rows in every block of an epoch but its last: a multiple of the batch size.
-    fingerprint : str
-        The same for the same rows in the same order.
+    An epoch has ``pairs`` rows; every block but its last has ``block_pairs``, a multiple of the
+    batch size. ``fingerprint`` is the same for the same rows in the same order.
     """
 
     pairs: int
@@ -45,22 +39,9 @@ class PairStream(Protocol):
 class Batches(ABC):
     """The pairs of a fleet as tensors on its device, and positions in them for each step.
 
-    Parameters
-    ----------
-    pairs : int
-        Pairs in an epoch.
-    batch_size : int
-        Pairs in a step, over all ranks.
-    ranks : Ranks
-        Who takes which part of a batch.
-    pads : bool
-        Whether batches are filled up with pairs of weight zero, so that all steps have the
-        same shape.
-
-    Attributes
-    ----------
-    held : list of Tensor
-        Both ends (G, n) of pairs, their two judgements and further columns (G, M, n).
+    ``batch_size`` counts pairs over all ranks. With ``pads`` batches are filled up with pairs of
+    weight zero, so that all steps have the same shape. ``held`` has both ends (G, n) of pairs,
+    their two judgements and further columns (G, M, n).
     """
 
     held: list[Tensor]
@@ -101,15 +82,7 @@ class Batches(ABC):
 
 
 class MemoryBatches(Batches):
-    """All pairs in memory, shuffled anew for each epoch.
-
-    Parameters
-    ----------
-    held : list of Tensor
-        As the attribute, on the device.
-    seeds : sequence of int
-        Of the groups, which decide the order; groups of one seed share it.
-    """
+    """All pairs in memory, shuffled anew for each epoch; groups of one seed share the order."""
 
     def __init__(
         self,
@@ -155,14 +128,8 @@ class MemoryBatches(Batches):
 class StreamBatches(Batches):
     """Pairs of a stream: one block at a time is on the device.
 
-    Parameters
-    ----------
-    source : PairStream
-        Where they come from.
-    kinds : sequence of str
-        Kinds of rows, for each of which the objective needs a column of weights.
-    like : Tensor
-        Type and device of the judgements.
+    ``kinds`` are those of the rows, for each of which the objective needs a column of weights;
+    ``like`` has the type and device of the judgements.
     """
 
     def __init__(

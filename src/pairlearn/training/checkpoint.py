@@ -31,13 +31,7 @@ FIRST = 1.0
 
 
 class CheckpointError(ValueError):
-    """There is a checkpoint, and it cannot be used.
-
-    Examples
-    --------
-    >>> issubclass(CheckpointError, ValueError)
-    True
-    """
+    """There is a checkpoint, and it cannot be used."""
 
 
 class Checkpoint:
@@ -55,13 +49,9 @@ class Checkpoint:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     checkpoint = Checkpoint(Path(folder, "training"))
-    ...     checkpoint.save({"epoch": np.array(1)}, "mine")
     ...     checkpoint.save({"epoch": np.array(2)}, "mine")
-    ...     _ = checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:-1])
-    ...     with warnings.catch_warnings():
-    ...         warnings.simplefilter("ignore")  # that the last one is damaged
-    ...         checkpoint.load("mine")
-    {'epoch': array(1)}
+    ...     checkpoint.load("mine")
+    {'epoch': array(2)}
     """
 
     def __init__(self, path: Path, seconds: float = 60.0) -> None:
@@ -78,15 +68,7 @@ class Checkpoint:
         return time.monotonic() >= self._next
 
     def save(self, state: Mapping[str, NDArray[Any]], work: str) -> None:
-        """Keep a state; what was the last one becomes the one before.
-
-        Parameters
-        ----------
-        state : mapping of str to array
-            Everything to go on from.
-        work : str
-            What it is the state of: `load` refuses that of other work.
-        """
+        """Keep a state of `work`, which `load` checks; the last one becomes the one before."""
         with replacing(self.path) as part:
             with part.open("w+b") as file:
                 file.write(_FORMAT + bytes(_DIGEST))
@@ -102,10 +84,7 @@ class Checkpoint:
     def load(self, work: str) -> Arrays | None:
         """The last state that is whole; None if there is none to go on from.
 
-        Raises
-        ------
-        CheckpointError
-            If there are checkpoints and all are damaged, or of other work.
+        Raises CheckpointError if there are checkpoints and all are damaged, or of other work.
         """
         damaged = []
         for path in (self.path, self.before):

@@ -56,8 +56,7 @@ class Fleet:
     compiled : bool, optional
         Compile the step; by default on CUDA only, and not with several ranks.
     ranks : Ranks, optional
-        This process among those that train the fleet together; by default all of
-        ``torch.distributed``, if that was started.
+        By default all of ``torch.distributed``, if that was started.
 
     Examples
     --------
@@ -146,12 +145,11 @@ class Fleet:
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
     ) -> dict[str, NDArray[np.float64]]:
-        """Train until `epochs` passes over the pairs are done.
+        """Train until `epochs` passes over the pairs are done, those before a resumption included.
 
         Parameters
         ----------
         epochs : int
-            Passes in all, those before a resumption included.
         window : int
             Accuracy is measured after each of the last `window` epochs, if every group
             has a test set.
@@ -159,7 +157,7 @@ class Fleet:
             Called after each epoch with its number and the members' mean risk.
         checkpoint : Path, optional
             Written between steps, at most every `checkpoint_seconds`. If it is there
-            already, training goes on from it; at the end it is removed.
+            already, training resumes from it; at the end it is removed.
 
         Returns
         -------
@@ -193,17 +191,9 @@ class Fleet:
     ) -> Callable[[], float]:
         """Train for one epoch, or what is left of the one that has begun.
 
-        Parameters
-        ----------
-        between : callable, optional
-            Called after each step but the last: `state` may be taken there.
-        more : bool
-            Another epoch will follow: make its order while the device is busy.
-
-        Returns
-        -------
-        callable
-            Gives the members' mean risk, once the device has come to it.
+        ``between`` is called after each step but the last: `state` may be taken there. With
+        ``more``, the order of another epoch is made while the device is busy. Calling the result
+        gives the members' mean risk, once the device has come to it.
         """
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
         torch.backends.cudnn.allow_tf32 = self.precision == "tf32"  # on by default

@@ -18,12 +18,11 @@ from pairlearn.training.batches import PairStream
 
 @dataclass(frozen=True)
 class Member:
-    """One model of a fleet.
+    """One model of a fleet, which minimises a risk.
 
     Parameters
     ----------
     risk : Risk
-        What it minimises.
     labels : array of shape (n, 2), or None
         The two judgements that the risk reads for each pair of the group: similarity and
         difference, or the two classes for `Supervised`. None for pairs of a stream.
@@ -97,7 +96,6 @@ class Group:
         Rows of x and x' in the fleet's features. A stream brings the labels with it, and
         trains one member.
     members : sequence of Member
-        The models.
     seed : int
         Of the order of the batches.
     test : TestSet, optional

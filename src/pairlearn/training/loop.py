@@ -34,10 +34,7 @@ GUIDED = 0.25
 class Callback:
     """What happens around epochs; `state` and `load_state` take it through a checkpoint.
 
-    Attributes
-    ----------
-    epochs : int
-        Epochs that are planned, from `begin` on.
+    ``epochs`` are those planned, from `begin` on.
     """
 
     epochs: int
@@ -77,22 +74,10 @@ def run_epochs(
 ) -> History:
     """Train until `epochs` passes over the rows are done, or a callback stops.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        What to train; epochs that it has done count.
-    epochs : int
-        Passes in all.
-    callbacks : sequence of Callback
-        Called in this order.
-    checkpoint : Checkpoint, optional
-        Written between steps from time to time, and at the end; where there is one of the
-        same `work`, training goes on from it. Whoever asked for it removes it.
-
-    Returns
-    -------
-    list of dict
-        Of every epoch: "epoch", "risk", "seconds", and what callbacks added.
+    Epochs that the fleet has done count. A ``checkpoint`` is written between steps from time to
+    time, and at the end; where there is one of the same ``work``, training resumes from it, and
+    whoever asked for it removes it. The history has of every epoch "epoch", "risk", "seconds", and
+    what callbacks added.
     """
     history: History = []
     if any(kind(name).joint for name in fleet.objective.kinds):
@@ -168,19 +153,10 @@ class Average(Callback):
 class EarlyStopping(Callback):
     """The averaged weights of the epoch with the least risk of held-out rows, for one model.
 
-    Parameters
-    ----------
-    rows : Judgements
-        What is held out, packed.
-    patience : int
-        Epochs without improvement after which training stops.
-    average : Average
-        Called before.
-    slopes : sequence of float
-        Factors of the log-odds, of which the best one counts: networks that learn hard answers
-        by heart become too sure long before their decisions are worse.
-    earliest : float
-        Part of the epochs before which none counts: few rows choose by chance.
+    Training stops after ``patience`` epochs without improvement; none counts before the part
+    ``earliest`` of the epochs, where few rows choose by chance. The best of ``slopes``, factors of
+    the log-odds, counts: networks that memorise hard answers become overconfident long before
+    their decisions are worse. ``average`` is called before.
     """
 
     def __init__(
@@ -237,13 +213,8 @@ class Until(Callback):
 class Completion(Callback):
     """What joint statements make of the model's log-odds, before each epoch.
 
-    It is how much they move, and not where they come to: within an epoch a model may learn
-    from other statements, and these must not hold it back.
-
-    Parameters
-    ----------
-    fleet : Fleet
-        Whose groups have such rows.
+    It is how much they move, and not where they come to: within an epoch a model may learn from
+    other statements, and these must not hold it back.
     """
 
     def __init__(self, fleet: Fleet) -> None:

@@ -29,7 +29,7 @@ EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 
 
 class Network(nn.Module, ABC):
-    """What a fleet needs of a network.
+    """What a fleet needs of a network; every parameter is (G, M, ...), or of the only model.
 
     Attributes
     ----------
@@ -45,8 +45,6 @@ class Network(nn.Module, ABC):
         Operands, and parameters' gradients, that are sums over a layer's weights.
     ranks : Ranks
         Those that have parts of each batch: batch norm is over all of it.
-
-    Every parameter has shape (G, M, ...), or is the parameter of the only model.
     """
 
     groups: int
@@ -88,17 +86,10 @@ class Network(nn.Module, ABC):
 
 
 class Lone(Network):
-    """Any `nn.Module` with one output for each instance, as a fleet of one.
+    """Any `nn.Module` with one output for each instance, trained in place as a fleet of one.
 
-    Parameters
-    ----------
-    model : nn.Module
-        Trained in place.
-    dtype : torch.dtype
-        bfloat16 runs it under autocast. Images go through it channels last, which is
-        what convolutions are fastest in.
-
-    With several ranks batch norm is over the whole batch, on every kind of device
+    bfloat16 runs it under autocast. Images go through it channels last, which is fastest for
+    convolutions. With several ranks batch norm is over the whole batch, on every kind of device
     (``nn.SyncBatchNorm`` needs CUDA). Other layers that mix rows see their rank's part.
     """
 
@@ -145,18 +136,10 @@ class Lone(Network):
 class StackedMLP(Network):
     """G × M multilayer perceptrons of one architecture with stacked parameters.
 
-    Parameters
-    ----------
-    models : sequence of sequences of MLP
-        models[g][m]: their weights are the initial ones. All must share widths and
-        norm; each group needs the same number.
-    dtype : torch.dtype
-        Type of the operands of the matrix products. Everything else is float32 at
-        least: parameters, batch norm, logits, sums.
-    pad_to : int
-        Hidden widths are rounded up to a multiple of this. The extra units have zero
-        weights, get zero gradients and stay zero, so results do not change; tensor
-        cores want multiples of 16 bytes.
+    The weights of ``models[g][m]`` are the initial ones. ``dtype`` is that of the operands of the
+    matrix products; everything else is float32 at least: parameters, batch norm, logits, sums.
+    Hidden widths are rounded up to a multiple of ``pad_to``: the extra units have zero weights and
+    gradients, so results do not change, and tensor cores want multiples of 16 bytes.
     """
 
     stacked = pads = True
@@ -301,30 +284,14 @@ def _corner(large: Tensor, small: Tensor) -> Tensor:
 
 
 def batch_norms(module: nn.Module) -> list[BatchNorm]:
-    """The batch norms in a module.
-
-    Examples
-    --------
-    >>> batch_norms(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))[0].num_features
-    3
-    """
+    """The batch norms in a module."""
     return [part for part in module.modules() if isinstance(part, BatchNorm)]
 
 
 class RankNorm:
     """Has a batch norm compute over all ranks until `release`; its tensors stay its own.
 
-    Parameters
-    ----------
-    norm : BatchNorm1d, BatchNorm2d or BatchNorm3d
-        The layer.
-    ranks : Ranks
-        Those that have parts of the batch.
-
-    Attributes
-    ----------
-    row_weight : Tensor of shape (R,), or None
-        One for each row of the next batch, zero for those that only fill it up.
+    ``row_weight`` (R,) is one for each row of the next batch, zero for those that only fill it up.
     """
 
     def __init__(self, norm: BatchNorm, ranks: Ranks) -> None:

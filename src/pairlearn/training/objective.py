@@ -36,13 +36,7 @@ PARTIAL_RISKS = 6  # of the convex combination, which has the most
 class Objective:
     """The sum over members of the corrected risks of their rows.
 
-    Parameters
-    ----------
-    groups : sequence of Group
-        Their members' risks and priors; groups with fewer members are filled up with idle
-        ones, whose tables are zero.
-    device, dtype
-        Of the logits.
+    Groups with fewer members are filled up with idle ones, whose tables are zero.
 
     Attributes
     ----------

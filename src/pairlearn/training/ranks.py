@@ -43,12 +43,7 @@ class _Sum(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Ranks:
-    """A process among those that train together.
-
-    Parameters
-    ----------
-    rank, size : int
-        Its number, and how many there are.
+    """A process among those that train together, by its number and how many there are.
 
     Examples
     --------
@@ -127,26 +122,14 @@ ALONE = Ranks()
 
 
 def current_ranks() -> Ranks:
-    """The place of this process in ``torch.distributed``; alone where that was not started.
-
-    Examples
-    --------
-    >>> current_ranks()
-    Ranks(rank=0, size=1)
-    """
+    """The place of this process in ``torch.distributed``; alone where that was not started."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return ALONE
     return Ranks(distributed.get_rank(), distributed.get_world_size())
 
 
 def sum_over_ranks(x: Tensor) -> Tensor:
-    """The sum of a tensor over all processes of ``torch.distributed``, with gradients.
-
-    Examples
-    --------
-    >>> sum_over_ranks(torch.ones(2))
-    tensor([1., 1.])
-    """
+    """The sum of a tensor over all processes of ``torch.distributed``, with gradients."""
     return current_ranks().sum(x)
 
 
@@ -155,21 +138,9 @@ def risk_over_ranks(
 ) -> Tensor:
     """The risk of a batch of which every process has a part, for a training loop of your own.
 
-    The value is the same on all ranks. Average the gradients over them, as
-    ``DistributedDataParallel`` does: they are then those of one process with the whole
-    batch. Parts may differ in size, but none may be empty.
-
-    Parameters
-    ----------
-    risk : Risk
-        Any, with any correction.
-    logits, logits_prime, u, v : Tensor of shape (n,)
-        This rank's part of the batch.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    The value is a scalar, the same on all ranks. Average the gradients over them, as
+    ``DistributedDataParallel`` does: they are then those of one process with the whole batch. The
+    tensors (n,) are this rank's part; parts may differ in size, but none may be empty.
 
     Examples
     --------
@@ -192,21 +163,7 @@ def risk_over_ranks(
 def joined_ranks(device: str) -> Iterator[Ranks]:
     """Meet the other processes that ``torchrun`` started, if there are any; part at the end.
 
-    Parameters
-    ----------
-    device : str
-        Where this process trains: NCCL between GPUs, gloo between CPUs.
-
-    Yields
-    ------
-    Ranks
-        The place of this process among them.
-
-    Examples
-    --------
-    >>> with joined_ranks("cpu") as ranks:
-    ...     ranks.size
-    1
+    NCCL connects GPUs, gloo CPUs.
     """
     if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
         yield current_ranks()
@@ -222,18 +179,7 @@ def joined_ranks(device: str) -> Iterator[Ranks]:
 
 
 def local_device(device: str) -> str:
-    """The device of that name for this process: each process of a machine has its own GPU.
-
-    Raises
-    ------
-    ValueError
-        If there is no such device.
-
-    Examples
-    --------
-    >>> local_device("cpu")
-    'cpu'
-    """
+    """The device of that name for this process, each with its own GPU; ValueError if none."""
     from pairlearn.training.fleet import choose_device
 
     try:

@@ -21,25 +21,13 @@ WARM_UP = 3
 class Step:
     """Gradients of all members' risks, and Adam.
 
-    The network computes with operands made from its parameters: weights cast for the
-    matrix products, batch norm folded into the first layer. Gradients are taken with
-    respect to the operands, which keeps them in the products' type, and pulled back to
-    the parameters where Adam reads them. A lone module has no operands but its parameters,
-    and ordinary autograd: its step is that of the loop one would write.
+    The network computes with operands made from its parameters: weights cast for the matrix
+    products, batch norm folded into the first layer. Gradients are taken with respect to the
+    operands, which keeps them in the products' type, and pulled back to the parameters where Adam
+    reads them. A lone module has no operands but its parameters, and ordinary autograd.
 
-    Parameters
-    ----------
-    network : Network
-        In training mode, on its device.
-    learning_rate, weight_decay : Tensor of shape (G, M)
-        Of each member.
-    objective : Objective
-        What to minimise.
-    compiled_pairs : int, optional
-        Compile the parts of the step for batches of this many pairs. Others, the short
-        last one of an epoch, run as written: they are few, and compiling takes long.
-    ranks : Ranks
-        Those that have parts of each batch.
+    Rates are (G, M), one for each member. The step is compiled for batches of ``compiled_pairs``;
+    the short last batch of an epoch runs as written.
     """
 
     def __init__(
@@ -169,12 +157,7 @@ class Step:
 class FleetAdam:
     """Adam with L2 weight decay in the gradient, as `torch.optim.Adam` does it.
 
-    Parameters
-    ----------
-    parameters : sequence of Tensor
-        Stacked parameters (G, M, ...), or any if all models share their rates.
-    learning_rate, weight_decay : Tensor of shape (G, M)
-        One of each for every model.
+    Parameters are stacked (G, M, ...), or any if all models share their rates, which are (G, M).
     """
 
     def __init__(

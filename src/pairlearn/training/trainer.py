@@ -107,7 +107,6 @@ def train(
     model : str or nn.Module
         A module of one's own trains with one risk.
     recipe : Recipe
-        How to train.
     source : PairStream, optional
         Rows that do not fit into memory.
     held_out : Judgements, optional
