@@ -279,10 +279,15 @@ SERVER = Path(server.__file__).parent
 
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_a_language_has_every_text_of_the_page(language: str) -> None:
-    source = "".join(path.read_text("utf-8") for path in SERVER.parent.rglob("*.py"))
+    packages = SERVER.parent, SERVER.parent.parent / "annotators"
+    source = "".join(
+        path.read_text("utf-8") for package in packages for path in package.rglob("*.py")
+    )
     asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', source))
     asked |= set(re.findall(r'(?:raise Denied|studio\.refused)\(\d+, "([^"]+)"', source))
     asked |= set(re.findall(r'(?:reason = \d+,|            words =) "([^"]+)"', source))
+    asked |= set(re.findall(r'return (?:found or )?\[\("([^"]+)", {', source))
+    asked |= set(re.findall(r'(?<!f)"([^"\n]*\{(?:share|lean|spread)[:}][^"\n]*)"', source))
     for pattern in ("static/*.js", "templates/*.html"):
         for path in SERVER.glob(pattern):
             asked |= set(re.findall(r'\bt\(\s*"([^"]+)"', path.read_text("utf-8")))

@@ -26,7 +26,8 @@ from browser import (
     snapshot,
     watch_shifts,
 )
-from pairlearn.studio import Project, Store
+from pairlearn.studio import Answer, Project, Store
+from pairlearn.studio.exchange import Statement, import_judgements
 from studio_processes import Place, limit_files, said_once
 
 
@@ -330,6 +331,7 @@ def test_link_from_another_site_and_the_address_bar(bare: Desk) -> None:
     assert page.evaluate("document.cookie") == ""
 
 
+@pytest.mark.parametrize("bare", [{"project": {"overlap": 1, "pairs": 24}}], indirect=True)
 def test_supervisor_makes_a_link_that_works(desk: Desk) -> None:
     page, url = desk.page, desk.studio.url
     desk.key(1, "s")
@@ -337,9 +339,24 @@ def test_supervisor_makes_a_link_that_works(desk: Desk) -> None:
     page.wait_for_url("**/supervisor")
     expect(page.locator("tr[data-annotator='1']")).to_contain_text("1 of 12")
     expect(page.locator("#dots circle")).to_have_count(1)
+    expect(page.locator("#disputed")).to_be_hidden()
+    page.locator("#who").select_option("Ann")
+    (first,) = desk.answers()
+    other = Statement("Elsewhere", first.left, first.right, Answer(0.0, -1.0, key="other"))
+    with Store.open(Project.load(desk.studio.folder)) as store:
+        import_judgements(store, [other])
     page.locator("#name").fill("Zoë")
     press(page, "Enter")
     expect(page.locator("#made")).to_contain_text("A link for Zoë is ready")
+    # All of this in place: a section that was not shown, and new names to choose from.
+    expect(page.locator("#disputed")).to_have_text("Disputed pairs (1)")
+    expect(page.locator("#who option")).to_have_text(
+        ["everybody", "Ann", "Bob", "Elsewhere", "Zoë"]
+    )
+    expect(page.locator("#who")).to_have_value("1")
+    expect(page.locator(".dot.dim")).to_have_count(1)
+    page.locator("#who").select_option("everybody")
+    expect(page.locator(".dot.dim")).to_have_count(0)
     link = page.locator("#link").input_value()
     assert re.fullmatch(rf"{url}/a/[\w-]{{43}}", link)
     snapshot(page, "supervisor")

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pairlearn import Judgements, PairLabels
+from browser import make_project
+from pairlearn import PairLabels
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
-from pairlearn.studio.chooser import Chooser, choosing, replenish
 from pairlearn.studio.choosing import (
     choose_pairs,
     expected_information,
     inclusion_weights,
     pool_weights,
 )
-from pairlearn.studio.project import Plan, Project
-from pairlearn.studio.records import Answer, StoredAnswer
+from pairlearn.studio.creating import create_project
+from pairlearn.studio.forecast import Forecast, choosing, replenish
+from pairlearn.studio.project import Project, ProjectError
+from pairlearn.studio.records import Answer
 from pairlearn.studio.store import Store
-from pairlearn.tables import ItemTable, read_items
-from studio_store import make, stored
+from studio_store import make
 
 Floats = NDArray[np.float64]
 
@@ -173,60 +176,6 @@ def test_weights_mend_the_prior_and_the_accuracy() -> None:
     assert covered["plain"] <= 15
 
 
-# ---- the model in the background --------------------------------------------------------------
-
-ITEMS = ItemTable([f"i{n}" for n in range(30)], np.linspace(-2, 2, 30)[:, None])
-
-
-def said(count: int, similarity: float | None = 0.5, **rest: object) -> list[StoredAnswer]:
-    return [
-        stored("ann", n, similarity, 0.1, left=f"i{n % 29}", right="i29", **rest)
-        for n in range(count)
-    ]
-
-
-def test_model_is_fitted_when_enough_is_new() -> None:
-    fits: list[Judgements] = []
-
-    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
-        fits.append(judged)
-        return np.where(np.arange(30) < 2, 0.5, 0.0)
-
-    chooser = Chooser(ITEMS, fit=fit, least_answers=10, epsilon=0.01)
-    assert not chooser.learn(said(9))
-    assert not chooser.learn(said(30, None, cant_say=True))
-    assert {weight for *_, weight in chooser.choose(5)} == {1.0}
-    assert chooser.learn(said(10, None))
-    chooser.wait()
-    assert not chooser.learn(said(19))
-    assert chooser.learn(said(20))
-    chooser.wait()
-    assert [one.counts() for one in fits] == [{"difference": 10}, {"both": 20}]
-    assert fits[0].ends[3].tolist() == [3, 29]
-    chosen = chooser.choose(20)
-    assert np.mean([bool({"i0", "i1"} & set(pair[:2])) for pair in chosen]) > 0.8
-    chooser.close()
-
-
-def test_fit_runs_beside_the_draws_and_may_fail() -> None:
-    go_on = threading.Event()
-
-    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
-        go_on.wait(60)
-        raise ValueError("all answers are alike")
-
-    chooser = Chooser(ITEMS, fit=fit, least_answers=1)
-    assert chooser.learn(said(1))
-    assert not chooser.learn(said(20))  # one at a time
-    assert len(chooser.choose(3)) == 3
-    go_on.set()
-    chooser.wait()
-    assert chooser.trouble == "ValueError: all answers are alike"
-    assert len(chooser.choose(3)) == 3
-    assert chooser.learn(said(20))
-    chooser.close()
-
-
 # ---- with a store -----------------------------------------------------------------------------
 
 
@@ -236,64 +185,66 @@ def project(tmp_path: Path) -> Project:
 
 
 def answer_all(store: Store, who: int) -> int:
+    """By which of two items has the larger number."""
     count = 0
     while (task := store.next_task(who)) is not None:
-        answer = Answer(similarity=0.6, difference=0.2, key="k")
-        store.submit(who, task.pair, answer).result()
+        left, right = (store.items.ids.index(one) for one in (task.left, task.right))
+        r, q = sigmoid(np.array([left - 14.5, right - 14.5]))
+        said = r * q + (1 - r) * (1 - q), q - r
+        store.submit(who, task.pair, Answer(*said, key="k")).result()
         count += 1
     return count
 
 
 def test_open_pairs_are_replenished(project: Project) -> None:
-    drawn = threading.Event()
-
-    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
-        drawn.wait(60)
-        return sigmoid(3 * features[:, 0].astype(np.float64))
-
+    rng = np.random.default_rng(0)
     with Store.create(project) as store:
         ann, _ = store.add_annotator("ann")
-        items = read_items(project.items_path)
-        chooser = Chooser(items, fit=fit, least_answers=5)
-        assert replenish(store, chooser, ahead=6) == 0
+        assert replenish(store, [], rng, ahead=6) == 0
         assert answer_all(store, ann.id) == 6
-        assert replenish(store, chooser, ahead=4) == 4  # begins a fit, draws by the old model
-        drawn.set()
-        chooser.wait()
+        assert replenish(store, [], rng, ahead=4) == 4  # no model yet
         answer_all(store, ann.id)
-        assert replenish(store, chooser, ahead=8) == 8
+        assert replenish(store, np.where(np.arange(30) < 2, 0.5, 0.0), rng, ahead=8) == 8
         pairs = store.pairs()
         assert len({frozenset((one.left, one.right)) for one in pairs}) == 18
         assert [one.weight for one in pairs[:10]] == pytest.approx([1.0] * 10)
         assert len({one.weight for one in pairs[10:]}) > 1
+        assert np.mean([bool({"i0", "i1"} & {one.left, one.right}) for one in pairs[10:]]) > 0.6
         weights = inclusion_weights([one.weight for one in pairs], len(store.items))
         assert weights.mean() == pytest.approx(1)
-        chooser.close()
 
 
-def test_supply_from_a_thread(project: Project) -> None:
-    asked = threading.Event()
-
-    def fit(features: NDArray[np.float32], judged: Judgements, seed: int) -> Floats:
-        asked.set()
-        return sigmoid(features[:, 0].astype(np.float64))
-
+def test_pairs_are_chosen_by_the_model_of_the_forecast(project: Project) -> None:
+    """From a thread, as the answers come in; the model is that of a process of its own."""
     with Store.create(project) as store:
         ann, _ = store.add_annotator("ann")
-        with choosing(store, ahead=10, every=0.01, fit=fit) as chooser:
-            done = 0
-            while not (done > 40 and asked.is_set()):
+        forecast = Forecast(project.folder)
+        with choosing(store, forecast, ahead=10, every=0.01):
+            done, deadline = 0, time.monotonic() + 60
+            while done < 50 and time.monotonic() < deadline:
                 done += answer_all(store, ann.id)
-            assert chooser.trouble == ""
+                time.sleep(0.01)
+            while not forecast.posterior and time.monotonic() < deadline:
+                time.sleep(0.05)
+            chosen = len(store.pairs())
+            while len(store.pairs()) < chosen + 10:
+                answer_all(store, ann.id)
+                time.sleep(0.01)
+        assert np.corrcoef(forecast.posterior, np.arange(30))[0, 1] > 0.8
+        assert len({one.weight for one in store.pairs()[chosen:]}) > 1
         assert not [t for t in threading.enumerate() if t.name.startswith("pairlearn-replenish")]
 
 
-def test_items_that_no_model_can_learn_from_are_refused(tmp_path: Path) -> None:
+def test_items_that_no_model_can_learn_from_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "items.csv").write_text("id,name\na,\nb,\nc,\n")
-    project = Project(tmp_path, "table", "items.csv", Plan(2, mode="information"))
-    with (
-        Store.create(project) as store,
-        pytest.raises(ValueError, match="no model can choose by these items"),
-        choosing(store),
-    ):
-        pass
+    with pytest.raises(ProjectError, match="no model can choose by these items"):
+        create_project(tmp_path / "p", tmp_path / "items.csv", mode="information")
+    images = make_project(tmp_path / "q", "image", pairs=3)[0].items_path
+    made, _ = create_project(tmp_path / "r", images, mode="information")
+    assert made.plan.mode == "information"
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ProjectError, match=r"(?i)pillow.*use mode 'uniform'"):
+        create_project(tmp_path / "s", images, mode="information")
+    assert not (tmp_path / "p").exists() and not (tmp_path / "s").exists()

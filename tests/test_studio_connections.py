@@ -66,6 +66,19 @@ def test_a_request_has_to_arrive_in_time(hurried: LiveStudio) -> None:
     assert time.monotonic() - begun < 3
 
 
+def test_a_request_that_the_end_cuts_off_is_no_traceback(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = f"Authorization: Bearer {place.tokens['ann']}\r\n".encode()
+    with live_studio(place.folder) as studio:
+        wire = socket.create_connection(("127.0.0.1", studio.port), timeout=5)
+        wire.sendall(SLOW["half of a body"].replace(b"Content-Type", token + b"Content-Type"))
+        time.sleep(0.2)
+    with wire:
+        assert wire.recv(65536).startswith(b"HTTP/1.1 503")
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+
+
 def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
     with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as wire:
         begun = time.monotonic()

@@ -87,7 +87,9 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
 
 
 def test_nobody_begins_before_they_qualify(tmp_path: Path) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", "image", pairs=5, known=KNOWN, qualify=1.0)
+    _, tokens, _ = make_project(
+        tmp_path / "p", "image", pairs=5, known=KNOWN, qualify=1.0, answers="graded"
+    )
     with TestClient(make_app(tmp_path / "p"), HERE) as client:
         ann = Visitor(client, tokens["ann"])
 
@@ -104,7 +106,8 @@ def test_nobody_begins_before_they_qualify(tmp_path: Path) -> None:
         practise("right surely")
         reply = practise("both negative")
         assert reply["right"] and reply["start"] is None and reply["task"] is not None
-        assert ann.answer().status_code == 200
+        reply = ann.answer(level="alike", similarity=None, difference=None)
+        assert reply.status_code == 200
     with TestClient(make_app(tmp_path / "p"), HERE) as client:  # and that is kept
         assert Visitor(client, tokens["ann"]).task() is not None
 

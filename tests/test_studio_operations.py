@@ -14,7 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from browser import make_project
-from pairlearn.studio import Store
+from pairlearn.studio import Store, StoreError
+from pairlearn.studio.backups import using
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.openapi import describe
 from pairlearn.studio.server.pages import STATIC
@@ -46,6 +47,37 @@ def test_several_projects_on_one_server(tmp_path: Path) -> None:
     make_project(tmp_path / "old pumps", pairs=3)
     with pytest.raises(ValueError, match="'old pumps' cannot be part of an address"):
         make_app([tmp_path / "pumps", tmp_path / "old pumps"])
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_other_open(tmp_path: Path) -> None:
+    for name in ("pumps", "valves"):
+        make_project(tmp_path / name, pairs=3)
+    (tmp_path / "valves" / "answers.sqlite").write_bytes(b"")
+    with pytest.raises(StoreError, match="empty"):
+        make_app([tmp_path / "pumps", tmp_path / "valves"])
+    with using(tmp_path / "pumps", alone=True):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken", "refused"),
+    [
+        ("graded", {"level": "alike"}, {"similarity": 0.5, "difference": 0.0}),
+        ("graded", {"cant_say": True}, {"level": "maybe"}),
+        ("exact", {"similarity": 0.5}, {"level": "alike"}),
+        ("each", {"similarity": 0.5, "difference": 0.0}, {"level": "alike", "cant_say": True}),
+    ],
+)
+def test_answers_are_taken_as_the_project_asks(
+    tmp_path: Path, asked: str, taken: dict[str, Any], refused: dict[str, Any]
+) -> None:
+    _, tokens, _ = make_project(tmp_path / "p", pairs=3, answers=asked)
+    nothing = {"similarity": None, "difference": None}
+    with TestClient(make_app(tmp_path / "p"), HERE) as client:
+        visitor = Visitor(client, tokens["ann"])
+        reply = visitor.answer(**(nothing | refused))
+        assert reply.status_code == 400 and "level" in reply.json()["error"]
+        assert visitor.answer(**(nothing | taken)).status_code == 200
 
 
 def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:

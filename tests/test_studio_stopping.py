@@ -15,16 +15,18 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from browser import make_project
+from pairlearn.annotators import Manner
 from pairlearn.check import check
 from pairlearn.cli.annotate import app
 from pairlearn.labels import PairLabels
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.export import judgements
+from pairlearn.studio.forecast import Forecast
 from pairlearn.studio.graded import LEVELS
 from pairlearn.studio.known import Known
 from pairlearn.studio.server import make_app
-from pairlearn.studio.server.supervisor import Forecast, dots
+from pairlearn.studio.server.supervisor import dots
 from pairlearn.studio.stopping import look, quick_model
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import read_pairs
@@ -126,15 +128,20 @@ def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
 
 
 def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project, _, boss = make_project(tmp_path / "p", "image", pairs=3)
+    project, _, boss = make_project(tmp_path / "p", "image", pairs=3, language="de")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with Store.open(project) as store:
         needs, manners = look(store)
     assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
     with TestClient(make_app(project.folder), HERE) as client:
+        manner = Manner("ann", 200, random=0.5, same_amount=0.2, lean_same=0.12, hard=True)
+        needs["manners"] = {"ann": (manner.phrases(), True)}
         client.app.state.studio.forecast.found |= needs  # type: ignore[attr-defined]
         page = Visitor(client, boss, "s").client.get("/supervisor").text
-    assert "These items have no features" not in page and "illow" in page
+        told = client.get("/api/status").json()["annotators"][0]["words"]
+    assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
+    assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
+    assert told == manner.words()  # programs are told in English
 
 
 def test_answers_about_items_that_are_gone_are_left_out(

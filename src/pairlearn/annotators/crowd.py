@@ -9,7 +9,7 @@ import numpy as np
 
 from pairlearn.annotators.answers import Answers, named, opposed, without_copies
 from pairlearn.annotators.link import learn_link
-from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.annotators.uncertainty import with_errors
 from pairlearn.judgements import Judgements
 
@@ -105,17 +105,21 @@ class Crowd:
 
     def words(self, name: str) -> str:
         """How somebody answers, in a sentence."""
+        return in_words(self.phrases(name))
+
+    def phrases(self, name: str) -> list[Phrase]:
+        """The parts of the sentence, which other languages have tables for."""
         if name in self.copies:
-            return f"repeats the answers of {self.copies[name]}"
+            return [("repeats the answers of {other}", {"other": self.copies[name]})]
         if name in self.turned:
-            return "has left and right exchanged"
+            return [("has left and right exchanged", {})]
         if name in self.contrary:
-            others = " and ".join(one for one in self.contrary if one != name)
-            return f"runs against {others}"
+            others = ", ".join(one for one in self.contrary if one != name)
+            return [("runs against {others}", {"others": others})]
         manner = self.manners.get(name)
         if manner is None or manner.answers < KNOWN:
-            return "has too few answers to say"
-        return manner.words()
+            return [("has too few answers to say", {})]
+        return manner.phrases()
 
     def doubts(self) -> list[Doubt]:
         """What deserves a look, for `check` and the supervisor's page."""

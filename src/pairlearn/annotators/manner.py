@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ __all__ = ["FLOOR", "Manner"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Phrase: TypeAlias = tuple[str, dict[str, Any]]
+"""A text, and what its names in braces stand for."""
 
 LEAST_LEAN = 0.03
 """Less is not told from none: the grid is no finer."""
@@ -138,31 +141,34 @@ class Manner:
         >>> Manner("ann", 200, random=0.5, hard=True).words()
         'half of the answers are guesses'
         """
+        return in_words(self.phrases())
+
+    def phrases(self) -> list[Phrase]:
+        """The parts of the sentence, which other languages have tables for."""
         if self.constant:
-            return "gives one answer to everything"
+            return [("gives one answer to everything", {})]
         if self.guesses >= 0.8:
-            return "answers are hardly related to the pairs"
-        found = []
+            return [("answers are hardly related to the pairs", {})]
+        found: list[Phrase] = []
         if self.guesses >= 0.02:
             low, high = (self.guesses + z * self.guesses_error for z in (-1.96, 1.96))
-            span = f" ({max(low, 0):.0%} to {min(high, 1):.0%})" * bool(self.random_error)
-            found.append(f"{_share(self.guesses)} of the answers are guesses{span}")
-        for lean, error, more, less in (
-            (self.lean_same, self.same_error, "says “same”", "says “different”"),
-            (
-                self.lean_right,
-                self.right_error,
-                "favours the right one by",
-                "favours the left one by",
-            ),
+            values = {"share": _share(self.guesses), "low": max(low, 0), "high": min(high, 1)}
+            text = "{share} of the answers are guesses"
+            if self.random_error:
+                text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
+            found.append((text, values))
+        same = "says “same” {lean} too much", "says “different” {lean} too much"
+        right = "favours the right one by {lean}", "favours the left one by {lean}"
+        for lean, error, (more, less) in (
+            (self.lean_same, self.same_error, same),
+            (self.lean_right, self.right_error, right),
         ):
             if abs(lean) >= LEAST_LEAN / 2:
-                say = more if lean > 0 else less
-                span = f" ± {1.96 * error:.2f}" * bool(error)
-                found.append(f"{say} {abs(lean):.2f}{span}{' too much' * ('says' in say)}")
+                amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
+                found.append((more if lean > 0 else less, {"lean": amount}))
         if self.spread >= 0.05:
-            found.append(f"answers vary by {self.spread:.2f}")
-        return "; ".join(found) or "nothing to mend"
+            found.append(("answers vary by {spread:.2f}", {"spread": self.spread}))
+        return found or [("nothing to mend", {})]
 
     def mean(self, side: int) -> Floats:
         """What is said on average to each couple of posteriors of the grid."""
@@ -402,6 +408,11 @@ def is_constant(values: Floats) -> bool:
 
 def _mean_gap(gap: Floats, weight: Floats) -> float:
     return float(gap @ weight / max(weight.sum(), 1e-9))
+
+
+def in_words(phrases: Sequence[Phrase]) -> str:
+    """A sentence of its parts."""
+    return "; ".join(text.format(**values) for text, values in phrases)
 
 
 def _share(value: float) -> str:

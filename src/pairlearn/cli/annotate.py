@@ -91,7 +91,8 @@ def init(
     kind
         Where a folder has both.
     mode
-        How pairs are chosen.
+        uniform: at random; information: by what a quick model of the items' features expects
+        to learn from, with weights that make up for it.
     address
         Where the app is reached.
 

@@ -16,7 +16,7 @@ from pairlearn.studio.items import (
 )  # fmt: skip
 from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.store import Store
-from pairlearn.tables import TableError
+from pairlearn.tables import TableError, read_items
 from pairlearn.tables.folders import ENDINGS, IMAGES, files_of
 from pairlearn.tables.item_files import item_kinds
 
@@ -55,6 +55,8 @@ def create_project(
         project = Project(part, found, items, Plan(pairs or 1, seed, mode), **words)
         if (count := len(Items.open(project))) < 2:
             raise ProjectError(f"there is {count} item: a pair needs two")
+        if mode == "information":
+            _check_features(project)
         if pairs is None:
             project = project.with_plan(pairs=min(DEFAULT_PAIRS, count * (count - 1) // 2))
         project.save()
@@ -75,6 +77,18 @@ def what_fit_needs(project: Project) -> str:
         return f"`pairlearn fit` will not take these items as they are: {error}"
     listed = "; ".join([*(f"{name} ({kind})" for name, kind in kinds.items()), *notes])
     return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
+
+
+def _check_features(project: Project) -> None:
+    """Refuse items that no model could choose pairs by."""
+    try:
+        read_items(project.items_path)
+    except (TableError, ImportError) as error:
+        reason = str(error).replace(f"{project.folder}/", "")
+        raise ProjectError(
+            f"mode is 'information', and no model can choose by these items ({reason}): use "
+            "mode 'uniform'"
+        ) from None
 
 
 def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Self
 
+from pairlearn.annotators.manner import Phrase, in_words
 from pairlearn.studio.graded import Levels
 from pairlearn.studio.known import Known, near
 from pairlearn.studio.records import StoredAnswer
@@ -22,19 +22,6 @@ PASS = 0.6
 """Share of the known pairs that somebody who reads them has right at least."""
 
 
-class Flag(str):
-    """A text for the supervisor that keeps its English template and values, for translation."""
-
-    template: str
-    values: dict[str, object]
-
-    def __new__(cls, template: str, **values: object) -> Self:
-        """The text in English."""
-        made = super().__new__(cls, template.format(**values))
-        made.template, made.values = template, values
-        return made
-
-
 @dataclass
 class Quality:
     """One annotator's known pairs judged and right, repeats judged and consistent, and flags."""
@@ -43,7 +30,12 @@ class Quality:
     right: int = 0
     repeats: int = 0
     agree: int = 0
-    flags: list[Flag] = field(default_factory=list)
+    phrases: list[Phrase] = field(default_factory=list)
+
+    @property
+    def flags(self) -> list[str]:
+        """What deserves a look, in English."""
+        return [in_words([one]) for one in self.phrases]
 
 
 def quality_of(
@@ -72,21 +64,21 @@ def quality_of(
         result = found[name] = Quality(len(checks), right, len(twice), agree)
         if len(twice) >= LEAST_KNOWN and agree < PASS * len(twice):
             words = "only {number} of {all} repeated pairs answered alike"
-            result.flags.append(Flag(words, number=agree, all=len(twice)))
+            result.phrases.append((words, {"number": agree, "all": len(twice)}))
         if len(checks) >= LEAST_KNOWN and right < PASS * len(checks):
             words = "only {number} of {all} known pairs right"
-            result.flags.append(Flag(words, number=right, all=len(checks)))
+            result.phrases.append((words, {"number": right, "all": len(checks)}))
         if len(theirs) < LEAST:
             continue
         said = Counter((one.similarity, one.difference, one.level) for one in theirs)
         most = max(said.values())
         if most >= CONSTANT * len(theirs):
             words = "{number} of {all} answers are the same"
-            result.flags.append(Flag(words, number=most, all=len(theirs)))
+            result.phrases.append((words, {"number": most, "all": len(theirs)}))
         seconds = [one.seconds for one in theirs if one.seconds > 0]
         if seconds and statistics.median(seconds) < FAST_SECONDS:
             words = "half of the answers took less than {seconds:g} s"
-            result.flags.append(Flag(words, seconds=FAST_SECONDS))
+            result.phrases.append((words, {"seconds": FAST_SECONDS}))
     return found
 
 

@@ -9,7 +9,8 @@ An answer at the end of a scale in words stands for everything up to certainty: 
 reaches from the estimate with the numbers of the project file to that with certain answers.
 
 The studio's server runs ``python -m pairlearn.studio.stopping PROJECT`` in a process of its own,
-which also learns how everybody answers.
+which also learns how everybody answers, and in mode "information" tells the posteriors by which
+`pairlearn.studio.forecast` chooses pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,7 +35,7 @@ from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer
 from pairlearn.studio.stored import Stored
-from pairlearn.tables import ItemTable, TableError, read_items
+from pairlearn.tables import TableError, read_items
 
 LEAST_PAIRS = 30
 NEXT = 50
@@ -116,12 +117,18 @@ def outlook(
     )  # fmt: skip
 
 
-def quick_model(features: Any, ends: NDArray[np.int64], stated: PairLabels, others: Any) -> Floats:
-    """Log-odds of other items by the model whose accuracy `outlook` tells."""
-    x = _prepared(np.concatenate([np.asarray(features, np.float64), np.asarray(others)]))
-    model = _Model(x, ends, stated, None)
+def quick_model(
+    features: Any,
+    ends: NDArray[np.int64],
+    stated: PairLabels,
+    others: Any = None,
+    weight: Floats | None = None,
+) -> Floats:
+    """Log-odds of the items, or of others, by the model whose accuracy `outlook` tells."""
+    x = features if others is None else np.concatenate([features, others])
+    model = _Model(_prepared(x), ends, stated, weight)
     z: Floats = model.x @ model.fit(np.arange(len(ends)), model.choose()[0])
-    return z[len(features) :]
+    return z if others is None else z[len(features) :]
 
 
 def _prepared(features: Any) -> Floats:
@@ -195,67 +202,83 @@ class _Model:
         return float(self.weight[rows] @ (self.outcomes[rows] * logs).sum(1))
 
 
-def outlook_of(
-    items: ItemTable, answers: Sequence[StoredAnswer], planned: int, *, weighted: bool = False
-) -> Outlook:
-    """`outlook` from stored answers with both numbers; TooFewPairsError if they are too few."""
-    places = {str(one): row for row, one in enumerate(items.ids.tolist())}
-    said = [
-        one
-        for one in answers
-        if None not in (one.similarity, one.difference)
-        and one.left in places
-        and one.right in places
-    ]
-    columns = AnswerColumns(said)
-    ends = np.array([(places[one.left], places[one.right]) for one in said], np.int64)
-    s, c = columns.similarity, columns.difference
-    sure = np.array([CERTAIN.get(one.level, pair) for one, *pair in zip(said, s, c, strict=True)])
-    return outlook(
-        items.features, ends.reshape(-1, 2), PairLabels(s, c, noisy=True),
-        PairLabels(*sure.reshape(-1, 2).T, noisy=True), planned,
-        columns.weight if weighted else None,
-    )  # fmt: skip
+class _Said(NamedTuple):
+    """Answers that have both numbers and whose items are there, as `outlook` takes them."""
+
+    ends: NDArray[np.int64]
+    stated: PairLabels
+    certain: PairLabels
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, answers: Sequence[StoredAnswer], ids: Sequence[str], weighted: bool) -> _Said:
+        places = {one: row for row, one in enumerate(ids)}
+        said = [
+            one
+            for one in answers
+            if None not in (one.similarity, one.difference)
+            and places.keys() >= {one.left, one.right}
+        ]
+        columns = AnswerColumns(said)
+        ends = np.array([(places[one.left], places[one.right]) for one in said], np.int64)
+        s, c = columns.similarity, columns.difference
+        sure = [CERTAIN.get(one.level, pair) for one, *pair in zip(said, s, c, strict=True)]
+        return cls(
+            ends.reshape(-1, 2),
+            PairLabels(s, c, noisy=True),
+            PairLabels(*np.reshape(sure, (-1, 2)).T, noisy=True),
+            columns.weight if weighted else None,
+        )
 
 
 def look(store: Stored) -> Iterator[dict[str, Any]]:
     """What the supervisor's page is told, part by part, the quickest first.
 
     The outlook with all answers, or what is needed for one; how everybody answers, and who is
-    flagged; and the outlook without those.
+    flagged; the outlook without those; and, where a model chooses the pairs, its posteriors.
     """
     project, author = store.project, store.adjudicator
-    items = None
+    features = None
     try:
-        items = read_items(project.items_path)
+        features = read_items(project.items_path).features
     except TableError:
         yield {"needs": what_fit_needs(project), "featureless": True}
     except (ImportError, OSError) as error:
         yield {"needs": str(error), "featureless": False}
     standing = [one for one in settled(exportable(store), author) if one.right]
     planned = sum(pair.origin != "import" for pair in store.pairs())
+    chooses = project.plan.mode == "information"
 
-    def told(left_out: Collection[str]) -> dict[str, Any]:
+    def said(left_out: Collection[str] = ()) -> _Said:
         rows = [one for one in standing if one.annotator not in left_out]
-        weighted = project.plan.mode == "information"
+        return _Said.of(rows, store.items.ids, chooses)
+
+    def told(rows: _Said) -> dict[str, Any]:
         try:
-            assert items is not None
-            return asdict(outlook_of(items, rows, planned, weighted=weighted))
+            found = outlook(features, rows.ends, rows.stated, rows.certain, planned, rows.weight)
+            return asdict(found)
         except TooFewPairsError as error:
             return {"needs": str(error), "few": True}
         except Exception as error:  # whatever it is, the rest is still told
             return {"needs": str(error) or repr(error), "few": False}
 
-    if items is not None:
-        yield {"everybody": told(()), "needs": None}
+    if features is not None:
+        yield {"everybody": told(said()), "needs": None}
     crowd = crowd_of(store.answers())
     doubted = {name for doubt in crowd.doubts() for name in doubt.names}
-    manners = {name: (crowd.words(name), name in doubted) for name in crowd.manners}
-    doubted |= {name for name, one in store.quality().items() if one.flags}
+    manners = {name: (crowd.phrases(name), name in doubted) for name in crowd.manners}
+    doubted |= {name for name, one in store.quality().items() if one.phrases}
     flagged = sorted(doubted - {author})
     yield {"manners": manners, "flagged": flagged}
-    if items is not None:
-        yield {"without": told(flagged) if flagged else None}
+    if features is None:
+        return
+    rows = said(flagged)
+    yield {"without": told(rows) if flagged else None}
+    if chooses and len(rows.ends) >= LEAST_PAIRS:
+        from scipy.special import expit
+
+        z = quick_model(features, rows.ends, rows.stated, weight=rows.weight)
+        yield {"posterior": np.round(expit(z), 4).tolist()}
 
 
 def main() -> None:

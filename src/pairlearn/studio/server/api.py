@@ -31,7 +31,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pairlearn.studio.graded import Levels
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
@@ -41,7 +40,7 @@ from pairlearn.studio.store_file import StoreError, StoreFileError
 from pairlearn.studio.words import words_of
 
 if TYPE_CHECKING:
-    from pairlearn.studio.server.supervisor import Forecast
+    from pairlearn.studio.forecast import Forecast
 
 LONGEST_SECONDS = 86_400.0
 """A pair left open over night took a day at most: more is a broken clock."""
@@ -52,9 +51,10 @@ Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
 class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer as the page sends it: a level by its name, or numbers.
+    """An answer as the page of the project sends it.
 
-    Those are null or absent where a slider was left open.
+    Of a graded project that is a level by its name, of others numbers, which are null or absent
+    where a slider was left open. So an export can say how a project asked.
     """
 
     pair: Row
@@ -66,16 +66,21 @@ class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
     seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
     level: str = ""
 
-    def answer(self, levels: Levels) -> Answer:
+    def answer(self, project: Project) -> Answer:
         """The answer in it.
 
         Control characters have no place in a note, and forge lines in a log.
         """
         said = (self.similarity, self.difference)
-        if self.level:
-            if self.level not in levels or said != (None, None):
-                raise FormError("level must be one of the answers of the page, without numbers")
-            said = levels[self.level]
+        if project.answers == "graded" and not self.cant_say:
+            if self.level not in project.levels or said != (None, None):
+                raise FormError(
+                    "this project asks for answers in words: level must be one of "
+                    f"{', '.join(project.levels)}, without similarity and difference"
+                )
+            said = project.levels[self.level]
+        elif self.level:
+            raise FormError("level is for graded projects, and goes with no cant_say: leave it out")
         note = "".join(letter for letter in self.note if letter >= " " or letter in "\n\t")
         seconds = min(self.seconds or 0.0, LONGEST_SECONDS)
         return Answer(*said, 0, self.cant_say, note.strip(), seconds, self.key, level=self.level)
@@ -200,7 +205,7 @@ async def post_answer(request: Request) -> Response:
     form = read_form(await request.body(), AnswerForm)
     if studio.project.qualify and get_start(studio, who) is not None:
         raise Denied(403, "the practice comes first: load the page again")
-    answer = form.answer(studio.project.levels)
+    answer = form.answer(studio.project)
     try:
         receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
     except StoreFileError:
@@ -297,7 +302,7 @@ async def post_practice(request: Request) -> Response:
         if start["pair"] is not None:
             known = studio.project.known_for("practice")[start["position"]]
             said = msgspec.to_builtins(form) | {"pair": 0, "key": "practice"}
-            answer = msgspec.convert(said, AnswerForm).answer(studio.project.levels)
+            answer = msgspec.convert(said, AnswerForm).answer(studio.project)
             right = known.agrees(answer, studio.project.levels)
             results.append("right" if right else "wrong")
             words = studio.project.level_words(known.answer)

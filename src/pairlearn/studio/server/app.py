@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from pairlearn.studio.backups import announce, hold
 from pairlearn.studio.endpoint import is_loopback
+from pairlearn.studio.forecast import Forecast, choosing
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
 from pairlearn.studio.server import api, pages, supervisor
@@ -110,16 +111,18 @@ def make_app(
     _address("webhook", webhook)
     folders = _listed(folder)
     prefixes = _prefixes([Project.load(one).folder for one in folders])
-    studios = [_open(one, https, requests_per_second, webhook) for one in folders]
+    with ExitStack() as opened:
+        studios = []
+        for one in folders:
+            studios.append(_open(one, https, requests_per_second, webhook))
+            opened.callback(studios[-1].store.close)
+            opened.callback(studios[-1].forecast.close)
+        closing = opened.pop_all()
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        try:
+        with closing:
             yield
-        finally:
-            for one in studios:
-                one.forecast.close()
-                one.store.close()
 
     hosts, handlers = Hosts(public=public, names=names), dict.fromkeys(_ERRORS, _failed)
     options: dict[str, Any] = {"lifespan": lifespan, "exception_handlers": handlers}
@@ -155,7 +158,7 @@ def _open(
         failures=Buckets(per_second=1, burst=20),
         outage=api.Outage(),
         ready=set(),
-        forecast=supervisor.Forecast(project.folder),
+        forecast=Forecast(project.folder),
         webhook=webhook,
     )
 
@@ -240,9 +243,8 @@ def serve(
         for lock, (prefix, studio) in zip(locks, studios.items(), strict=True):
             announce(lock, address + prefix)
             if studio.project.plan.mode == "information":
-                from pairlearn.studio.chooser import choosing
-
-                stack.enter_context(choosing(stack.enter_context(Store.open(studio.project))))
+                beside = stack.enter_context(Store.open(studio.project))
+                stack.enter_context(choosing(beside, studio.forecast))
         ready(address)
         if invite is not None:
             links = {

@@ -12,6 +12,7 @@ tabs of one browser, and each tab keeps its person.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -186,6 +187,9 @@ class Guard:
                 await self.app(scope, _limited(receive), hardened)
             except Exception as error:  # the reply is sent; a line for the operator
                 LOG.error("pairlearn annotate: %s: %r", masked(scope["path"]), error)
+            except asyncio.CancelledError:  # the server ends; the page keeps what it sent
+                if not status:
+                    await refused(503, "the studio is shutting down")(scope, receive, hardened)
         if ACCESS.isEnabledFor(logging.INFO):
             ACCESS.info("%s %s %s", scope["method"], masked(scope["path"]), status)
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from pairlearn.annotators import scale_of
+from pairlearn.annotators.manner import Phrase, in_words
 from pairlearn.studio.export import answer_lines, exportable, settled
 from pairlearn.studio.known import near
 from pairlearn.studio.overview import figure
@@ -37,74 +31,11 @@ from pairlearn.studio.server.api import (
     view_of,
 )
 from pairlearn.studio.server.pages import TEMPLATES
-from pairlearn.studio.server.security import LOG, csrf_token
+from pairlearn.studio.server.security import csrf_token
 
 MOST_DOTS = 2000
 MOST_DISPUTED = 6
-REST = 9
-"""Times as long as it ran the forecast rests, so that it takes a tenth of a processor."""
 TEMPLATES.env.filters["figure"] = figure
-
-
-class Forecast:
-    """The forecast of `pairlearn.studio.stopping`, made in its own process as answers come in."""
-
-    def __init__(self, folder: Path) -> None:
-        self.found: dict[str, Any] = {}
-        self._folder, self._lock = folder, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._seen, self._began, self._due = -1, 0.0, 0.0
-
-    def refresh(self, latest: int) -> dict[str, Any]:
-        """What is known now; a new look begins if anything changed since the last one."""
-        with self._lock:
-            if self._process is not None:
-                self._collect(self._process)
-            now = time.monotonic()
-            if self._process is None and latest != self._seen and now >= self._due:
-                self._seen, self._began = latest, now
-                # Files, which unlike pipes never fill; closed with the process.
-                self._told = tempfile.TemporaryFile()  # noqa: SIM115
-                self._trouble = tempfile.TemporaryFile()  # noqa: SIM115
-                self._process = subprocess.Popen(
-                    # Without -P, a numpy.py in the current folder would be imported.
-                    [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
-                    env=os.environ | {"OMP_NUM_THREADS": "1"},
-                    stdout=self._told,
-                    stderr=self._trouble,
-                )
-            return self.found
-
-    def _collect(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the lines that are there."""
-        ended = process.poll()
-        # Not by seek and read: the process writes where this file is positioned.
-        told = os.pread(self._told.fileno(), 1 << 20, 0)
-        for line in told.rpartition(b"\n")[0].splitlines():
-            self.found |= msgspec.json.decode(line)
-        if ended is None:
-            return
-        if ended:
-            size = os.fstat(self._trouble.fileno()).st_size
-            trouble = os.pread(self._trouble.fileno(), 4096, max(size - 4096, 0))
-            last = trouble.decode(errors="replace").strip().rpartition("\n")[2]
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last)
-        self._end()
-        now = time.monotonic()
-        self._due = now + REST * (now - self._began)
-
-    def _end(self) -> None:
-        self._told.close()
-        self._trouble.close()
-        self._process = None
-
-    def close(self) -> None:
-        """End a look that is under way."""
-        with self._lock:
-            if self._process is not None:
-                self._process.kill()
-                self._process.wait()
-                self._end()
 
 
 class Dot(NamedTuple):
@@ -272,6 +203,15 @@ def _words(studio: Studio, one: StoredAnswer) -> str:
     return f"s = {one.similarity:.0%}, c = {one.difference:+.0%}".replace("-", "−")
 
 
+def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
+    """How somebody answers, in the language of the page."""
+    words = studio.project.words
+    return "; ".join(
+        words(text, **(values | ({"share": words(values["share"])} if "share" in values else {})))
+        for text, values in phrases
+    )
+
+
 def _context(studio: Studio) -> dict[str, Any]:
     """What the page shows; pages ask every few seconds, and mostly nothing has changed."""
     latest = studio.store.latest()
@@ -287,9 +227,9 @@ def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     answers = store.answers()
     manners = forecast.get("manners", {})
     rows = [
-        replace(row, words=words, doubt=doubt)
+        replace(row, words=in_words(phrases) or "–", doubt=doubt)
         for row in store.overview(manners=False)
-        for words, doubt in [manners.get(row.annotator.name, ("–", False))]
+        for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     drawn = [one for one in answers if one.right and one.pair not in store.mixed_in]
@@ -306,6 +246,7 @@ def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "by_information": project.plan.mode == "information",
         "notes": [one for one in answers if one.note][-20:][::-1],
         "forecast": forecast,
+        "manners": {name: _sentence(studio, phrases) for name, (phrases, _) in manners.items()},
         "disputed": len(open_disputes),
         "disputes": [
             Dispute(

@@ -82,7 +82,7 @@ function dim() {
     dot.classList.toggle("dim", who !== "" && dot.dataset.who !== who);
   }
 }
-at("who").addEventListener("change", dim);
+document.addEventListener("change", ({ target }) => target === at("who") && dim());
 
 // The page as it is now; it is parsed without running anything, and only its parts are taken.
 function refresh() {
@@ -90,13 +90,15 @@ function refresh() {
   request.responseType = "document";
   request.onload = () => {
     if (request.status !== 200) return;
+    const who = at("who").value;
     for (const part of document.querySelectorAll("[data-live]")) {
       const fresh = request.responseXML.querySelector(`[data-live=${part.dataset.live}]`);
-      const busy = part.contains(document.activeElement) || [...part.querySelectorAll("select")].some((one) => one.value);
+      const busy = part.contains(document.activeElement) || [...part.querySelectorAll("form select")].some((one) => one.value);
       if (!fresh || busy || fresh.isEqualNode(part)) continue;
       part.replaceWith(document.importNode(fresh, true));
-      dim();
     }
+    at("who").value = who;
+    dim();
   };
   request.open("GET", location.pathname);
   request.send();
