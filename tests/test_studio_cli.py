@@ -81,7 +81,8 @@ def test_init(tmp_path: Path, items: Path) -> None:
             who = store.by_token(link.removeprefix("https://x.example/a/"))
             assert who is not None and who.name == name
         assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/s/"))
-    result = run("init", tmp_path / "q", items, "--mode", "information")
+    (tmp_path / "ages.csv").write_text("id,age\n" + "".join(f"{k},{k}\n" for k in range(6)))
+    result = run("init", tmp_path / "q", tmp_path / "ages.csv", "--mode", "information")
     assert Project.load(tmp_path / "q").answers == "graded"
     assert "6 items, 15 pairs, overlap 1" in result.stdout
     assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
@@ -89,6 +90,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert "there already and not empty" in refused("init", tmp_path / "q", items)
     for given, message in (
         ((tmp_path / "none.csv",), "does not exist"),
+        ((items, "--mode", "information"), "'name' has another value in every row"),
         ((items, "--pairs", 99), "6 items make 15 different pairs"),
         ((items, "--annotators", "x" * 81), "name is"),
     ):

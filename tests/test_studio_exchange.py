@@ -259,7 +259,9 @@ def test_what_is_exported_is_what_was_meant(tmp_path: Path) -> None:
     made.write(tmp_path / "data", "csv")
     posterior = dict(zip(map(str, made.items.ids), made.posterior, strict=True))
     items = tmp_path / "data" / "items.csv"
-    report = command("init", folder, items, "--pairs", 30, "--annotators", "ann")
+    report = command(
+        "init", folder, items, "--pairs", 30, "--annotators", "ann", "--answers", "exact"
+    )
     meant: dict[tuple[str, str], tuple[float, float]] = {}
     with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
         ann = Visitor(client, report["links"]["ann"].rsplit("/", 1)[1])
