@@ -86,7 +86,7 @@ def _check_features(project: Project) -> None:
     except (TableError, ImportError) as error:
         reason = str(error).replace(f"{project.folder}/", "")
         raise ProjectError(
-            f"mode is 'information', and no model can choose by these items as they are ({reason}): "
+            f"mode is 'information', and no model can choose by these items ({reason}): "
             "change them, or use mode 'uniform'"
         ) from None
 
