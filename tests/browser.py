@@ -28,8 +28,8 @@ from pairlearn.studio import Plan, Project, Store, StoredAnswer
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.app import server_config
 
-OUTPUT = Path(__file__).parent.parent / "test-output"
-"""Where screenshots are kept; git ignores it."""
+SCREENSHOTS = os.environ.get("PAIRLEARN_SCREENSHOTS")
+"""A folder that keeps pictures of the pages, if somebody wants to look at them."""
 
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
@@ -255,8 +255,8 @@ def watch_shifts(page: Page) -> None:
 
 
 def snapshot(page: Page, name: str) -> None:
-    OUTPUT.mkdir(exist_ok=True)
-    page.screenshot(path=OUTPUT / f"{name}.png")
+    if SCREENSHOTS:
+        page.screenshot(path=Path(SCREENSHOTS, f"{name}.png"))
 
 
 class Desk(NamedTuple):

@@ -1,14 +1,14 @@
-"""Numbers that the pages of the site state are those of the files that they come from."""
+"""Numbers and names that the pages of the site state are those of the files they come from."""
 
 from __future__ import annotations
 
 import csv
+import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -177,31 +177,26 @@ def test_variances_of_the_members():
         assert float(cell) == pytest.approx(value, rel=0.02), name
 
 
-def test_one_half_needs_no_correction():
-    """At prior ½ SconfConfDiff has the weights of the non-negative member."""
-    from pairlearn.risks import NonNegative, SconfConfDiff
-
-    np.testing.assert_allclose(SconfConfDiff(0.5).table, NonNegative(0.5).table, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "page", [p.relative_to(DOCS).as_posix() for p in sorted(DOCS.glob("theory/*.md"))]
-)
-def test_pictures_exist(page):
-    text = (DOCS / page).read_text(encoding="utf-8")
-    for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
-        assert ((DOCS / page).parent / target).is_file(), target
-
-
 def test_what_pairs_are_worth():
-    """Numbers beside a link to a file, and those of the page that shows one, are in the file."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    linked = re.findall(r"\[([\d.,]+(?: (?:of|to) [\d.,]+)?)\]\(([^)#]+\.(?:txt|md))\)", readme)
-    assert any(file == "benchmarks/worth.txt" for _, file in linked)
-    for number_, file in linked:
-        assert number_ in (ROOT / file).read_text(encoding="utf-8"), (number_, file)
     page = (DOCS / "guides" / "worth.md").read_text(encoding="utf-8")
     measured = (ROOT / "benchmarks" / "worth.txt").read_text(encoding="utf-8")
     stated = re.findall(r"\b0\.\d{3}\b|\b\d+ of \d+\b", page)
     assert len(stated) > 8
     assert not [one for one in stated if one not in measured]
+
+
+# ---- the walk through the architecture --------------------------------------------------------
+
+PAGE = DOCS / "extend" / "architecture.md"
+NAMES = sorted(set(re.findall(r"`((?:pairlearn\.)?[a-z_]+(?:\.[A-Za-z_]+)+)`", PAGE.read_text())))
+
+
+def test_the_walk_is_short():
+    stops = re.findall(r"^(\d+)\. ", PAGE.read_text(), re.M)
+    assert stops == [str(k) for k in range(1, len(stops) + 1)]
+    assert 10 < len(stops) <= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_there(name):
+    pkgutil.resolve_name(f"pairlearn.{name.removeprefix('pairlearn.')}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import re
 import signal
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 from model_folders import run
 from pair_files import made, write_groups
+from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier, held_pairs, measuring
 from pairlearn.estimators.streams import fit_file
 from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
@@ -159,19 +160,17 @@ def test_a_checkpoint_of_other_pairs_is_refused(tmp_path: Path) -> None:
         streamed(tmp_path, classifier_of(), checkpoint=kept)
 
 
-SLOWED = """
-import sys, time
-from pairlearn.training import Checkpoint
-save = Checkpoint.save
-def slow(self, state, work):
-    save(self, state, work)
-    print(int(state["epoch"]), int(state["steps"]), self.path.name, flush=True)
-    time.sleep(0.02)
-Checkpoint.save = slow
-from pairlearn.cli import main
-sys.argv = ["pairlearn"] + {words!r}
-main()
-"""
+def killed(words: list[str]) -> None:
+    """Run a command in this process, which ends in the middle of the second epoch."""
+    save = Checkpoint.save
+
+    def last(self: Checkpoint, state: Any, work: Any) -> None:
+        save(self, state, work)
+        if self.path.name == "fit" and state["epoch"] == 1 and state["steps"] >= 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Checkpoint.save = last  # type: ignore[method-assign]
+    app(words)
 
 
 def test_killed_in_the_middle_of_an_epoch_it_ends_the_same(tmp_path: Path) -> None:
@@ -180,16 +179,10 @@ def test_killed_in_the_middle_of_an_epoch_it_ends_the_same(tmp_path: Path) -> No
     words += ["--model", "linear", "--epochs", "3", "--batch-size", "32", "--quiet"]
     assert run(*words, "--out", tmp_path / "straight").exit_code == 0
     again = [*words, "--out", str(tmp_path / "again"), "--checkpoint-seconds", "0"]
-    script = SLOWED.format(words=again)
-    command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            epoch, steps, name = line.split()
-            if name == "fit" and int(epoch) == 1 and int(steps) >= 5:
-                process.send_signal(signal.SIGKILL)
-                break
-    assert process.returncode == -signal.SIGKILL
+    process = multiprocessing.get_context("forkserver").Process(target=killed, args=(again,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "again").exists()
     assert (tmp_path / "again.checkpoint" / "fit").exists()
     assert run(*again).exit_code == 0
@@ -283,23 +276,16 @@ def test_fit_refuses(folder: Path, tmp_path: Path) -> None:
     options = ("--stream", "--out", tmp_path / "model")
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("left,right,similarity\n0,1,.5\n")
-    for words, told in (
-        ((pairs,), "pairs are streamed from Parquet files"),
-        ((folder / "pairs.parquet", "--labelled", pairs), "--labelled is for pairs in memory"),
+    same = {"left": [0, 1], "right": [1, 1], "similarity": [0.5, 0.5], "difference": [0.0, 0.0]}
+    alone = {"left": [0, 1, 2], "right": [1, 2, 3], "similarity": [0.5, 0.2, 0.3]}
+    for path, told in (
+        (pairs, "pairs are streamed from Parquet files"),
+        (write_groups(tmp_path / "same.parquet", same, 1), "1 rows pair an item with itself"),
+        (write_groups(tmp_path / "alone.parquet", alone, 1), "needs-majority"),
     ):
-        result = run("fit", folder / "items.npy", *words, *options)
+        result = run("fit", folder / "items.npy", path, *options)
         assert result.exit_code == 2
         assert told in result.output
-    same = {"left": [0, 1], "right": [1, 1], "similarity": [0.5, 0.5], "difference": [0.0, 0.0]}
-    write_groups(tmp_path / "same.parquet", same, 1)
-    result = run("fit", folder / "items.npy", tmp_path / "same.parquet", *options)
-    assert result.exit_code == 2
-    assert "1 rows pair an item with itself" in result.output
-    alone = {"left": [0, 1, 2], "right": [1, 2, 3], "similarity": [0.5, 0.2, 0.3]}
-    write_groups(tmp_path / "alone.parquet", alone, 1)
-    result = run("fit", folder / "items.npy", tmp_path / "alone.parquet", *options)
-    assert result.exit_code == 2
-    assert "needs-majority" in result.output
 
 
 def forget_items(model: Path) -> None:
