@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from model_folders import fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
-from pairlearn.cli.predict import rows_in
+from pairlearn.cli.models import rows_in
 from pairlearn.data.simulation import Simulation
 from pairlearn.estimators import PairClassifier, predict_file, prediction
 from pairlearn.tables import ItemTable, write_items

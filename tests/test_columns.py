@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli import app
-from pairlearn.estimators import ItemKFold, onnx_columns
+from pairlearn.estimators import ItemKFold, onnx_export
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
 from pairlearn.tables import TableError, iter_items, read_items
@@ -126,7 +126,7 @@ def test_what_onnxruntime_cannot_run_is_told_by_column(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(onnx_columns, "LOCALE", "xx_XX.UTF-8")
+    monkeypatch.setattr(onnx_export, "LOCALE", "xx_XX.UTF-8")
     told = run("export", made / "model", tmp_path / "model.onnx", code=1)
     assert "cannot run the graph, because of the text 'notes': fit without it" in told.stderr
     assert not (tmp_path / "model.onnx").exists()

@@ -18,8 +18,8 @@ from pairlearn.comparison import Decide, compare, default_methods
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PriorMismatchWarning
 from pairlearn.evaluation import estimate_accuracy
+from pairlearn.evaluation.decisions import rank
 from pairlearn.evaluation.judged import largest_deviation
-from pairlearn.evaluation.ranking import rank
 from pairlearn.tables import ItemTable
 
 QUICK: dict[str, Any] = {

@@ -24,8 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 import pairlearn.estimators
-from pairlearn.estimators import PairClassifier
-from pairlearn.estimators.pairwise import PairwiseTransformer
+from pairlearn.estimators import PairClassifier, PairwiseTransformer
 from pairlearn.labels import PairLabels
 
 METHODS = ("predict", "predict_proba", "decision_function")

@@ -26,7 +26,7 @@ WORDS = ("positive", "same", "confidence")  # which mean other things, too
 NAMING = {
     "risks/siblings.py": set(NEW),  # risks say which kinds they read
     "paper/statements.py": set(NEW),  # and the experiment what is asked
-    "tables/labelled.py": {"group", "share"},  # items are in groups by a column of that name,
+    "tables/read.py": {"group", "share"},  # items are in groups by a column of that name,
     "cli/fit.py": {"group"},  # which is no feature
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import pairlearn
 from pairlearn.cli import app
+from pairlearn.old_names import MOVED
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(pairlearn.__file__).parent
@@ -46,13 +48,23 @@ def test_public_names_are_found() -> None:
 
 
 def test_the_studio_is_found_by_its_name_of_version_0_1() -> None:
+    from pairlearn.annotate import Project, Store, StoreError
     from pairlearn.annotate.models import ChatEndpoint, Seat, fill
     from pairlearn.annotate.server import make_app, serve
 
-    from pairlearn.annotate import Project, Store, StoreError
-
     for found in (Project, Store, StoreError, ChatEndpoint, Seat, fill, make_app, serve):
         assert found.__module__.startswith("pairlearn.studio.")
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_modules_are_found_by_their_names_of_version_0_1(name: str) -> None:
+    old = importlib.import_module(f"pairlearn.{name}")
+    homes = [importlib.import_module(f"pairlearn.{home}") for home in MOVED[name]]
+    for home in homes:
+        for public in getattr(home, "__all__", ()):
+            assert getattr(old, public) is getattr(home, public)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(f"pairlearn.{name}.no_such")
 
 
 RUN = """

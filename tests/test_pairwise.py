@@ -11,7 +11,7 @@ from sklearn.feature_selection import VarianceThreshold
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
-from pairlearn.estimators.pairwise import PairwiseTransformer
+from pairlearn.estimators import PairwiseTransformer
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(30, 2, 4)) * [1, 2, 3, 4]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import pairlearn
 from pairlearn import progress as bars
-from pairlearn.cli import bench, bench_run
+from pairlearn.cli import bench
 from pairlearn.data import DatasetNotFoundError
 from pairlearn.paper import GRIDS, Method, Run, RunStore, published_accuracy
 
@@ -245,4 +245,4 @@ def test_progress_bar_only_on_a_terminal(
 
 
 def test_names_are_those_of_the_grids() -> None:
-    assert get_args(bench_run.GridName) == tuple(GRIDS)
+    assert get_args(bench.GridName) == tuple(GRIDS)

@@ -17,17 +17,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
+from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
 from torch.nn import functional as F
 
 import pairlearn
 from pairlearn import make_risk
-from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
 from pairlearn.models import make_model
 from pairlearn.paper import GRIDS, Run, RunStore
 from pairlearn.paper import benchmark as trainer
 from pairlearn.paper import execute as module
 from pairlearn.paper.execute import Checkpoints, execute, plan_fleets
-from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
 from pairlearn.training import Fleet
 
 SUBSETS = ("paper", "stratified", "paper_shifted", "stratified_shifted")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 pytest.importorskip("sklearn")
 
 from pairlearn import PairLabels
-from pairlearn.cli.report import report as command
+from pairlearn.cli.models import report as command
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import CalibrationCurve, Estimate

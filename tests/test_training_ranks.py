@@ -14,7 +14,7 @@ from torch import distributed, multiprocessing, nn
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.training import Fleet, Group, Member, risk_over_ranks, sum_over_ranks
-from pairlearn.training.batches import MemoryBatches
+from pairlearn.training.groups import MemoryBatches
 from pairlearn.training.network import batch_norms
 from pairlearn.training.ranks import ALONE, Ranks
 

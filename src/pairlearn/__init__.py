@@ -7,6 +7,8 @@ same class (similarity), and how much more likely x' is positive (difference).
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pairlearn.old_names  # noqa: F401  (finds them when they are imported)
+
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate

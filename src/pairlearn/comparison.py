@@ -39,8 +39,8 @@ from pairlearn.estimators.population import (
 from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import split_items as split_items
 from pairlearn.estimators.table import Table, read_table
+from pairlearn.evaluation.decisions import Comparison, MethodResult, rank
 from pairlearn.evaluation.judged import check_confidence
-from pairlearn.evaluation.ranking import Comparison, MethodResult, rank
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.randomness import stream

@@ -10,7 +10,7 @@ import numpy as np
 from fuzz.sandbox import Broken, attempt, folder, same
 from fuzz.table_property import CSV_WORDS
 from pairlearn.tables import ItemTable
-from pairlearn.tables.labelled import Labelled, read_labelled
+from pairlearn.tables.read import Labelled, read_labelled
 
 WORDS = [*CSV_WORDS, b"id", b"class", b"spam", b"ham", b"-1", b"0"]
 ITEMS = ItemTable(["1", "2", "3", "spam", "é", "-1", "0"], np.zeros((7, 1)))

@@ -8,11 +8,10 @@
 from typing import Any
 
 from pairlearn.annotators.answers import Answers
-from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators.crowd import Crowd, with_errors
 from pairlearn.annotators.link import Link, fair, learn_link
 from pairlearn.annotators.manner import Manner
 from pairlearn.annotators.scale import AnswerScale, scale_of
-from pairlearn.annotators.uncertainty import with_errors
 
 SIMULATED = ("EPOCHS", "Annotator", "add_noise", "judge", "train_annotators")
 """Names that come with torch, which is loaded when one of them is asked for."""

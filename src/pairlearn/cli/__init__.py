@@ -8,19 +8,13 @@ import typer
 
 from pairlearn import __version__
 from pairlearn.cli import annotate, bench
-from pairlearn.cli.check import check
 from pairlearn.cli.command import register
 from pairlearn.cli.compare import compare
-from pairlearn.cli.demo import demo
 from pairlearn.cli.evaluate import evaluate
-from pairlearn.cli.export import export
 from pairlearn.cli.fit import fit
-from pairlearn.cli.plan import plan
-from pairlearn.cli.predict import predict
-from pairlearn.cli.prior import prior
-from pairlearn.cli.report import report
-from pairlearn.cli.simulate import simulate
-from pairlearn.cli.split import split
+from pairlearn.cli.models import export, predict, report
+from pairlearn.cli.pairs import check, plan, prior, split
+from pairlearn.cli.samples import demo, simulate
 
 __all__ = ["app", "main"]
 

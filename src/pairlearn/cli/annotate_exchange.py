@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.command import Told, command
-from pairlearn.cli.options import check_absent, check_new_file
-from pairlearn.cli.reading import Reading
+from pairlearn.cli.options import Reading, check_absent, check_new_file
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store

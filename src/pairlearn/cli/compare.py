@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import Told, baseline, command
-from pairlearn.cli.options import Training, check_suffix
-from pairlearn.cli.reading import Columns, Reading
+from pairlearn.cli.options import Columns, Reading, Training, check_suffix
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:

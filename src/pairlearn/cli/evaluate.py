@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.command import Told, as_options, command
-from pairlearn.cli.options import check_share
-from pairlearn.cli.reading import Reading
+from pairlearn.cli.options import Reading, check_share
 
 if TYPE_CHECKING:
     from pairlearn.estimators.held_pairs import HeldPairs
@@ -98,7 +97,7 @@ def evaluate(
     from pairlearn.estimators.held_pairs import HeldPairs, Sampled, doubts_of, sample_pairs_of
     from pairlearn.estimators.pair_files import open_items
     from pairlearn.tables import read_items
-    from pairlearn.tables.labelled import read_labelled
+    from pairlearn.tables.read import read_labelled
 
     classifier = PairClassifier.load(model)
     if stream:

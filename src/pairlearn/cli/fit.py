@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.check import by_kind, where
 from pairlearn.cli.command import INTERRUPTED, Failed, Told, as_options, baseline, command
-from pairlearn.cli.options import PerhapsSome, Training, check_new_model, check_share
-from pairlearn.cli.reading import Columns, Reading
+from pairlearn.cli.options import (
+    Columns,
+    PerhapsSome,
+    Reading,
+    Training,
+    check_new_model,
+    check_share,
+)
+from pairlearn.cli.pairs import by_kind, where
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
@@ -167,7 +173,7 @@ def fit(
     from pairlearn.estimators.parameters import model_of
     from pairlearn.estimators.population import PriorMismatchWarning
     from pairlearn.tables import read_items
-    from pairlearn.tables.labelled import read_groups, read_labelled
+    from pairlearn.tables.read import read_groups, read_labelled
     from pairlearn.training.loop import DivergedError
     from pairlearn.training.ranks import joined_ranks
 

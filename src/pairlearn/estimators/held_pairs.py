@@ -32,8 +32,8 @@ from pairlearn.judgements import Judgements
 from pairlearn.kinds import rows_by_kind
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.folders import ENDINGS, files_of
-from pairlearn.tables.labelled import Labelled
+from pairlearn.tables.item_files import ENDINGS, files_of
+from pairlearn.tables.read import Labelled
 from pairlearn.tables.scales import Scale
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import Answers, opposed, without_copies
+from pairlearn.annotators.crowd import with_errors
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
-from pairlearn.annotators.uncertainty import with_errors
 from pairlearn.estimators.cross_fitting import FOLDS, out_of_fold
 from pairlearn.estimators.table import Table
 

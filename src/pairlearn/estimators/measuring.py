@@ -33,7 +33,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind, rows_by_kind
 from pairlearn.progress import Progress, bar, training_bar
 from pairlearn.tables import ItemTable, PairTable
-from pairlearn.tables.labelled import Labelled
+from pairlearn.tables.read import Labelled
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:

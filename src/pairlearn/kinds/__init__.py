@@ -14,8 +14,7 @@ from pairlearn.kinds.group import GroupShare
 from pairlearn.kinds.label import Label
 from pairlearn.kinds.positive import Positive
 from pairlearn.kinds.preference import Preference
-from pairlearn.kinds.same import Same
-from pairlearn.kinds.soft import Both, Difference, Similarity
+from pairlearn.kinds.soft import Both, Difference, Same, Similarity
 from pairlearn.kinds.triplet import Triplet
 from pairlearn.kinds.unlabelled import Unlabelled
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Both", "Difference", "Similarity"]
+__all__ = ["Both", "Difference", "Same", "Similarity"]
 
 SIMILARITY = Column("similarity", 0, 1)
 DIFFERENCE = Column("difference", -1, 1, place=1)
@@ -173,3 +174,16 @@ class Difference(Kind):
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The difference c."""
         return np.stack([np.zeros_like(r), q - r], 1)
+
+
+class Same(Similarity):
+    """A similarity of 1 (yes) or 0 (no)."""
+
+    name = "same"
+    columns = (Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0}),)
+    means = ("similarity",)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """Of two classes drawn from the posteriors."""
+        drawn = (uniform(rng, len(r)) < r) == (uniform(rng, len(r)) < q)
+        return np.stack([drawn.astype(np.float64), np.zeros_like(r)], 1)

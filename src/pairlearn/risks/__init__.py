@@ -9,9 +9,18 @@ from pairlearn.risks.affine import (
     SconfConfDiff,
     affine_table,
 )
-from pairlearn.risks.base import BASIS, TERMS, Risk, contract, make_table, pair_moments
+from pairlearn.risks.base import (
+    BASIS,
+    CORRECTIONS,
+    TERMS,
+    Risk,
+    contract,
+    correct,
+    correction_slope,
+    make_table,
+    pair_moments,
+)
 from pairlearn.risks.catalogue import RISKS, make_risk
-from pairlearn.risks.corrections import CORRECTIONS, correct, correction_slope
 from pairlearn.risks.likelihood import PairLikelihood
 from pairlearn.risks.siblings import SIBLINGS, Pconf, SharesRisk
 from pairlearn.risks.supervised import Mixed, Supervised

@@ -93,7 +93,7 @@ class AffineRisk(Risk):
     prior : float
         The class prior π₊, in (0, 1).
     correction : {"none", "relu", "abs"} or float
-        Applied to each partial risk of the batch; see `pairlearn.risks.corrections`.
+        Applied to each partial risk of the batch; see `pairlearn.risks.base`.
     loss : str
         A margin loss of `pairlearn.losses`.
     """

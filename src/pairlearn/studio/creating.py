@@ -17,8 +17,7 @@ from pairlearn.studio.items import (
 from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError, read_items
-from pairlearn.tables.folders import ENDINGS, IMAGES, files_of
-from pairlearn.tables.item_files import item_kinds
+from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of, item_kinds
 
 DEFAULT_PAIRS = 500
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pairlearn.columns import as_ids, check_unique, placed
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import TableError
-from pairlearn.tables.folders import ENDINGS, IMAGES, files_of
+from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of
 from pairlearn.tables.sources import open_source
 
 MAX_TEXT_BYTES = 1 << 20

@@ -1,9 +1,8 @@
 """Training: the fleet, and a fleet of one as the ordinary trainer."""
 
-from pairlearn.training.batches import PairStream
 from pairlearn.training.checkpoint import Checkpoint, CheckpointError
 from pairlearn.training.fleet import Fleet, Precision, choose_device
-from pairlearn.training.groups import Group, Member, TestSet
+from pairlearn.training.groups import Group, Member, PairStream, TestSet
 from pairlearn.training.objective import Objective, Total
 from pairlearn.training.ranks import Ranks, current_ranks, risk_over_ranks, sum_over_ranks
 from pairlearn.training.trainer import Recipe, Trained, train

@@ -21,9 +21,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.models import CONVOLUTIONAL, MLP, make_model
-from pairlearn.training.batches import Batches, MemoryBatches, PairStream, StreamBatches
 from pairlearn.training.checkpoint import Arrays, Checkpoint
-from pairlearn.training.groups import Group, check_groups, of_members
+from pairlearn.training.groups import (
+    Batches,
+    Group,
+    MemoryBatches,
+    PairStream,
+    StreamBatches,
+    check_groups,
+    of_members,
+)
 from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import Ranks, current_ranks

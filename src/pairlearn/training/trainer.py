@@ -23,10 +23,9 @@ from torch import nn
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import code, kind
 from pairlearn.risks import Risk
-from pairlearn.training.batches import PairStream
 from pairlearn.training.checkpoint import Checkpoint
 from pairlearn.training.fleet import Fleet, Precision
-from pairlearn.training.groups import Group, Member
+from pairlearn.training.groups import Group, Member, PairStream
 from pairlearn.training.loop import (
     GUIDED,
     Average,

@@ -1,0 +1,370 @@
+"""``check``, ``prior``, ``split`` and ``plan``: judged pairs before anything is learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pairlearn.cli.command import Told, command, counted
+from pairlearn.cli.options import (
+    FIGURES,
+    Columns,
+    Majority,
+    Reading,
+    Seed,
+    check_new_file,
+    check_share,
+    check_suffix,
+)
+
+if TYPE_CHECKING:
+    from pairlearn.check import CheckReport, Finding, PairPlan
+    from pairlearn.tables import PairTable
+
+_COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+@command("check", Reading, Columns, quiet="Print nothing: see exit code.")
+def check(
+    reading: Reading,
+    columns: Columns,
+    pairs: Path,
+    *,
+    items: Path | None = None,
+    prior: float | None = None,
+    majority: Majority | None = None,
+    figure: Path | None = None,
+) -> Told:
+    """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.
+
+    Parameters
+    ----------
+    items
+        Table of items, where every id should be found.
+    prior
+        Share of positives as you know it, to compare.
+    figure
+        Draw the judgements: .png, .svg or .pdf.
+
+    \b
+    Examples:
+      pairlearn check pairs.csv
+      pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
+      pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
+      pairlearn check pairs.parquet --json | jq '.findings[] | .code'
+
+    Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unreadable file.
+    """  # noqa: D301
+    from pairlearn.check import check as check_table
+    from pairlearn.tables import read_items
+
+    check_suffix("--figure", figure, *FIGURES)
+    table = reading.table(pairs)  # all values out of range, not the first alone
+    known = None if items is None else read_items(items, columns=columns.choice())
+    report = check_table(table, items=known, prior=prior, majority=majority)
+    report = reading.settled(report)
+    text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]
+    if figure is not None:
+        _draw(table, figure)
+        text.append(f"figure: {figure}")
+    return Told(report.to_dict(), text, code=0 if report.ok else 1)
+
+
+def _draw(table: PairTable, path: Path) -> None:
+    from pairlearn.check import plot_plane
+    from pairlearn.report.figures import save_figure, styled
+
+    judged = table[table.judged]
+    if not len(judged):
+        raise ValueError("--figure shows similarities and differences: the table has none")
+    with styled("--figure"):
+        from matplotlib.figure import Figure
+
+        drawing = Figure((5.2, 4.4), layout="constrained")
+        plot_plane(judged.labels(), drawing.subplots())
+    save_figure(drawing, path)
+
+
+def _text(report: CheckReport, name: str) -> Iterator[Any]:
+    from rich.table import Table
+    from rich.text import Text
+
+    from pairlearn.kinds import rows_by_kind
+
+    told = report.summary
+    by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""
+    judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
+    yield Text.assemble((name, "bold"), f": {judged} of {pairs} of {told.items:,} items{by}")
+    yield f"  {by_kind(rows_by_kind(report.said, told.rows))}"
+    yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(min_width=7, no_wrap=True)
+    grid.add_column()
+    for found in report.findings:
+        text = Text.assemble((found.code, "bold"), f" {found.message}", (where(found), "dim"))
+        grid.add_row(Text(found.severity, _COLOURS[found.severity]), text)
+    yield grid
+    errors, warnings = (len(report.of(kind)) for kind in ("error", "warning"))
+    verdict, colour = "fine", "green"
+    if errors or warnings:
+        verdict = "not usable as it is" if errors else "look at the warnings"
+        colour = _COLOURS["error" if errors else "warning"]
+    count = f"\n{counted(errors, 'error')}, {counted(warnings, 'warning')}: "
+    yield Text.assemble(count, (verdict, colour))
+
+
+def by_kind(counts: Mapping[str, Any]) -> str:
+    """How many rows say what."""
+    kinds = {"both answers": counts["both"]}
+    kinds |= {name.replace("_", " "): n for name, n in counts.items() if name.endswith("_only")}
+    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+
+
+def where(found: Finding) -> str:
+    """The first of the rows and of the ids that a finding is about."""
+    more = f", … of {found.count:,}" if found.count > len(found.rows) else ""
+    where = [f"rows {', '.join(map(str, found.rows))}{more}"] if found.rows else []
+    where += [", ".join(map(str, found.ids))] if found.ids else []
+    return f" ({'; '.join(where)})" if where else ""
+
+
+@command("prior", Reading, quiet="Print the number alone.")
+def prior(
+    reading: Reading,
+    pairs: Path,
+    *,
+    majority: Majority | None = None,
+    confidence: float = 0.95,
+) -> Told:
+    """Estimate the share of positive items from similarities.
+
+    Weights count, and the interval allows for items that are in several pairs.
+
+    Parameters
+    ----------
+    majority
+        The larger class; similarities cannot tell.
+
+    \b
+    Examples:
+      pairlearn prior pairs.csv
+      pairlearn prior pairs.csv --majority negative --json
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.prior import estimate_prior
+    from pairlearn.tables import read_pairs
+
+    table = reading.table(pairs) if reading.given else read_pairs(pairs)
+    table = table[~table.single]
+    found = estimate_prior(
+        table.similarity,
+        majority or "negative",
+        confidence=confidence,
+        weight=table.weight,
+        items=table.ids(),
+    )
+    other = {"value": 1 - found.value, "low": 1 - found.high, "high": 1 - found.low}
+    equal = majority is None and f"{found.value:.3f}" == "0.500"  # the same on both sides of ½
+    high = other["high"] if equal else found.high
+    span = f"{confidence:.0%} interval {found.low:.3f} to {high:.3f}"
+    text = [f"share of positives: {found.value:.3f} ({span})"]
+    if majority is None and not equal:
+        text.append(
+            "               or: {value:.3f} ({low:.3f} to {high:.3f}) if positives are the "
+            "majority".format(**other)
+        )
+    text.append(f"from {found.n:,} similarities with mean {found.mean_similarity:.3f}")
+    unclear = ValueError("--quiet prints one number: say --majority positive or negative")
+    return Told(
+        {"majority": majority, **asdict(found), "if_reversed": other},
+        text,
+        unclear if majority is None else f"{found.value:.6g}",
+    )
+
+
+@command("split", quiet="Print nothing.")
+def split(
+    pairs: Path,
+    training: Path,
+    held_out: Path,
+    *,
+    share: float = 0.25,
+    seed: Seed = 0,
+    force: bool = False,
+) -> Told:
+    """Split judged pairs by their items.
+
+    A model does better on items that it was trained on. So no item is in both files, and
+    pairs with an item on each side are in neither. Where each item is in one pair none is
+    lost. Where all items are connected most pairs can be: fit measures on items of its own
+    (--holdout), and then fits all pairs.
+
+    Other columns than those of judgements are left out.
+
+    Parameters
+    ----------
+    training
+        Pairs to fit to: .csv or .parquet.
+    held_out
+        Pairs to measure with: .csv or .parquet.
+    share
+        Share of the pairs that is held out.
+
+    \b
+    Examples:
+      pairlearn split pairs.csv training.csv held_out.csv
+      pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
+
+    Exit codes: 0 written, 2 wrong request or unusable file.
+    """  # noqa: D301
+    import numpy as np
+
+    from pairlearn.estimators.splits import hold_out_statements
+    from pairlearn.tables import read_pairs, write_pairs
+
+    check_share("--share", share)
+    if training.absolute() == held_out.absolute():
+        raise ValueError(f"{training} is given twice: the two parts are two files")
+    for path in (training, held_out):
+        check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
+    table = read_pairs(pairs, noisy=True)
+    right = np.where(table.single, table.left, table.right)
+    ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
+    ends[table.single, 1] = -1
+    masks = hold_out_statements(ends, share, seed)
+    parts = list(zip((training, held_out), masks, strict=True))
+    if not all(rows.any() for _, rows in parts):
+        raise ValueError(
+            f"{pairs}: its items recur too often to be split: use all pairs with "
+            "`pairlearn fit`, which measures as well as can be, or give another --share"
+        )
+    told = []
+    for path, rows in parts:
+        write_pairs(table[rows], path)
+        items = len(set(ends[rows].flat) - {-1})
+        told.append({"path": str(path), "pairs": int(rows.sum()), "items": items})
+    lost = len(table) - sum(int(rows.sum()) for _, rows in parts)
+    return Told(
+        {"pairs": len(table), "training": told[0], "held_out": told[1], "left_out": lost},
+        [
+            *("{path}: {pairs:,} pairs of {items:,} items".format(**part) for part in told),
+            f"{lost:,} of {len(table):,} pairs have items of both and are left out",
+        ],
+    )
+
+
+@command("plan", quiet="Print the number alone.")
+def plan(
+    *,
+    within: float,
+    accuracy: float | None = None,
+    prior: float | None = None,
+    strength: float | None = None,
+    errors: Literal["symmetric", "misses", "alarms"] = "symmetric",
+    pilot: Path | None = None,
+    items: Path | None = None,
+    model: Path | None = None,
+    confidence: float = 0.95,
+    seed: Seed = 0,
+) -> Told:
+    """How many pairs, held out from training, tell an accuracy within ±WITHIN.
+
+    From assumptions, from a pilot table, or from a pilot table and a model.
+
+    Parameters
+    ----------
+    within
+        Wanted half width of the interval.
+    accuracy
+        Of the classifier, as a guess (not with --model).
+    prior
+        Share of positives. [default: that of --pilot]
+    strength
+        Of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of balanced
+        instances. [default: that of --pilot, or 5]
+    errors
+        Where the classifier errs.
+    pilot
+        Pairs judged already: they tell prior and strength.
+    items
+        Items of the pilot, for --model.
+    model
+        Folder of a model, to plan by its own interval.
+    confidence
+        Coverage of the interval.
+    seed
+        Of the simulated tables.
+
+    \b
+    Examples:
+      pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
+      pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
+      pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
+        --model model
+
+    Exit codes: 0 done, 2 wrong request.
+    """  # noqa: D301
+    from pairlearn.check import planning
+    from pairlearn.tables import read_items, read_pairs
+
+    if model is not None:
+        if pilot is None or items is None:
+            raise ValueError("--model needs --pilot, the judged pairs, and --items")
+        if (accuracy, prior, strength) != (None, None, None):
+            raise ValueError("--model tells its accuracy: leave out the assumptions")
+        from pairlearn.estimators import PairClassifier
+        from pairlearn.estimators.held_pairs import HeldPairs
+
+        classifier = PairClassifier.load(model)
+        known = read_items(items, columns=classifier.columns())
+        held = HeldPairs.of(classifier, known, read_pairs(pilot), (items, pilot))
+        options = held.options(confidence) | {"seed": seed}
+        return _told(planning.plan_from_pilot(within, *held.given, **options))
+    if items is not None:
+        raise ValueError("--items is for --model, which predicts them")
+    if accuracy is None:
+        raise ValueError("say --accuracy, as a guess, or --model with --pilot and --items")
+    if pilot is not None:
+        from pairlearn.prior import estimate_prior
+
+        table = read_pairs(pilot)
+        if prior is None:
+            implied = estimate_prior(table.similarity, "negative", weight=table.weight)
+            prior = min(max(implied.value, 0.02), 0.98)
+        if strength is None:
+            strength = planning.annotator_strength(table[table.judged].labels(), prior)
+    if prior is None:
+        raise ValueError("say --prior, or --pilot with judged pairs that tell it")
+    found = planning.plan(
+        within,
+        accuracy=accuracy,
+        prior=prior,
+        strength=5.0 if strength is None else strength,
+        errors=errors,
+        confidence=confidence,
+        seed=seed,
+    )
+    return _told(found)
+
+
+def _told(found: PairPlan) -> Told:
+    told = found.assumptions
+    if told["from"] == "pilot":
+        text = [
+            f"as the pilot suggests, between {found.low:,} and {found.high:,}",
+            f"pilot: {told['pairs']:,} pairs, accuracy {told['accuracy']:.3f} "
+            f"({found.confidence:.0%}: {told['low']:.3f} to {told['high']:.3f}); they count in",
+        ]
+    else:
+        text = [
+            f"tables differ: nine in ten take between {found.low:,} and {found.high:,}",
+            f"assumed: accuracy {told['accuracy']:g}, prior {told['prior']:.3g}, annotator of "
+            f"strength {told['strength']:.3g} (right about {told['annotator_accuracy']:.1%}), "
+            f"{told['errors']} errors, independent pairs with both judgements",
+        ]
+    head = f"{found.pairs:,} pairs for an accuracy within ±{found.half_width:g}"
+    end = "for measuring only: keep these pairs out of training"
+    return Told(found.to_dict(), [head, *text, end], str(found.pairs))

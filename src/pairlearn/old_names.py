@@ -1,0 +1,52 @@
+"""Deprecated: modules under the names that they had in version 0.1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "annotate": ["studio"],
+    "annotate.models": ["studio.ask"],
+    "annotate.server": ["studio.server"],
+    "bounds": ["paper.bounds"],
+    "datasets": ["data"],
+    "diagnostics": ["check"],
+    "estimators.pairwise": ["estimators.features"],
+    "experiments": ["paper"],
+    "experiments.execute": ["paper.execute"],
+    "experiments.report": ["paper.page"],
+    "experiments.theory": ["paper.theory"],
+    "pages": ["report"],
+    "planning": ["check.planning"],
+    "reporting": ["report"],
+    "sampling": ["data.sampling", "randomness"],
+    "simulation": ["data.simulation"],
+}
+"""Where the names of each of them are now."""
+
+
+class OldNames(MetaPathFinder, Loader):
+    """Makes a module of an old name when it is imported, with what is in the new ones."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What to load, for the names in `MOVED`."""
+        known = name.removeprefix("pairlearn.") in MOVED
+        return ModuleSpec(name, self, is_package=True) if known else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill a module."""
+        for home in MOVED[module.__name__.removeprefix("pairlearn.")]:
+            new = import_module(f"pairlearn.{home}")
+            public = [name for name in vars(new) if not name.startswith("_")]
+            names = getattr(new, "__all__", public)
+            vars(module).update({name: getattr(new, name) for name in names})
+
+
+sys.meta_path.append(OldNames())

@@ -1,3 +1,0 @@
-"""Deprecated: the name that :mod:`pairlearn.report` had in version 0.1."""
-
-from pairlearn.report import *  # noqa: F403
