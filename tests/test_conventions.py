@@ -23,7 +23,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-import pairlearn.estimators
 from pairlearn.estimators import PairClassifier, PairwiseTransformer
 from pairlearn.labels import PairLabels
 
@@ -220,8 +219,3 @@ def test_pipelines_fit_on_pairs_and_predict_instances(estimator: Any) -> None:
     pipeline = Pipeline([("scale", scale), ("classify", clone(estimator))]).fit(PAIRS, LABELS)
     assert pipeline.predict_proba(X).shape == (50, 2)
     assert np.isfinite(pipeline.score(PAIRS + 0.01, LABELS))
-
-
-def test_all_names_are_there() -> None:
-    for name in pairlearn.estimators.__all__:
-        assert getattr(pairlearn.estimators, name).__name__ == name

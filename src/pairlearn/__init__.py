@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         for home in _HOMES:
             module = import_module(f"{__name__}.{home}")
-            if name in module.__all__:
+            if name in vars(module):
                 return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.judgements import Judgements
 
-__all__ = ["Answers", "named", "opposed", "without_copies"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

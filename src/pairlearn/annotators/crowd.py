@@ -14,8 +14,6 @@ from pairlearn.annotators.link import PAIRS, Link, expect, learn_link
 from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.judgements import Judgements
 
-__all__ = ["Crowd", "Doubt", "with_errors"]
-
 KNOWN = 20
 """Answers from which on something is said about somebody."""
 MANY, LEAN = 0.15, 0.05

@@ -32,8 +32,6 @@ from pairlearn.annotators.grid import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STE
 from pairlearn.annotators.manner import Manner
 from pairlearn.judgements import Judgements
 
-__all__ = ["Link", "fair", "learn_link", "mended"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -22,8 +22,6 @@ from pairlearn.annotators.grid import (
 from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.labels import TOLERANCE
 
-__all__ = ["FLOOR", "Manner"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Phrase: TypeAlias = tuple[str, dict[str, Any]]

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from pairlearn.labels import TOLERANCE
 
-__all__ = ["AnswerScale", "scale_of"]
-
 Floats = NDArray[np.float64]
 
 RANGES = ((0.0, 1.0), (-1.0, 1.0))

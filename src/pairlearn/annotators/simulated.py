@@ -22,8 +22,6 @@ from pairlearn.randomness import normal, permutation, stream
 from pairlearn.risks import Supervised
 from pairlearn.training import Fleet, Group, Member, Precision
 
-__all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
-
 EPOCHS = 10
 """Epochs that the paper trains its annotator for."""
 

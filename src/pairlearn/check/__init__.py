@@ -6,29 +6,15 @@
 True
 """
 
-from pairlearn.check.checking import check
-from pairlearn.check.findings import CheckReport, Finding, Severity, Summary
-from pairlearn.check.plane import plot_plane
-from pairlearn.check.planning import (
-    Errors,
-    PairPlan,
-    annotator_strength,
-    expected_half_width,
-    plan,
-    plan_from_pilot,
-)
-
-__all__ = [
-    "CheckReport",
-    "Errors",
-    "Finding",
-    "PairPlan",
-    "Severity",
-    "Summary",
-    "annotator_strength",
-    "check",
-    "expected_half_width",
-    "plan",
-    "plan_from_pilot",
-    "plot_plane",
-]
+from pairlearn.check.checking import check as check
+from pairlearn.check.findings import CheckReport as CheckReport
+from pairlearn.check.findings import Finding as Finding
+from pairlearn.check.findings import Severity as Severity
+from pairlearn.check.findings import Summary as Summary
+from pairlearn.check.plane import plot_plane as plot_plane
+from pairlearn.check.planning import Errors as Errors
+from pairlearn.check.planning import PairPlan as PairPlan
+from pairlearn.check.planning import annotator_strength as annotator_strength
+from pairlearn.check.planning import expected_half_width as expected_half_width
+from pairlearn.check.planning import plan as plan
+from pairlearn.check.planning import plan_from_pilot as plan_from_pilot

@@ -14,16 +14,6 @@ from pairlearn.dependence import Dependence
 from pairlearn.tables import PairTable
 from pairlearn.tables.scales import find_scale
 
-__all__ = [
-    "LEAST_ANSWERS",
-    "check_annotators",
-    "check_comparisons",
-    "check_feasibility",
-    "check_meaning",
-    "check_ranges",
-    "check_repeats",
-]
-
 DISAGREEMENT = 0.2
 """Two answers to one question that differ by more contradict each other."""
 FAR, MANY = 0.1, 0.05

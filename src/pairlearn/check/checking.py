@@ -26,8 +26,6 @@ from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.tables import ItemTable, PairTable
 
-__all__ = ["check"]
-
 Majority = Literal["positive", "negative"]
 
 FEW = 10

@@ -16,8 +16,6 @@ from pairlearn.kinds import KINDS, kind
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.tables import PairTable
 
-__all__ = ["Columns", "Infeasible"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

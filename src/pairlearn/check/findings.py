@@ -15,8 +15,6 @@ from typing import Any, Literal
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.prior import PriorEstimate
 
-__all__ = ["RULES", "CheckReport", "Finding", "Severity", "Summary", "finding"]
-
 Severity = Literal["error", "warning", "note"]
 SHOWN = 5
 """Rows or ids that a finding names."""

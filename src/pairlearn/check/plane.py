@@ -12,7 +12,6 @@ from pairlearn.style import BLUE, GREY, ORANGE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_plane"]
 
 _CORNERS = (
     (-1.0, 0.0, "left +, right −", "left", -6),

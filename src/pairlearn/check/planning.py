@@ -36,15 +36,6 @@ from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
-__all__ = [
-    "Errors",
-    "PairPlan",
-    "annotator_strength",
-    "expected_half_width",
-    "plan",
-    "plan_from_pilot",
-]
-
 Errors = Literal["symmetric", "misses", "alarms"]
 TABLES, FEW_TABLES = 64, 16
 """Simulated tables of each size, and of sizes above 1,000."""

@@ -39,7 +39,6 @@ from pairlearn.tables.scales import Scale
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-__all__ = ["HeldPairs", "Sampled", "digest", "doubts_of", "sample_pairs_of"]
 
 Floats = NDArray[np.float64]
 

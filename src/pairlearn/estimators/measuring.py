@@ -39,14 +39,6 @@ from pairlearn.training import Checkpoint
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-__all__ = [
-    "FitCheckpoints",
-    "HeldOut",
-    "Measured",
-    "PairsInFile",
-    "PairsInMemory",
-    "fit_and_measure",
-]
 
 MEASURED_PAIRS = 100_000
 """Most pairs of a file that the accuracy is measured with, about."""

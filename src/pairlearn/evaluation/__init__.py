@@ -7,48 +7,21 @@ in 94 to 96% of tables, for priors 0.1 to 0.5 and errors of 2% and 12% of every 
 (``benchmarks/coverage.py``).
 """
 
-from pairlearn.evaluation.curves import (
-    CalibrationCurve,
-    RocCurve,
-    ThresholdChoice,
-    calibration_curve,
-    choose_threshold,
-    roc_curve,
-)
-from pairlearn.evaluation.judged import Estimate
-from pairlearn.evaluation.measures import (
-    AccuracyEstimate,
-    Evaluation,
-    Plausible,
-    estimate_accuracy,
-    evaluate,
-)
-from pairlearn.evaluation.miscalibration import (
-    Confidence,
-    Recalibration,
-    Sensitivity,
-    plausible,
-    recalibrate,
-    sensitivity,
-)
-
-__all__ = [
-    "AccuracyEstimate",
-    "CalibrationCurve",
-    "Confidence",
-    "Estimate",
-    "Evaluation",
-    "Plausible",
-    "Recalibration",
-    "RocCurve",
-    "Sensitivity",
-    "ThresholdChoice",
-    "calibration_curve",
-    "choose_threshold",
-    "estimate_accuracy",
-    "evaluate",
-    "plausible",
-    "recalibrate",
-    "roc_curve",
-    "sensitivity",
-]
+from pairlearn.evaluation.curves import CalibrationCurve as CalibrationCurve
+from pairlearn.evaluation.curves import RocCurve as RocCurve
+from pairlearn.evaluation.curves import ThresholdChoice as ThresholdChoice
+from pairlearn.evaluation.curves import calibration_curve as calibration_curve
+from pairlearn.evaluation.curves import choose_threshold as choose_threshold
+from pairlearn.evaluation.curves import roc_curve as roc_curve
+from pairlearn.evaluation.judged import Estimate as Estimate
+from pairlearn.evaluation.measures import AccuracyEstimate as AccuracyEstimate
+from pairlearn.evaluation.measures import Evaluation as Evaluation
+from pairlearn.evaluation.measures import Plausible as Plausible
+from pairlearn.evaluation.measures import estimate_accuracy as estimate_accuracy
+from pairlearn.evaluation.measures import evaluate as evaluate
+from pairlearn.evaluation.miscalibration import Confidence as Confidence
+from pairlearn.evaluation.miscalibration import Recalibration as Recalibration
+from pairlearn.evaluation.miscalibration import Sensitivity as Sensitivity
+from pairlearn.evaluation.miscalibration import plausible as plausible
+from pairlearn.evaluation.miscalibration import recalibrate as recalibrate
+from pairlearn.evaluation.miscalibration import sensitivity as sensitivity

@@ -24,17 +24,6 @@ from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
 from pairlearn.evaluation.levels import LevelTally, constrain, require_identified, start_rates
 from pairlearn.labels import PairLabels
 
-__all__ = [
-    "CalibrationCurve",
-    "RocCurve",
-    "ThresholdChoice",
-    "area_under_curve",
-    "calibration_curve",
-    "check_cost",
-    "choose_threshold",
-    "roc_curve",
-]
-
 Floats = NDArray[np.float64]
 CANDIDATES = 50
 

@@ -36,18 +36,6 @@ from pairlearn.evaluation.levels import (
 )
 from pairlearn.labels import PairLabels
 
-__all__ = [
-    "MEASURES",
-    "Comparison",
-    "Decisions",
-    "Measure",
-    "MethodResult",
-    "agreeing",
-    "expected_cost",
-    "fit_decisions",
-    "rank",
-]
-
 Floats = NDArray[np.float64]
 FAR = 20.0
 """Images of a solution whose log-likelihood is lower by this lead to no other one in reach."""

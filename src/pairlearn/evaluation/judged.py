@@ -16,19 +16,6 @@ from pairlearn.columns import columns_of, numbers, weights_of
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
 
-__all__ = [
-    "Estimate",
-    "JudgedPairs",
-    "Side",
-    "check_confidence",
-    "hull",
-    "largest_deviation",
-    "likeness",
-    "proportion",
-    "quantile",
-    "stands_out",
-]
-
 Floats = NDArray[np.float64]
 Side = Literal["positive", "negative", "better"]
 DRAWS = 50_000

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 from pairlearn.evaluation.judged import JudgedPairs
 from pairlearn.labels import PairLabels
 
-__all__ = ["LevelFit", "LevelTally", "constrain", "require_identified", "start_rates"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

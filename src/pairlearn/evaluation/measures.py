@@ -20,8 +20,6 @@ from pairlearn.evaluation.decisions import (
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, likeness, stands_out
 from pairlearn.labels import PairLabels
 
-__all__ = ["AccuracyEstimate", "Evaluation", "Plausible", "estimate_accuracy", "evaluate"]
-
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
 NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
 FEW_PAIRS = 30

@@ -33,15 +33,6 @@ from pairlearn.evaluation.judged import Estimate, JudgedPairs
 from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, estimate_accuracy
 from pairlearn.labels import PairLabels
 
-__all__ = [
-    "Confidence",
-    "Recalibration",
-    "Sensitivity",
-    "plausible",
-    "recalibrate",
-    "sensitivity",
-]
-
 Floats = NDArray[np.float64]
 
 SURE = 1e-6

@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # files are read without torch
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Column", "Kind", "divergence", "logarithm_guard", "totals"]
 
 Floats = NDArray[np.float64]
 TINY = 1e-7

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Comparison"]
 
 WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}
 MUCH, LITTLE = 0.5, 0.1

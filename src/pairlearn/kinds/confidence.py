@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Confidence"]
-
 
 class Confidence(Kind):
     """P(y = +1 | x) of one item, as the annotator sees it: u in [0, 1].

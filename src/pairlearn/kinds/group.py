@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["GroupShare"]
-
 
 class GroupShare(Kind):
     """An item of group number v, of which a share u is positive."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Label"]
-
 
 class Label(Kind):
     """The class of an item: u = 1 positive, u = 0 negative.

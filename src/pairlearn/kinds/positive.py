@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Positive"]
-
 
 class Positive(Kind):
     """One item of the positive class; of an item without this, nothing is known.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Preference"]
-
 
 class Preference(Kind):
     """The more positive one of a pair: u = −1 the left, u = +1 the right."""

@@ -12,8 +12,6 @@ from pairlearn.columns import placed
 from pairlearn.kinds import KINDS, columns
 from pairlearn.kinds.base import Floats
 
-__all__ = ["read_columns"]
-
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
     """Numbers, NaN where nothing is said, of columns of numbers or words."""

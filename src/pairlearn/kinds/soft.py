@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Both", "Difference", "Same", "Similarity"]
 
 SIMILARITY = Column("similarity", 0, 1)
 DIFFERENCE = Column("difference", -1, 1, place=1)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Triplet"]
-
 
 class Triplet(Kind):
     """One of the two pairs of triplet number v: u = 1 the closer one, u = 0 the other."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from pairlearn.risks.base import Risk
 
-__all__ = ["Unlabelled"]
-
 
 class Unlabelled(Kind):
     """One item without any statement about its class.

@@ -12,8 +12,6 @@ from pairlearn.check.columns import Columns
 from pairlearn.labels import PairLabels
 from pairlearn.tables import PairTable
 
-__all__ = ["AnnotatorRow", "compare_annotators", "model_labels", "probabilities"]
-
 Floats = NDArray[np.float64]
 
 

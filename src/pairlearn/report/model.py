@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 
     from pairlearn.estimators import PairClassifier
 
-__all__ = [
-    "Disagreement",
-    "Measured",
-    "build_report",
-    "measure",
-]
 
 Floats = NDArray[np.float64]
 

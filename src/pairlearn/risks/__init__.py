@@ -1,53 +1,26 @@
 """Risk estimators: what a classifier costs, seen through judged pairs only."""
 
-from pairlearn.risks.affine import (
-    AffineRisk,
-    ConfDiff,
-    Convex,
-    NonNegative,
-    Sconf,
-    SconfConfDiff,
-    affine_table,
-)
-from pairlearn.risks.base import (
-    BASIS,
-    CORRECTIONS,
-    TERMS,
-    Risk,
-    contract,
-    correct,
-    correction_slope,
-    make_table,
-    pair_moments,
-)
-from pairlearn.risks.catalogue import RISKS, make_risk
-from pairlearn.risks.likelihood import PairLikelihood
-from pairlearn.risks.siblings import SIBLINGS, Pconf, SharesRisk
-from pairlearn.risks.supervised import Mixed, Supervised
-
-__all__ = [
-    "BASIS",
-    "CORRECTIONS",
-    "RISKS",
-    "SIBLINGS",
-    "TERMS",
-    "AffineRisk",
-    "ConfDiff",
-    "Convex",
-    "Mixed",
-    "NonNegative",
-    "PairLikelihood",
-    "Pconf",
-    "Risk",
-    "Sconf",
-    "SconfConfDiff",
-    "SharesRisk",
-    "Supervised",
-    "affine_table",
-    "contract",
-    "correct",
-    "correction_slope",
-    "make_risk",
-    "make_table",
-    "pair_moments",
-]
+from pairlearn.risks.affine import AffineRisk as AffineRisk
+from pairlearn.risks.affine import ConfDiff as ConfDiff
+from pairlearn.risks.affine import Convex as Convex
+from pairlearn.risks.affine import NonNegative as NonNegative
+from pairlearn.risks.affine import Sconf as Sconf
+from pairlearn.risks.affine import SconfConfDiff as SconfConfDiff
+from pairlearn.risks.affine import affine_table as affine_table
+from pairlearn.risks.base import BASIS as BASIS
+from pairlearn.risks.base import CORRECTIONS as CORRECTIONS
+from pairlearn.risks.base import TERMS as TERMS
+from pairlearn.risks.base import Risk as Risk
+from pairlearn.risks.base import contract as contract
+from pairlearn.risks.base import correct as correct
+from pairlearn.risks.base import correction_slope as correction_slope
+from pairlearn.risks.base import make_table as make_table
+from pairlearn.risks.base import pair_moments as pair_moments
+from pairlearn.risks.catalogue import RISKS as RISKS
+from pairlearn.risks.catalogue import make_risk as make_risk
+from pairlearn.risks.likelihood import PairLikelihood as PairLikelihood
+from pairlearn.risks.siblings import SIBLINGS as SIBLINGS
+from pairlearn.risks.siblings import Pconf as Pconf
+from pairlearn.risks.siblings import SharesRisk as SharesRisk
+from pairlearn.risks.supervised import Mixed as Mixed
+from pairlearn.risks.supervised import Supervised as Supervised

@@ -33,16 +33,6 @@ from torch import Tensor
 
 from pairlearn.risks.base import Risk, check_unit, make_table
 
-__all__ = [
-    "AffineRisk",
-    "ConfDiff",
-    "Convex",
-    "NonNegative",
-    "Sconf",
-    "SconfConfDiff",
-    "affine_table",
-]
-
 
 def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
     """Coefficients (4, 8, 3) of (β₊, β₋), one partial risk for each weight.

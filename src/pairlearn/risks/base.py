@@ -28,21 +28,6 @@ from torch.nn import functional as F
 
 from pairlearn.losses import Loss, in_full_precision, make_loss
 
-__all__ = [
-    "BASIS",
-    "CORRECTIONS",
-    "TERMS",
-    "Risk",
-    "contract",
-    "correct",
-    "correction_name",
-    "correction_slope",
-    "make_table",
-    "pair_moments",
-    "pair_terms",
-    "terms_used",
-]
-
 TERMS = (
     "positive",
     "negative",

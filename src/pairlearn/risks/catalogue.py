@@ -14,8 +14,6 @@ from pairlearn.risks.likelihood import PairLikelihood
 from pairlearn.risks.siblings import SIBLINGS
 from pairlearn.risks.supervised import Supervised
 
-__all__ = ["RISKS", "make_risk"]
-
 RISKS: dict[str, type[Risk]] = {
     "sconf": Sconf,
     "confdiff": ConfDiff,

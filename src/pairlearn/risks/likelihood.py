@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from pairlearn.risks.base import Risk, make_table
 
-__all__ = ["PairLikelihood"]
-
 
 class PairLikelihood(Risk):
     """Negative log-likelihood of the three outcomes, halved; no prior enters.

@@ -32,8 +32,6 @@ from torch import Tensor
 from pairlearn.risks.affine import AffineRisk
 from pairlearn.risks.base import Risk, make_table
 
-__all__ = ["SIBLINGS", "Pconf", "SharesRisk"]
-
 
 class SharesRisk(AffineRisk):
     """Items from populations with known shares of positives, two to a row.

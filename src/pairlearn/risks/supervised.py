@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 from pairlearn.risks.base import Risk, check_unit, make_table
 
-__all__ = ["Mixed", "Supervised"]
-
 
 class Supervised(Risk):
     """The ordinary risk of pairs whose classes are known, ½(ℓ(g(x), y) + ℓ(g(x'), y')).

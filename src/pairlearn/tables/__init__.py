@@ -8,27 +8,16 @@ dates, text, with gaps. Both are CSV or Parquet files; features can also be NPY,
 folder. Whatever is wrong with a file is a `TableError` that says where.
 """
 
-from pairlearn.columns import TableError
-from pairlearn.tables.cells import ColumnChoice
-from pairlearn.tables.encoder import ItemEncoder
-from pairlearn.tables.item_files import iter_items, read_items
-from pairlearn.tables.items import ItemTable
-from pairlearn.tables.pairs import PairTable
-from pairlearn.tables.read import iter_pairs, read_pairs
-from pairlearn.tables.write import RowWriter, open_rows, write_items, write_pairs
-
-__all__ = [
-    "ColumnChoice",
-    "ItemEncoder",
-    "ItemTable",
-    "PairTable",
-    "RowWriter",
-    "TableError",
-    "iter_items",
-    "iter_pairs",
-    "open_rows",
-    "read_items",
-    "read_pairs",
-    "write_items",
-    "write_pairs",
-]
+from pairlearn.columns import TableError as TableError
+from pairlearn.tables.cells import ColumnChoice as ColumnChoice
+from pairlearn.tables.encoder import ItemEncoder as ItemEncoder
+from pairlearn.tables.item_files import iter_items as iter_items
+from pairlearn.tables.item_files import read_items as read_items
+from pairlearn.tables.items import ItemTable as ItemTable
+from pairlearn.tables.pairs import PairTable as PairTable
+from pairlearn.tables.read import iter_pairs as iter_pairs
+from pairlearn.tables.read import read_pairs as read_pairs
+from pairlearn.tables.write import RowWriter as RowWriter
+from pairlearn.tables.write import open_rows as open_rows
+from pairlearn.tables.write import write_items as write_items
+from pairlearn.tables.write import write_pairs as write_pairs
