@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 
 MAX_LENGTH = 256

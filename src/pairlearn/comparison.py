@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.annotators.link import mended
+from pairlearn.columns import Floats
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.parameters import (
@@ -56,7 +57,6 @@ __all__ = [
     "default_methods",
 ]
 
-Floats = NDArray[np.float64]
 Decide = Callable[[NDArray[Any]], Floats]
 """Log-odds (m,) of instances (m, d, ...) by a trained model."""
 

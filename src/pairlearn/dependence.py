@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import is_tensor
+from pairlearn.columns import Floats, Mask, is_tensor
 
 __all__ = ["Dependence"]
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
@@ -68,7 +67,7 @@ class Dependence:
         keys = ends.min(1) * len(names) + ends.max(1)
         return cls(n, ends, np.unique(keys, return_inverse=True)[1].reshape(n))
 
-    def rows(self, mask: NDArray[np.bool_]) -> Dependence:
+    def rows(self, mask: Mask) -> Dependence:
         """The same for some of the rows."""
         return Dependence.of(None if self.ends is None else self.ends[mask], int(mask.sum()))
 

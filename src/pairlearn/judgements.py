@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.kinds import KINDS, code, kind
 from pairlearn.kinds.reading import read_columns
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
 __all__ = ["Judgements"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,9 +18,8 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import is_tensor, weights_of
+from pairlearn.columns import Floats, is_tensor, weights_of
 from pairlearn.dependence import Dependence
 
 __all__ = ["PriorEstimate", "estimate_prior"]
@@ -124,7 +123,7 @@ def estimate_prior(
 
 def _given_similarities(
     similarity: Any, weight: Any, items: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Dependence]:
+) -> tuple[Floats, Floats, Dependence]:
     """The similarities that are given, their shares of the weight, and which share items."""
     if is_tensor(similarity):
         similarity = similarity.detach().double().cpu().numpy()

@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators.scale import RANGES, scale_of
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-
 
 SHARED = 20
 """Pairs that two must have answered alike, to the last digit, to be taken for one."""
@@ -110,7 +107,7 @@ class Answers:
     names: tuple[str, ...]
     ends: Indices
     weight: Floats
-    turned: NDArray[np.bool_]
+    turned: Mask
 
     @classmethod
     def of(cls, judged: Judgements) -> Answers:
@@ -170,7 +167,7 @@ class Answers:
         """Rows of every annotator."""
         return [self.by(number) for number in range(len(self.names))]
 
-    def feasible(self, slack: float = 0.0) -> NDArray[np.bool_]:
+    def feasible(self, slack: float = 0.0) -> Mask:
         """Whether two posteriors give each answer, rounded to the scale of its annotator."""
         found = np.ones(len(self), bool)
         for rows in self.each():

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.annotators.scale import RANGES
+from pairlearn.columns import Floats, Indices
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Form = Literal["pull", "shift"]
 
 _LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]

@@ -25,15 +25,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import Answers, named
 from pairlearn.annotators.grid import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
 from pairlearn.annotators.manner import Manner
+from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 CONCENTRATION = 4.0
 """Of the posteriors given the log-odds, which one person's hard answers do not tell."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.annotators.grid import (
     AMOUNTS,
@@ -20,10 +19,9 @@ from pairlearn.annotators.grid import (
     outcome_of,
 )
 from pairlearn.annotators.scale import RANGES, scale_of
+from pairlearn.columns import Floats, Indices
 from pairlearn.labels import TOLERANCE
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
 """A text, and what its names in braces stand for."""
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Mask
 from pairlearn.labels import TOLERANCE
-
-Floats = NDArray[np.float64]
 
 RANGES = ((0.0, 1.0), (-1.0, 1.0))
 """Of similarities and of differences."""
@@ -59,7 +57,7 @@ class AnswerScale:
         given = [f"{n} levels of {name}" for n, name in zip(self.levels, names, strict=True) if n]
         return " and ".join(given)
 
-    def admits(self, similarity: Any, difference: Any, slack: float = 0.0) -> NDArray[np.bool_]:
+    def admits(self, similarity: Any, difference: Any, slack: float = 0.0) -> Mask:
         """Whether two posteriors give each answer, or one that is rounded to it.
 
         NaN is not given; one answer alone is always possible within its range. ``slack`` is how

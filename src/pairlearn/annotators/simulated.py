@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pairlearn.columns import Mask
 from pairlearn.data.sampling import sample_pairs
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream
@@ -143,7 +144,7 @@ def add_noise(labels: PairLabels, sigma: float, seed: int) -> PairLabels:
     return PairLabels(labels.similarity * factors[0], labels.difference * factors[1], noisy=True)
 
 
-def _largest_sample(positive: NDArray[np.bool_], prior: float) -> int:
+def _largest_sample(positive: Mask, prior: float) -> int:
     """Pairs that can be drawn at this prior without using an instance twice."""
     count = int(positive.sum())
     return int(min(count / prior, (len(positive) - count) / (1 - prior)) - 1) // 2

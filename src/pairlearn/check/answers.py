@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.check.columns import Columns, Floats, Indices, Infeasible
+from pairlearn.check.columns import Columns, Infeasible
 from pairlearn.check.findings import Finding, Severity, finding
+from pairlearn.columns import Floats, Indices
 from pairlearn.dependence import Dependence
 from pairlearn.tables import PairTable
 from pairlearn.tables.scales import find_scale

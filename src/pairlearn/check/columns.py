@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS, kind
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.tables import PairTable
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class Infeasible(NamedTuple):
@@ -87,17 +85,17 @@ class Columns:
         return len(self.s)
 
     @cached_property
-    def has_s(self) -> NDArray[np.bool_]:
+    def has_s(self) -> Mask:
         """Rows with a similarity."""
         return ~np.isnan(self.s)
 
     @cached_property
-    def has_c(self) -> NDArray[np.bool_]:
+    def has_c(self) -> Mask:
         """Rows with a difference."""
         return ~np.isnan(self.c)
 
     @cached_property
-    def itself(self) -> NDArray[np.bool_]:
+    def itself(self) -> Mask:
         """Rows that pair an item with itself."""
         return np.asarray(self.ends[:, 0] == self.ends[:, 1])
 
@@ -155,7 +153,7 @@ class Columns:
         return Crowd.of(self.judged)
 
     @cached_property
-    def useful(self) -> NDArray[np.bool_]:
+    def useful(self) -> Mask:
         """Rows of those who have something to say: not one answer to everything, or anything."""
         if len(self.annotators) < 2:
             return np.ones(len(self), bool)

@@ -30,8 +30,8 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
@@ -335,9 +335,7 @@ def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Mode
     )
 
 
-def _simulate(
-    model: _Model, n: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64], PairLabels]:
+def _simulate(model: _Model, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, PairLabels]:
     positive = rng.random((2, n)) < model.prior
     u = rng.standard_normal((2, n)) + model.strength * (positive - 0.5)
     r = 1 / (1 + np.exp(-(model.strength * u + math.log(model.prior / (1 - model.prior)))))
@@ -347,9 +345,7 @@ def _simulate(
     return h, h_prime, PairLabels.from_posteriors(r[0], r[1])
 
 
-def _size(
-    model: _Model, half_width: float, confidence: float, seed: int
-) -> tuple[float, NDArray[np.float64]]:
+def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tuple[float, Floats]:
     """The least size from which on all tables are narrow enough, and half widths near it.
 
     Sizes are halved from the largest until the mean half width exceeds the wanted one, with
@@ -377,7 +373,7 @@ def _size(
 @lru_cache(maxsize=256)
 def _half_widths(
     model: _Model, n: int, confidence: float, seed: int, tables: int = FEW_TABLES
-) -> NDArray[np.float64]:
+) -> Floats:
     """Half widths of simulated tables of n pairs; n^−½ takes over from the largest table."""
     size = min(n, LARGEST_TABLE)
     widths = np.empty(tables)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
+from pairlearn.columns import Floats
 from pairlearn.estimators import population
 from pairlearn.estimators.cross_fitting import choose_model
 from pairlearn.estimators.listening import listen
@@ -360,7 +361,7 @@ class PairClassifier(PairPredictor):
         self._settle(z, weight, table.judged, need, prior)
         return self
 
-    def _remember(self, table: Table, weight: NDArray[np.float64]) -> None:
+    def _remember(self, table: Table, weight: Floats) -> None:
         """What is known of the instances before training."""
         self.training_items_ = table.fingerprints()
         self.classes_ = table.classes
@@ -416,8 +417,8 @@ class PairClassifier(PairPredictor):
 
     def _settle(
         self,
-        z: NDArray[np.float64],
-        weight: NDArray[np.float64],
+        z: Floats,
+        weight: Floats,
         judged: Judgements,
         need: population.Need,
         prior: float | None,

@@ -25,12 +25,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.population import Majority, prior_from_similarities, solve_shift
 from pairlearn.estimators.table import read_table
 from pairlearn.judgements import Judgements
@@ -39,7 +39,6 @@ from pairlearn.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
 from pairlearn.tables import PairTable
 
-Floats = NDArray[np.float64]
 Weights = Floats
 """Shape (2, m): of class + and of class − of every item."""
 
@@ -320,7 +319,7 @@ class _Fitter:
         self.classes = np.repeat([1, 0], len(known))[kept]
         self.count = len(known)
 
-    def posteriors(self, weights: Weights, fold: NDArray[np.int64]) -> Floats:
+    def posteriors(self, weights: Weights, fold: Indices) -> Floats:
         """P(+) of every item, by a fit without the item's own fold."""
         p = np.empty(len(self.x))
         everything = np.arange(len(self.x))
@@ -331,7 +330,7 @@ class _Fitter:
             p[inside] = model.predict_proba(self.x[inside])[:, list(model.classes_).index(1)]
         return np.clip(p, TINY, 1 - TINY)
 
-    def fit(self, weights: Weights, rows: NDArray[np.int64]) -> Any:
+    def fit(self, weights: Weights, rows: Indices) -> Any:
         """A clone fitted to these rows, each as class + and as class −, and to the labelled."""
         weights = weights[:, rows]
         kept = weights > SMALL * weights.sum(0)
@@ -383,7 +382,7 @@ def _from_even_odds(judgements: Targets, p: Floats, prior: float | None) -> Floa
     return _posterior(logit(p) + logit(prior))
 
 
-def _folds(start: Weights, folds: int, seed: int) -> NDArray[np.int64]:
+def _folds(start: Weights, folds: int, seed: int) -> Indices:
     """The fold of every item, each with its share of both classes as the start sees them."""
     m = start.shape[1]
     total = start.sum(0)

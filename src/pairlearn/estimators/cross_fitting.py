@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from pairlearn.columns import Floats
 from pairlearn.estimators.parameters import NETWORK, is_scikit_learn, recipe_of
 from pairlearn.judgements import Judgements
 
@@ -69,12 +70,12 @@ def choose_model(
     outcomes = rows[both].labels().project().outcomes()  # left, right or both alike, as judged
     weight = rows[both].weight / rows[both].weight.sum()
 
-    def right_pairs(model: str, share: float) -> NDArray[np.float64]:
+    def right_pairs(model: str, share: float) -> Floats:
         z = out_of_fold(classifier, features, rows, fold, seed, share, model=model)[both] > 0
         decided = np.where(z[:, 0] == z[:, 1], 2, z[:, 1])
         return outcomes[np.arange(len(z)), decided]  # type: ignore[no-any-return]
 
-    def surely(gain: NDArray[np.float64]) -> float:
+    def surely(gain: Floats) -> float:
         """The mean less its standard error."""
         mean = float(weight @ gain)
         return mean - float(np.sqrt(weight**2 @ (gain - mean) ** 2))
@@ -96,7 +97,7 @@ def out_of_fold(
     seed: int,
     share: float,
     **changes: Any,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log-odds (n, 2) of the items of rows, by models that did not see the row.
 
     Parameters

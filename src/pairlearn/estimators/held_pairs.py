@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import named
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.link import fair
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile, StreamItems
 from pairlearn.estimators.prediction import log_odds
@@ -39,8 +39,6 @@ from pairlearn.tables.scales import Scale
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-
-Floats = NDArray[np.float64]
 
 EVALUATED_PAIRS = 1 << 18
 """Most pairs of a file that `sample_pairs_of` takes into memory, about."""
@@ -75,7 +73,7 @@ class HeldPairs:
     z: Floats
     labels: PairLabels
     weight: Floats | None
-    ends: NDArray[np.int64]
+    ends: Indices
     ignored: int
     seen: str | None
 
@@ -177,7 +175,7 @@ def _cut(threshold: float) -> float:
     return math.log(threshold) - math.log1p(-threshold)
 
 
-def _nothing_new(classifier: PairClassifier, pairs: Path, new: NDArray[np.bool_]) -> str:
+def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
     before, told = "", getattr(classifier, "trained_on_", None)
     found = told.get("accuracy") if isinstance(told, dict) else None
     if isinstance(found, dict) and {"value", "low", "high"} <= found.keys():

@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import as_ids, find_rows
+from pairlearn.columns import Floats, Indices, Mask, as_ids, find_rows
 from pairlearn.estimators.features import FeatureStep, is_frame
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
 
@@ -33,12 +29,12 @@ class Instances:
     """
 
     features: NDArray[Any]
-    ends: NDArray[np.int64]
+    ends: Indices
     recur: bool
     ids: NDArray[Any] | None = None
 
     @property
-    def items(self) -> NDArray[np.int64] | None:
+    def items(self) -> Indices | None:
         """The instances in each pair, where that makes pairs dependent."""
         return self.ends if self.recur else None
 
@@ -189,7 +185,7 @@ def _refuse_missing(name: str, values: NDArray[Any], ids: NDArray[Any] | None = 
         raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
 
 
-def _refuse_unknown(ids: NDArray[Any], unknown: NDArray[np.bool_], where: str) -> None:
+def _refuse_unknown(ids: NDArray[Any], unknown: Mask, where: str) -> None:
     if unknown.any():
         one = _plain_id(ids, int(unknown.argmax()))
         raise ValueError(f"id {one!r} is not among the {where}")

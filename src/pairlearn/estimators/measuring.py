@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pairlearn.annotators.link import fair
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import fingerprints
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.parameters import recipe_of
@@ -175,7 +175,7 @@ class PairsInMemory:
         if self.known is not None:
             classifier.classes_ = self.known.classes
 
-    def log_odds(self, classifier: PairClassifier, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_odds(self, classifier: PairClassifier, rows: Indices) -> Floats:
         """Of some items."""
         return classifier.decision_function(self.items[rows])
 
@@ -259,7 +259,7 @@ class PairsInFile:
             scratch=self.scratch,
         )
 
-    def log_odds(self, classifier: PairClassifier, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_odds(self, classifier: PairClassifier, rows: Indices) -> Floats:
         """Of some items."""
         items = self.survey.file.items
         return log_odds(classifier, items.table()[rows], items.path)
@@ -366,12 +366,10 @@ def _train_as_long(classifier: PairClassifier, held: HeldOut) -> None:
     classifier.set_params(batch_size=size, epochs=-(-steps // -(-held.training // size)))
 
 
-def _surveyed(
-    classifier: PairClassifier, file: PairFile, held: NDArray[np.bool_] | None = None
-) -> Survey:
+def _surveyed(classifier: PairClassifier, file: PairFile, held: Mask | None = None) -> Survey:
     with bar("looking through", file.rows, unit="rows") as progress:
         return survey_for(classifier, file, held, progress)
 
 
-def _soft(said: Judgements) -> NDArray[np.bool_]:
+def _soft(said: Judgements) -> Mask:
     return said.has("similarity") | said.has("difference")

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
+from pairlearn.columns import Floats
 from pairlearn.estimators.completion import Targets
 from pairlearn.estimators.parameters import model_of
 from pairlearn.estimators.table import Table
@@ -30,7 +30,6 @@ from pairlearn.randomness import permutation, stream
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-Floats = NDArray[np.float64]
 
 FOLDS = 4
 FULL = 1 / 3

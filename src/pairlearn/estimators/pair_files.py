@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Ids, RowError, check_unique, placed, same_kind, shown
+from pairlearn.columns import Ids, Indices, Mask, RowError, check_unique, placed, same_kind, shown
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows, read_items
 from pairlearn.tables.cells import ColumnChoice
@@ -49,7 +49,7 @@ class ItemIndex:
         """The ids, in the order of the items."""
         return np.arange(self.ids) if isinstance(self.ids, int) else self.ids
 
-    def rows(self, column: Any) -> NDArray[np.int64]:
+    def rows(self, column: Any) -> Indices:
         """Rows of the items in an Arrow array of ids, −1 for unknown ones and nulls."""
         import pyarrow
         from pyarrow import compute
@@ -190,7 +190,7 @@ class PairFile:
         ends = np.stack([left, right]).T
         return Judgements.from_columns(ends, table.said(), table.weight, whole=False)
 
-    def _rows_of(self, side: str, column: Any, empty: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _rows_of(self, side: str, column: Any, empty: Mask) -> Indices:
         rows = self.items.index.rows(column)
         unknown = (rows < 0) & ~empty
         if unknown.any():

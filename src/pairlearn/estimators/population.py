@@ -33,9 +33,9 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
@@ -47,7 +47,6 @@ from pairlearn.training.trainer import Recipe, module_logits, train
 if TYPE_CHECKING:
     from pairlearn.evaluation import Estimate
 
-Floats = NDArray[np.float64]
 Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
 CONFIDENCE = 0.99  # of the intervals that a stated prior must leave before there is a warning

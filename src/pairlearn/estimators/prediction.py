@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import shown
+from pairlearn.columns import Floats, shown
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.instances import (
     MOST_COMPARED,
@@ -45,7 +45,6 @@ from pairlearn.training.trainer import module_logits
 if TYPE_CHECKING:
     from pairlearn.evaluation import AccuracyEstimate, Evaluation
 
-Floats = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 NUMBERS = 1 << 20
 """Features that are in memory at a time."""
@@ -405,7 +404,7 @@ def predict_file(
     return Predicted(rows.count, positive, notes)
 
 
-def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> NDArray[np.float64]:
+def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
     """Log-odds of items from a file, which was read with the columns of the classifier.
 
     Raises TableError if the features are not as many as in training, or the model overflows on

@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import same_rows
 from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
-
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 SLACK = 1.05
 """A fold may hold this many times its share of the judgements when components are cut."""
@@ -102,7 +100,7 @@ def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask
     return training | (single & ~apart), held_out | (single & apart)
 
 
-def held_out_rows(rows: Judgements, fraction: float, seed: int) -> NDArray[np.bool_]:
+def held_out_rows(rows: Judgements, fraction: float, seed: int) -> Mask:
     """Mask of rows to hold out, with items that no other row has as far as possible.
 
     Rows are connected where they share an item. Whole components are held out while they fit;
@@ -125,14 +123,14 @@ def held_out_rows(rows: Judgements, fraction: float, seed: int) -> NDArray[np.bo
     return held_out
 
 
-def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> Mask:
     """Mask of the members of random groups, as many as fit into the wanted number."""
     names, of = np.unique(group, return_inverse=True)
     sizes = np.bincount(of)
     order = permutation(rng, len(names))
     order = order[sizes[order] <= wanted]
     chosen = order[np.cumsum(sizes[order]) <= wanted]
-    mask: NDArray[np.bool_] = np.isin(of, chosen)
+    mask: Mask = np.isin(of, chosen)
     return mask
 
 
@@ -222,9 +220,7 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
     return Folds(of_item, pairs, folds)
 
 
-def _cut(
-    of_item: Indices, load: NDArray[np.float64], inside: Mask, pairs: Indices, rng: Any
-) -> None:
+def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any) -> None:
     """Put the items inside large components into folds, and add up the folds' ends of pairs."""
     neighbours, start = _adjacency(pairs, len(inside))
     degree = np.diff(start)

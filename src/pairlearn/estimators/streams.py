@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import CHUNK, fingerprints
 from pairlearn.estimators.pair_files import PairFile, PathLike, open_items
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 T = TypeVar("T")
-Floats = NDArray[np.float64]
 BLOCK_PAIRS = 1 << 20
 """Pairs that are shuffled together, about; some four blocks are in memory at a time."""
 
@@ -133,7 +132,7 @@ class StreamedTable(Table):
         """As in `Table`."""
         return self.survey.instance_weight
 
-    def fingerprints(self) -> NDArray[np.int64]:
+    def fingerprints(self) -> Indices:
         """As in `Table`, of features that are read in parts."""
         used, ids = (
             np.flatnonzero(self.survey.instance_weight),
@@ -231,7 +230,7 @@ class ParquetPairStream:
             skipped = max(0, skipped - len(training))
 
 
-def shuffled(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
+def shuffled(rng: np.random.Generator, n: int) -> Indices:
     """The numbers 0 to n − 1 in random order, the same in every version of numpy.
 
     `pairlearn.randomness.permutation` sorts by 64 random bits; here it is 32, in two halves, which

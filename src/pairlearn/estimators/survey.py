@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS
@@ -23,8 +24,6 @@ from pairlearn.tables import TableError
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 SAMPLE_PAIRS = 1 << 16
 """Rows of a sample that stays in memory, about."""
@@ -84,7 +83,7 @@ def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) ->
     return np.asarray(bits < np.uint64(share * 2.0**64))
 
 
-def _ends(said: Judgements) -> NDArray[np.int64]:
+def _ends(said: Judgements) -> Indices:
     """Both items of every row; a single one stands for both."""
     return np.where(said.ends < 0, said.ends[:, :1], said.ends)
 

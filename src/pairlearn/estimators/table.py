@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.columns import placed
+from pairlearn.columns import Floats, Indices, Mask, placed
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
-    Floats,
     checked_numbers,
     feature_scale,
     fingerprints,
@@ -76,7 +75,7 @@ class Table:
     ids: NDArray[np.str_] | None = None
     seed: int | None = None
     scratch: Path | None = None
-    spare: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
 
     def item_weight(self) -> Floats:
         """How much each instance counts; beside judged pairs, those that nobody judged do not."""
@@ -99,7 +98,7 @@ class Table:
             mean, scale = np.where(measured, mean, 0.0), np.where(measured, scale, apart)
         return mean, scale
 
-    def fingerprints(self) -> NDArray[np.int64]:
+    def fingerprints(self) -> Indices:
         """By which the instances that something was said of are recognised later."""
         parts = [self.judged] if self.known is None else [self.judged, self.known]
         used = np.unique(np.concatenate([part.ends[part.ends >= 0] for part in parts]))
@@ -342,7 +341,7 @@ def read_weight(sample_weight: Any, n: int) -> Floats:
     return weight
 
 
-def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Mask]:
     """The two classes, the positive one last, and which instances are positive.
 
     Of two numbers the larger one is positive unless `positive` says otherwise; of other classes

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats
 from pairlearn.evaluation.decisions import agreeing, expected_cost, fit_decisions
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
 from pairlearn.evaluation.levels import LevelTally, constrain, require_identified, start_rates
 from pairlearn.labels import PairLabels
 
-Floats = NDArray[np.float64]
 CANDIDATES = 50
 
 

@@ -24,8 +24,8 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, hull, largest_deviation
 from pairlearn.evaluation.judged import Side as Side
 from pairlearn.evaluation.levels import (
@@ -36,7 +36,6 @@ from pairlearn.evaluation.levels import (
 )
 from pairlearn.labels import PairLabels
 
-Floats = NDArray[np.float64]
 FAR = 20.0
 """Images of a solution whose log-likelihood is lower by this lead to no other one in reach."""
 TINY = 1e-300

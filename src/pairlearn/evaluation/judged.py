@@ -10,13 +10,11 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import columns_of, numbers, weights_of
+from pairlearn.columns import Floats, Mask, columns_of, numbers, weights_of
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
 
-Floats = NDArray[np.float64]
 Side = Literal["positive", "negative", "better"]
 DRAWS = 50_000
 TINY = 1e-300
@@ -112,12 +110,12 @@ class JudgedPairs:
         return len(self.z)
 
     @cached_property
-    def has_similarity(self) -> NDArray[np.bool_]:
+    def has_similarity(self) -> Mask:
         """Rows with a similarity."""
         return ~np.isnan(self.similarity)
 
     @cached_property
-    def has_difference(self) -> NDArray[np.bool_]:
+    def has_difference(self) -> Mask:
         """Rows with a difference."""
         return ~np.isnan(self.difference)
 

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Mask
 from pairlearn.evaluation.judged import JudgedPairs
 from pairlearn.labels import PairLabels
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 EDGE = 1e-6
@@ -77,7 +77,7 @@ class LevelTally:
     cell: Indices
     high: Indices
     low: Indices
-    given: NDArray[np.bool_]
+    given: Mask
     weight: Floats
     sums: Floats
     member: Floats

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats
 from pairlearn.evaluation.curves import area_under_curve, check_cost
 from pairlearn.evaluation.decisions import (
     MEASURES,
@@ -368,7 +368,7 @@ def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) 
     return found
 
 
-def _ranks(pairs: JudgedPairs) -> NDArray[np.float64]:
+def _ranks(pairs: JudgedPairs) -> Floats:
     """Ranks (2, n, 1) of the outputs among those of both ends; they may be infinite."""
     outputs = np.concatenate([pairs.z, pairs.z_prime])
     _, place, count = np.unique(outputs, return_inverse=True, return_counts=True)

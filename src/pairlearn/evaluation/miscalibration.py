@@ -26,14 +26,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import columns_of
+from pairlearn.columns import Floats, columns_of
 from pairlearn.evaluation.judged import Estimate, JudgedPairs
 from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, estimate_accuracy
 from pairlearn.labels import PairLabels
-
-Floats = NDArray[np.float64]
 
 SURE = 1e-6
 """Posteriors are kept this far from 0 and 1, where log-odds are infinite."""

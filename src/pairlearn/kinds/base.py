@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import RowError, TableError, first_rows, shown
+from pairlearn.columns import Floats as Floats
+from pairlearn.columns import Indices, RowError, TableError, first_rows, shown
 
 if TYPE_CHECKING:  # files are read without torch
     from torch import Tensor
@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # files are read without torch
     from pairlearn.risks.base import Risk
 
 
-Floats = NDArray[np.float64]
 TINY = 1e-7
 """Posteriors stay this far from 0 and 1 where their logarithm is asked for."""
 
@@ -183,7 +182,7 @@ class Kind:
         """What the sibling risks read: shares of positives where x and x' come from."""
         raise TypeError(f"kind {self.name!r} does not say what populations its items are from")
 
-    def mistakes(self, ends: NDArray[np.int64], u: Floats, v: Floats) -> Iterator[str]:
+    def mistakes(self, ends: Indices, u: Floats, v: Floats) -> Iterator[str]:
         """What is wrong with statements that do not go together."""
         yield from ()
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import placed
+from pairlearn.columns import Floats, Mask, placed
 from pairlearn.kinds import KINDS, columns
-from pairlearn.kinds.base import Floats
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
@@ -34,7 +32,7 @@ def _numbers(name: str, values: Any) -> Floats:
     return numbers
 
 
-def _check_whole(said: Mapping[str, NDArray[np.bool_]]) -> None:
+def _check_whole(said: Mapping[str, Mask]) -> None:
     """Refuse rows with one column of a kind that takes two."""
     for name, rows in said.items():
         lacking = rows.copy()

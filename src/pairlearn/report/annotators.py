@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.annotators import Crowd, Manner
 from pairlearn.check.columns import Columns
+from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.tables import PairTable
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.check import CheckReport, check, plot_plane
+from pairlearn.columns import Floats
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from pairlearn.estimators import PairClassifier
 
-
-Floats = NDArray[np.float64]
 
 SHOWN = 12
 """Pairs on which model and annotators are furthest apart that are named."""

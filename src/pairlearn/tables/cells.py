@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import RowError, TableError, first_rows, shown
+from pairlearn.columns import Floats, RowError, TableError, first_rows, shown
 from pairlearn.tables.items import as_features
 from pairlearn.tables.sources import MISSING_WORDS, NUMBER, convert
 
@@ -92,7 +92,7 @@ def _is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def _each(name: str, words: Any, parse: Any, wanted: str) -> NDArray[np.float64]:
+def _each(name: str, words: Any, parse: Any, wanted: str) -> Floats:
     """Every word once, since many are in several rows."""
     encoded = words.dictionary_encode()
     numbers = [parse(word) for word in encoded.dictionary.to_pylist()]
@@ -101,7 +101,7 @@ def _each(name: str, words: Any, parse: Any, wanted: str) -> NDArray[np.float64]
         if number is None:
             cell = shown(encoded.dictionary[place].as_py())
             raise RowError(first_rows(rows == place)[0], f"{name} is {cell}, not {wanted}")
-    values: NDArray[np.float64] = np.array([*numbers, np.nan], np.float64)[rows]
+    values: Floats = np.array([*numbers, np.nan], np.float64)[rows]
     return values
 
 

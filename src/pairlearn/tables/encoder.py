@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import RowError, first_rows, shown
+from pairlearn.columns import Mask, RowError, first_rows, shown
 from pairlearn.tables.cells import (
     KINDS,
     MOST_CATEGORIES,
@@ -186,7 +186,7 @@ class ItemEncoder:
         return any(one.kind == kind for one in self.columns)
 
     @property
-    def scaled(self) -> NDArray[np.bool_]:
+    def scaled(self) -> Mask:
         """Which features have a scale of their own, unlike those that say yes or no, or words."""
         measured = [
             (one.kind in ("number", "date") and name == one.name)

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from pairlearn import kinds
 from pairlearn.columns import (
+    Floats,
     Ids,
+    Indices,
+    Mask,
     RowError,
     TableError,
     as_ids,
@@ -25,8 +28,6 @@ from pairlearn.columns import (
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables.items import ItemTable, row_index
-
-Floats = NDArray[np.float64]
 
 
 class PairTable:
@@ -195,14 +196,14 @@ class PairTable:
         return np.stack([self.left, self.right], 1)
 
     @property
-    def single(self) -> NDArray[np.bool_]:
+    def single(self) -> Mask:
         """Mask of the rows about one item, whose ``right`` is empty."""
         if self.right.dtype.kind != "U":
             return np.zeros(len(self), bool)
         return np.asarray(self.right == "")
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
+    def judged(self) -> Mask:
         """Mask of the rows with a similarity or a difference."""
         return ~(np.isnan(self.similarity) & np.isnan(self.difference))
 
@@ -235,7 +236,7 @@ class PairTable:
         """
         return Judgements.from_columns(self._ends(items), self.said(), self.weight, self.annotator)
 
-    def positions(self, items: ItemTable | Any) -> NDArray[np.int64]:
+    def positions(self, items: ItemTable | Any) -> Indices:
         """Rows of both ends of each pair among the items, shape (n, 2).
 
         ``items`` are a table or ids (m,); where one side has integers and the other text, both are
@@ -257,7 +258,7 @@ class PairTable:
                 "leave out rows about one item"
             )
 
-    def _ends(self, items: ItemTable | Any) -> NDArray[np.int64]:
+    def _ends(self, items: ItemTable | Any) -> Indices:
         """Positions of the items, −1 for the right of a row about one item."""
         if isinstance(items, ItemTable):
             known = items.ids
@@ -315,7 +316,7 @@ def columns_about(*, single: bool) -> list[str]:
     return list(dict.fromkeys(column.name for columns in found for column in columns))
 
 
-def check_pairs(table: PairTable, single: NDArray[np.bool_] | None = None, *, noisy: bool) -> None:
+def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) -> None:
     """Refuse values that cannot be judgements: a RowError for the first bad row.
 
     `single` says which rows are about one item where the ids do not.

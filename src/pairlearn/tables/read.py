@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from pairlearn import kinds
 from pairlearn.columns import (
     Ids,
+    Indices,
+    Mask,
     RowError,
     TableError,
     check_unique,
@@ -209,7 +211,7 @@ def pair_builder(
     return build
 
 
-def statements(source: Source, columns: Columns, alone: NDArray[np.bool_] | None = None) -> Columns:
+def statements(source: Source, columns: Columns, alone: Mask | None = None) -> Columns:
     """What a batch of a file says of its pairs, and of the items that stand alone in a row."""
     import pyarrow
     from pyarrow import compute
@@ -261,8 +263,8 @@ class Labelled:
     The positive class is the last one.
     """
 
-    rows: NDArray[np.int64]
-    positive: NDArray[np.bool_]
+    rows: Indices
+    positive: Mask
     classes: NDArray[Any]
 
 

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import RowError, TableError
+from pairlearn.columns import Floats, RowError, TableError
 from pairlearn.tables.pairs import PairTable
-
-Floats = NDArray[np.float64]
 
 BEYOND_NOISE = 5.0
 """No noise takes a judgement so far out of its range."""

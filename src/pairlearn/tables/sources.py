@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import (
     MAX_LENGTH,
+    Floats,
     RowError,
     TableError,
     as_ids,
@@ -333,7 +334,7 @@ def convert(
     return np.asarray(found[rows])
 
 
-def _parsed(name: str, column: Any) -> NDArray[np.float64]:
+def _parsed(name: str, column: Any) -> Floats:
     import pyarrow
 
     try:
@@ -341,7 +342,7 @@ def _parsed(name: str, column: Any) -> NDArray[np.float64]:
     except pyarrow.ArrowInvalid:
         pass
     else:
-        values: NDArray[np.float64] = np.array(numbers.to_numpy(zero_copy_only=False))
+        values: Floats = np.array(numbers.to_numpy(zero_copy_only=False))
         if np.isfinite(values).sum() + numbers.null_count == len(values):
             return values
     return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])

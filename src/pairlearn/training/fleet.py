@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pairlearn.columns import Floats
 from pairlearn.models import CONVOLUTIONAL, MLP, make_model
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.groups import (
@@ -110,7 +111,7 @@ class Fleet:
         self.shape = len(self.groups), max(self.sizes)
         self.ranks = current_ranks() if ranks is None else ranks
         self.epoch, self.steps_done = 0, 0  # epochs, and steps of the one that has begun
-        self.history: list[dict[str, NDArray[np.float64]]] = []
+        self.history: list[dict[str, Floats]] = []
         self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
@@ -151,7 +152,7 @@ class Fleet:
         progress: Callable[[int, float], None] | None = None,
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Train until `epochs` passes over the pairs are done, those before a resumption included.
 
         Parameters
@@ -237,7 +238,7 @@ class Fleet:
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(torch.from_numpy(state["random.cuda"]), self.device)
         self.epoch, self.steps_done = int(state["epoch"]), int(state["steps"])
-        rows: dict[int, dict[str, NDArray[np.float64]]] = {}
+        rows: dict[int, dict[str, Floats]] = {}
         for name, values in state.items():
             if name.startswith("history/"):
                 _, index, subset = name.split("/", 2)
@@ -277,7 +278,7 @@ class Fleet:
         self.network.train()
         return torch.cat(parts, -1)
 
-    def accuracy(self) -> dict[str, NDArray[np.float64]]:
+    def accuracy(self) -> dict[str, Floats]:
         """Accuracies (G, M) on the named subsets of the groups' test sets."""
         tests = [group.test for group in self.groups]
         if any(test is None for test in tests):

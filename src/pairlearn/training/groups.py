@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import Risk, Supervised
@@ -58,7 +59,7 @@ class Member:
             if not (math.isfinite(rate) and rate >= 0):
                 raise ValueError(f"{name} must be a number of at least 0; got {rate}")
 
-    def columns(self) -> NDArray[np.float64]:
+    def columns(self) -> Floats:
         """The labels as two rows (2, n), classes as indicators of the positive one."""
         labels = np.asarray(self.labels, dtype=np.float64)
         for what, bad in (("missing (NaN)", np.isnan(labels)), ("infinite", np.isinf(labels))):
@@ -236,9 +237,7 @@ class Batches(ABC):
         """Do ahead what can be done while the device is busy: here nothing."""
         return
 
-    def _parts(
-        self, order: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
+    def _parts(self, order: Indices) -> tuple[Indices, Floats, list[int]]:
         """The pairs of this rank in all batches in a row, their weights, and how many in each."""
         size, n = self.batch_size, order.shape[1]
         if self.pads and self.ranks.size == 1:

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import code, kind
 from pairlearn.risks import Risk
@@ -37,7 +38,6 @@ from pairlearn.training.loop import (
     run_epochs,
 )
 
-Floats = NDArray[np.float64]
 WORK = 2e8
 """Operations of a step that are worth a thread: 2 ms on one core."""
 
