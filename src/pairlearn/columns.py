@@ -34,6 +34,7 @@ __all__ = [
     "placed",
     "same_kind",
     "shown",
+    "two_classes",
     "weights_of",
 ]
 
@@ -217,6 +218,38 @@ def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
     ordered: Any = ids[order]
     places = np.minimum(np.searchsorted(ordered, wanted), len(ids) - 1)
     return np.where(ordered[places] == wanted, order[places], -1).astype(np.int64)
+
+
+def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArray[Any]:
+    """The two classes among values, the positive one last.
+
+    Of two numbers the larger one is positive unless `positive` says otherwise; of other
+    classes nothing but `positive` tells.
+
+    Examples
+    --------
+    >>> two_classes("the classes", np.array(["ham", "spam", "ham"]), positive="ham").tolist()
+    ['spam', 'ham']
+    """
+    classes, numeric = np.unique(values), values.dtype.kind in "iufb"
+    if len(classes) > 2:
+        raise ValueError(f"{what} must be two; got {classes[:5].tolist()}")
+    if len(classes) == 1 and numeric and classes[0] in (-1, 0, 1):
+        classes = np.array([0, 1] if classes[0] == 0 else [-1, 1])
+    if len(classes) == 1:
+        one = shown(classes[0].item())
+        raise ValueError(f"{what} are all {one}: give items of both classes, or call them -1 and 1")
+    names = classes.tolist()
+    if positive is None and not numeric:
+        raise ValueError(
+            f"{what} are {names[0]!r} and {names[1]!r}: say which one is positive, as in "
+            f"positive={names[1]!r}"
+        )
+    if positive in (None, names[1], str(names[1])):
+        return classes
+    if positive in (names[0], str(names[0])):
+        return classes[::-1].copy()
+    raise ValueError(f"{what} are {names[0]!r} and {names[1]!r}: positive={positive} is neither")
 
 
 def columns_of(name: str, values: Any, n: int) -> Floats:

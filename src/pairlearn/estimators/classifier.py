@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ from pairlearn.training import Checkpoint
 from pairlearn.training.loop import Report, refuse_divergence
 
 
+@keyword_only
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairClassifier(PairPredictor):
     """Learn P(y = +1 | x) from pairs (x, x') that an annotator judged.
 
@@ -196,69 +198,33 @@ class PairClassifier(PairPredictor):
 
     _parameter_constraints = CONSTRAINTS
 
-    prior_: float
-    n_iter_: int
-    history_: list[dict[str, float]]
-
-    @keyword_only
-    def __init__(
-        self,
-        *,
-        risk: str | Risk = "likelihood",
-        correction: str | float = "abs",
-        annotators: str = "auto",
-        prior: float | str = "estimate",
-        majority: population.Majority | None = None,
-        target_prior: float | None = None,
-        annotator_prior: float | None = None,
-        model: Any = "auto",
-        loss: str = "logistic",
-        learning_rate: float | str = "auto",
-        schedule: str = "auto",
-        weight_decay: float = 1e-5,
-        batch_size: int | str = "auto",
-        epochs: int | str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 20,
-        standardize: bool = True,
-        preprocessor: Any = None,
-        features: Any = None,
-        labelled_weight: float | str = "auto",
-        unjudged: str = "auto",
-        device: str = "auto",
-        precision: str = "auto",
-        random_state: Any = None,
-        callbacks: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.risk = risk
-        self.correction = correction
-        self.annotators = annotators
-        self.prior = prior
-        self.majority = majority
-        self.target_prior = target_prior
-        self.annotator_prior = annotator_prior
-        self.model = model
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.standardize = standardize
-        self.preprocessor = preprocessor
-        self.features = features
-        self.labelled_weight = labelled_weight
-        self.unjudged = unjudged
-        self.device = device
-        self.precision = precision
-        self.random_state = random_state
-        self.callbacks = callbacks
-        self.verbose = verbose
+    risk: str | Risk = "likelihood"
+    correction: str | float = "abs"
+    annotators: str = "auto"
+    prior: float | str = "estimate"
+    majority: population.Majority | None = None
+    target_prior: float | None = None
+    annotator_prior: float | None = None
+    model: Any = "auto"
+    loss: str = "logistic"
+    learning_rate: float | str = "auto"
+    schedule: str = "auto"
+    weight_decay: float = 1e-5
+    batch_size: int | str = "auto"
+    epochs: int | str = "auto"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 20
+    standardize: bool = True
+    preprocessor: Any = None
+    features: Any = None
+    labelled_weight: float | str = "auto"
+    unjudged: str = "auto"
+    device: str = "auto"
+    precision: str = "auto"
+    random_state: Any = None
+    callbacks: Any = None
+    verbose: int = 0
 
     def fit(
         self,

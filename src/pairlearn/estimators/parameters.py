@@ -7,9 +7,9 @@ import functools
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -25,6 +25,7 @@ from pairlearn.training.loop import Callback, Report
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
+T = TypeVar("T")
 MODELS = ("mlp", "mlp-bn", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
@@ -70,8 +71,9 @@ CONSTRAINTS: dict[str, Any] = {
 """What the parameters may be, as scikit-learn declares it."""
 
 
-def keyword_only(init: Callable[..., None]) -> Callable[..., None]:
-    """An ``__init__`` with keywords only, which for now takes positions with a warning."""
+def keyword_only(cls: type[T]) -> type[T]:
+    """A class with keywords only, which for now takes positions with a warning."""
+    init: Any = cls.__init__
     names = list(inspect.signature(init).parameters)[1:]
 
     @functools.wraps(init)
@@ -86,7 +88,8 @@ def keyword_only(init: Callable[..., None]) -> Callable[..., None]:
         init(self, **named)
 
     checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
-    return checked
+    cls.__init__ = checked  # type: ignore[method-assign]
+    return cls
 
 
 def callbacks_of(given: Iterable[Any]) -> tuple[list[Callback], Checkpoint | None]:

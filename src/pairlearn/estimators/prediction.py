@@ -58,6 +58,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     preprocessor: Any
     features: Any
     classes_: NDArray[Any]
+    prior_: float
+    n_iter_: int
+    history_: list[dict[str, float]]
     n_features_in_: int
     instance_shape_: tuple[int, ...]
     mean_: Floats

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.columns import Floats, Indices, Mask, placed
+from pairlearn.columns import Floats, Indices, Mask, placed, two_classes
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
     checked_numbers,
@@ -342,11 +342,7 @@ def read_weight(sample_weight: Any, n: int) -> Floats:
 
 
 def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Mask]:
-    """The two classes, the positive one last, and which instances are positive.
-
-    Of two numbers the larger one is positive unless `positive` says otherwise; of other classes
-    nothing but `positive` tells.
-    """
+    """The two classes, the positive one last, and which instances are positive."""
     array = np.asarray(y)
     if array.shape != (n,):
         raise ValueError(
@@ -355,32 +351,7 @@ def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Ma
     missing = array != array
     if np.any(missing):
         raise ValueError(f"labelled classes are missing (NaN) in row {int(missing.argmax())}")
-    classes = np.unique(array)
-    if len(classes) > 2:
-        raise ValueError(f"labelled classes must be two; got {classes[:5].tolist()}")
-    if len(classes) < 2:
-        for usual in (np.array([-1, 1]), np.array([0, 1])):
-            if array.dtype.kind in "iufb" and classes[0] in usual:
-                classes = usual
-                break
-        else:
-            raise ValueError(
-                f"labelled classes are all {classes[0]!r}: give instances of both classes, or "
-                "call the classes -1 and 1"
-            )
-    if positive is None:
-        if array.dtype.kind not in "iufb":
-            one, other = classes.tolist()
-            raise ValueError(
-                f"labelled classes are {one!r} and {other!r}: say which one is positive, as in "
-                f"positive={other!r}"
-            )
-    elif positive not in classes.tolist():
-        raise ValueError(
-            f"positive is {positive!r}, and the labelled classes are {classes.tolist()}"
-        )
-    elif positive == classes[0]:
-        classes = classes[::-1].copy()
+    classes = two_classes("labelled classes", array, positive)
     return classes, array == classes[1]
 
 

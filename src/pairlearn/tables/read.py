@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from pairlearn import kinds
 from pairlearn.columns import (
-    Ids,
     Indices,
     Mask,
     RowError,
@@ -24,6 +23,7 @@ from pairlearn.columns import (
     placed,
     same_kind,
     shown,
+    two_classes,
 )
 from pairlearn.judgements import Judgements
 from pairlearn.tables.items import ItemTable
@@ -253,9 +253,6 @@ def rechunked(
         yield join(kept)
 
 
-USUAL_CLASSES = ((-1, 1), (0, 1))
-
-
 @dataclass(frozen=True)
 class Labelled:
     """Items of known class: which ``rows``, whether they are ``positive``, and the two classes.
@@ -281,7 +278,7 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
     if (rows < 0).any():
         row = int((rows < 0).argmax())
         raise TableError(f"{source.place(row)}: id {shown(ids[row].item())} is not among the items")
-    classes = _classes(path, said, positive)
+    classes = two_classes(f"{path}: the classes", said, positive)
     return Labelled(rows, np.asarray(said == classes[1]), classes)
 
 
@@ -311,31 +308,3 @@ def _columns(path: Path, what: str, wanted: dict[str, Any]) -> tuple[Source, dic
             found = ", ".join(map(shown, source.names[:8]))
             raise TableError(f"{source.path}: no column {name!r}; the columns are {found}")
     return source, source.whole(wanted)
-
-
-def _classes(path: Path, said: Ids, positive: str | None) -> NDArray[Any]:
-    """The negative and the positive class."""
-    found = np.unique(said).tolist()
-    if len(found) > 2:
-        listed = ", ".join(shown(name) for name in found[:5])
-        raise TableError(f"{path}: the column 'class' has {len(found)} classes, {listed}; give two")
-    if len(found) == 1 and said.dtype.kind == "i":
-        usual = [pair for pair in USUAL_CLASSES if found[0] in pair]
-        found = list(usual[0]) if usual else found
-    if len(found) == 1:
-        raise TableError(
-            f"{path}: all items are of the class {shown(found[0])}: give items of both classes"
-        )
-    if positive is None:
-        if said.dtype.kind != "i":
-            raise ValueError(
-                f"{path}: the classes are {shown(found[0])} and {shown(found[1])}: say which one "
-                f"is positive, as in --positive {found[1]}"
-            )
-        return np.array(found)
-    named = [str(name) for name in found]
-    if positive not in named:
-        raise ValueError(
-            f"--positive {positive} is not in {path}: the classes are {named[0]} and {named[1]}"
-        )
-    return np.array(found[::-1] if positive == named[0] else found)
