@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask
-from pairlearn.kinds import KINDS, code, kind
-from pairlearn.kinds.reading import read_columns
+from pairlearn.kinds import KINDS, code, kind, read_columns
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 

@@ -139,6 +139,8 @@ class Kind:
     joint : bool
         Whether posteriors are completed from all of its statements together: by `complete`
         before each epoch, from where u and v are how much the log-odds of both items moved.
+    settles : frozenset of str
+        What `fixes` says, whether or not the prior is known.
     shared : int
         How many statements, one after another, are about one x, as an annotator makes them.
     """
@@ -150,6 +152,7 @@ class Kind:
     implied: ClassVar[bool] = False
     means: ClassVar[tuple[str, ...]] = ()
     joint: ClassVar[bool] = False
+    settles: ClassVar[frozenset[str]] = frozenset({"level", "side"})
     shared: ClassVar[int] = 1
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
@@ -160,11 +163,16 @@ class Kind:
         larger class must be given. Of kinds that fix no level, those that fix a "scale" say
         how far apart posteriors are. `prior_known` is true for risks that have the prior.
         """
-        return frozenset({"level", "side"})
+        return self.settles
 
     def table(self, risk: Risk) -> Tensor:
-        """Coefficients (k, 8, 3) of the statement's partial risks under a risk."""
-        raise TypeError(f"kind {self.name!r} has no table")
+        """Coefficients (k, 8, 3) of the statement's partial risks under a risk.
+
+        By default the cross-entropies to u and v, or to what `targets` makes of them.
+        """
+        from pairlearn.risks.supervised import Supervised
+
+        return Supervised().table
 
     def completes(self, risk: Risk) -> bool:
         """Whether `table` reads what `targets` makes of the values, and not the values."""
@@ -191,8 +199,13 @@ class Kind:
         raise TypeError(f"kind {self.name!r} does not complete posteriors")
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """How far the model is from the statements, 0 where they agree."""
-        raise TypeError(f"kind {self.name!r} has no divergence")
+        """How far the model is from the statements, 0 where they agree.
+
+        By default of the completed posteriors from the model's.
+        """
+        ends = zip(self.complete(p, q, u, v), (p, q), strict=True)
+        left, right = (divergence(t, m) + divergence(1 - t, 1 - m) for t, m in ends)
+        return left + right
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Values (n, 2) that an honest annotator would give for posteriors r and q = r'."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.kinds.base import Column, Floats, Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,16 +31,7 @@ class Comparison(Kind):
 
     name = "comparison"
     columns = (Column("comparison", -2, 2, WORDS),)
-
-    def fixes(self, prior_known: bool) -> frozenset[str]:
-        """The side alone."""
-        return frozenset({"side"})
-
-    def table(self, risk: Risk) -> Tensor:
-        """Cross-entropies to the completed posteriors, under every risk."""
-        from pairlearn.risks.supervised import Supervised
-
-        return Supervised().table
+    settles = frozenset({"side"})
 
     def completes(self, risk: Risk) -> bool:
         """Always."""
@@ -65,12 +56,6 @@ class Comparison(Kind):
         total = (p + q).clip(abs(c), 2 - abs(c))
         one = right + left
         return one * first + (1 - one) * (total - c) / 2, one * second + (1 - one) * (total + c) / 2
-
-    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """Of the completed posteriors from the model's."""
-        ends = zip(self.complete(p, q, u, v), (p, q), strict=True)
-        parts = [divergence(t, m) + divergence(1 - t, 1 - m) for t, m in ends]
-        return parts[0] + parts[1]
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """By the difference of the posteriors: a tenth is none, a half is a lot."""

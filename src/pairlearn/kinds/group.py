@@ -16,9 +16,7 @@ import numpy as np
 from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence, totals
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pairlearn.risks.base import Risk
+    pass
 
 
 class GroupShare(Kind):
@@ -27,12 +25,6 @@ class GroupShare(Kind):
     name = "group"
     columns = (Column("share", 0, 1), Column("group", 0, np.inf, place=1))
     single, states, joint = True, False, True
-
-    def table(self, risk: Risk) -> Tensor:
-        """Cross-entropy to the completed posterior, under every risk."""
-        from pairlearn.risks.supervised import Supervised
-
-        return Supervised().table
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
         """The share."""

@@ -25,10 +25,7 @@ class Preference(Kind):
 
     name = "preference"
     columns = (Column("preference", -1, 1, {"left": -1, "right": 1}),)
-
-    def fixes(self, prior_known: bool) -> frozenset[str]:
-        """The side alone, with a prior too: no risk of the family reads preferences."""
-        return frozenset({"side"})
+    settles = frozenset({"side"})  # with a prior too: no risk of the family reads preferences
 
     def table(self, risk: Risk) -> Tensor:
         """The likelihood, under every risk."""

@@ -138,9 +138,8 @@ class Difference(Kind):
     def table(self, risk: Risk) -> Tensor:
         """Cross-entropies to the completed posteriors, or `ConfDiff`."""
         from pairlearn.risks.affine import ConfDiff
-        from pairlearn.risks.supervised import Supervised
 
-        return ConfDiff(risk.prior).table if risk.needs_prior else Supervised().table  # type: ignore[arg-type]
+        return ConfDiff(risk.prior).table if risk.needs_prior else super().table(risk)  # type: ignore[arg-type]
 
     def completes(self, risk: Risk) -> bool:
         """By the likelihood."""
@@ -163,12 +162,6 @@ class Difference(Kind):
         """The model's sum, cut to [|c|, 2 − |c|], and the stated difference."""
         total = np.clip(p + q, abs(v), 2 - abs(v))
         return (total - v) / 2, (total + v) / 2
-
-    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """Of the completed posteriors from the model's."""
-        ends = zip(self.complete(p, q, u, v), (p, q), strict=True)
-        parts = [divergence(t, m) + divergence(1 - t, 1 - m) for t, m in ends]
-        return parts[0] + parts[1]
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The difference c."""

@@ -30,10 +30,7 @@ class Triplet(Kind):
     name = "triplet"
     columns = (Column("closer", 0, 1, {"yes": 1, "no": 0}), Column("triplet", 0, np.inf, place=1))
     joint, shared = True, 2
-
-    def fixes(self, prior_known: bool) -> frozenset[str]:
-        """The level: it is the same with the classes exchanged."""
-        return frozenset({"level"})
+    settles = frozenset({"level"})  # it is the same with the classes exchanged
 
     def table(self, risk: Risk) -> Tensor:
         """Cross-entropies to the completed posteriors; x stands in both rows, so half in each."""
