@@ -19,24 +19,9 @@ from sklearn.utils import check_random_state
 
 from pairlearn.annotators.link import mended
 from pairlearn.columns import Floats
+from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.instances import standardised
-from pairlearn.estimators.parameters import (
-    check_parameters,
-    is_scikit_learn,
-    needs_prior,
-    recipe_of,
-)
-from pairlearn.estimators.population import (
-    Majority,
-    PriorMismatchWarning,
-    check_majority_shows,
-    disagreement,
-    find_majority,
-    guiding_prior,
-    need_of,
-    prior_from_similarities,
-)
 from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import split_items as split_items
 from pairlearn.estimators.table import Table, read_table
@@ -86,7 +71,7 @@ def compare(
     preference: Any = None,
     methods: Sequence[str] | None = None,
     prior: float | str = "estimate",
-    majority: Majority | None = None,
+    majority: population.Majority | None = None,
     annotators: str = "auto",
     folds: int = 5,
     repeats: int = 1,
@@ -174,7 +159,7 @@ def compare(
     for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
-    if is_scikit_learn(model):
+    if parameters.is_scikit_learn(model):
         raise ValueError(
             "model is a scikit-learn classifier, which is trained by the pair likelihood alone: "
             "there is nothing to compare; give the name of a network, or a module"
@@ -191,7 +176,7 @@ def compare(
         precision=precision,
         annotators="ideal",
     )
-    check_parameters(classifier)
+    parameters.check_parameters(classifier)
     if annotators not in ("auto", "ideal"):
         raise ValueError(f"annotators must be 'auto' or 'ideal'; got {annotators!r}")
     names = _full_names(default_methods() if methods is None else methods)
@@ -218,7 +203,7 @@ def compare(
             "classifier: give both for some pairs, or pass prior=, the share of the positive class"
         )
     if prior != "estimate":
-        warned += [disagreement(said, float(prior), None, np.empty(0))]
+        warned += [population.disagreement(said, float(prior), None, np.empty(0))]
     priors = _priors([said, *trains], table, classifier, names, seed)
     names, undefined = _defined(names, said, priors[1:], required=methods is not None)
     if undefined:
@@ -328,15 +313,17 @@ def _priors(
     """The class prior of each part of the table, if a method needs one."""
     if classifier.prior != "estimate":
         return [float(classifier.prior)] * len(parts)
-    needing = next(filter(needs_prior, names), None)
+    needing = next(filter(parameters.needs_prior, names), None)
     if needing is None:
         return [None] * len(parts)
     if classifier.majority is None:
-        check_majority_shows(table.judged, needing)
+        population.check_majority_shows(table.judged, needing)
         weight = table.judged.item_weight(len(table.features))
         prepared = standardised(table.features, *table.scale(weight, normed=True))
-        classifier.majority = find_majority(prepared, table.judged, seed, classifier.device)
-    return [prior_from_similarities(part, classifier.majority).value for part in parts]
+        classifier.majority = population.find_majority(
+            prepared, table.judged, seed, classifier.device
+        )
+    return [population.prior_from_similarities(part, classifier.majority).value for part in parts]
 
 
 def _defined(
@@ -389,7 +376,7 @@ def _held_out(
 def _can_stack(said: Judgements, classifier: PairClassifier) -> bool:
     """Whether one fleet can train all methods: not if a table has to be told something."""
     plain = isinstance(classifier.model, str) and classifier.model in STACKED
-    return plain and need_of(said, prior_known=False) == "nothing"
+    return plain and population.need_of(said, prior_known=False) == "nothing"
 
 
 def _train_together(
@@ -406,14 +393,14 @@ def _train_together(
     features = table.features
     mean, scale = table.scale(said.item_weight(len(features)), normed=True)
     prepared = standardised(features, mean, scale).reshape(len(features), -1)
-    recipe = recipe_of(classifier, len(said), seed)
+    recipe = parameters.recipe_of(classifier, len(said), seed)
     trained = train(
         prepared,
         said.scaled(len(said) / said.weight.sum()).packed(seed),
         [make_risk(name, prior=prior) for name in names],
         classifier.model,
         recipe,
-        guiding_prior=guiding_prior(prepared, said, seed),
+        guiding_prior=population.guiding_prior(prepared, said, seed),
         callbacks=[Report(lambda epochs, row: tick(row["epoch"] / epochs))],
     )
 
@@ -443,7 +430,7 @@ def _train_apart(
             one.set_params(prior=prior)
         with warnings.catch_warnings():
             # Said once of the whole table, not for every fold and method.
-            warnings.simplefilter("ignore", PriorMismatchWarning)
+            warnings.simplefilter("ignore", population.PriorMismatchWarning)
             one.fit(None, said)
         trained.append(one.decision_function)
         tick(number / len(names))

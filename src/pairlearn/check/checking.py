@@ -9,14 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.check.answers import (
-    LEAST_ANSWERS,
-    check_annotators,
-    check_comparisons,
-    check_feasibility,
-    check_ranges,
-    check_repeats,
-)
+from pairlearn.check import answers
 from pairlearn.check.columns import Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
@@ -82,7 +75,7 @@ def check(
     if not len(table):
         raise ValueError("table has no pairs: there is nothing to check")
     columns = Columns.of(table)
-    ranges = list(check_ranges(columns))
+    ranges = list(answers.check_ranges(columns))
     # Of answers on another scale nothing more can be said than that.
     readable = not any(found.code.endswith("-scale") for found in ranges)
     infeasible = columns.infeasible() if readable else Infeasible()
@@ -92,13 +85,13 @@ def check(
         rows = np.flatnonzero(columns.itself)
         findings.append(finding("self-pair", rows, columns.ids[columns.ends[rows, 0]]))
     if readable:
-        findings += check_feasibility(columns, infeasible)
-        findings += check_repeats(columns)
-        findings += check_annotators(columns)
+        findings += answers.check_feasibility(columns, infeasible)
+        findings += answers.check_repeats(columns)
+        findings += answers.check_annotators(columns)
     findings += _learnable(columns, prior, majority)
     if readable:
         findings += _prior(columns, implied, prior, majority)
-        findings += check_comparisons(columns, prior)
+        findings += answers.check_comparisons(columns, prior)
     findings += _graph(columns)
     if len(columns) < FEW:
         findings.append(finding("few-pairs", pairs=len(columns)))
@@ -167,7 +160,7 @@ def _dependence(columns: Columns, features: Any) -> Iterator[Finding]:
     """Pairs of items that were chosen for being alike, or unlike."""
     rows = np.flatnonzero(~columns.itself)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
-    if len(rows) < LEAST_ANSWERS:
+    if len(rows) < answers.LEAST_ANSWERS:
         return
     ends = columns.ends[rows]
     left, right = (np.asarray(features[column], np.float64) for column in ends.T)
@@ -207,7 +200,7 @@ def _implied_prior(
     """The prior that the similarities imply, on the side that is known, or else below ½."""
     # An item paired with itself tells nothing about two independent ones.
     given = columns.has_s & ~columns.itself & columns.useful
-    if given.sum() < LEAST_ANSWERS:
+    if given.sum() < answers.LEAST_ANSWERS:
         return None
     side: Majority = "positive" if prior is not None and prior > 0.5 else "negative"
     return estimate_prior(

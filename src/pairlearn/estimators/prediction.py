@@ -20,20 +20,8 @@ from torch import nn
 
 from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats, shown
+from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
-from pairlearn.estimators.instances import (
-    MOST_COMPARED,
-    NO_ACCURACY,
-    DependentPairsWarning,
-    SeenItemsWarning,
-    doubt_of_seen,
-    id_codes,
-    is_item_table,
-    read_instances,
-    read_pairs,
-    seen_items,
-    standardised,
-)
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
 from pairlearn.estimators.table import read_labels, read_weight
 from pairlearn.judgements import Judgements
@@ -134,11 +122,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options["confidence"] = confidence
         found = estimate_accuracy(logits[0], logits[1], told, **options)
         if wrong := dependent_ends(JudgedPairs.of(logits[0], logits[1], told, **options)):
-            warnings.warn(wrong, DependentPairsWarning, stacklevel=2)
+            warnings.warn(wrong, instances.DependentPairsWarning, stacklevel=2)
         del options["side"]  # both judgements tell it
         options["known"] = getattr(self, "confidence_", None)
         found = replace(found, plausible=plausible(logits[0], logits[1], told, **options))
-        if doubt is not None and doubt.startswith(NO_ACCURACY):
+        if doubt is not None and doubt.startswith(instances.NO_ACCURACY):
             return replace(found, method=f"{found.method}, on items seen in training")
         return found
 
@@ -235,7 +223,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _instances(self, x: Any) -> NDArray[Any]:
         """Instances to predict, checked against those of `fit`."""
-        step, items = self._step(), is_item_table(x)
+        step, items = self._step(), instances.is_item_table(x)
         ids = not items and not is_frame(x) and np.ndim(x) == 1
         if items:
             columns = self.columns()
@@ -254,7 +242,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         elif not ids and self.features is None and len(self.instance_shape_) == 1:
             return self._validated(x, step)
-        found = read_instances("X", x, self.preprocessor, step)
+        found = instances.read_instances("X", x, self.preprocessor, step)
         if found.shape[1:] != self.instance_shape_:
             raise ValueError(
                 f"X has instances of shape {found.shape[1:]}, but PairClassifier is expecting "
@@ -294,7 +282,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
         """Standardised features in the shape that the model takes."""
-        ready = standardised(features, self.mean_, self.scale_, scratch)
+        ready = instances.standardised(features, self.mean_, self.scale_, scratch)
         flat = flattens(self) or is_scikit_learn(self.model)
         return ready.reshape(len(ready), -1) if flat else ready
 
@@ -318,7 +306,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Floats, PairLabels, dict[str, Any], str | None]:
         """Log-odds (2, n) of both ends, judgements, what else an evaluation takes, and a doubt."""
         check_is_fitted(self)
-        found = read_pairs(pairs, self.preprocessor, self._step())
+        found = instances.read_pairs(pairs, self.preprocessor, self._step())
         if found.features.shape[1:] != self.instance_shape_:
             raise ValueError(
                 f"pairs have instances of shape {found.features.shape[1:]}, but PairClassifier is "
@@ -326,10 +314,10 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         told = PairLabels(*read_labels(labels, len(found.ends)), noisy=True)
         kept = getattr(self, "training_items_", None)
-        new = np.asarray(~seen_items(kept, found.features, found.ids)[found.ends].any(1))
-        doubt = doubt_of_seen(new)
+        new = np.asarray(~instances.seen_items(kept, found.features, found.ids)[found.ends].any(1))
+        doubt = instances.doubt_of_seen(new)
         if doubt is not None:
-            warnings.warn(doubt, SeenItemsWarning, stacklevel=3)
+            warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
         rows = np.flatnonzero(new) if new.sum() >= 2 else np.arange(len(new))
         options: dict[str, Any] = {"side": self.majority}
         if sample_weight is not None:
@@ -391,7 +379,7 @@ def predict_file(
     cut = logit(threshold)
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, notes, names = 0, tuple[str, ...](), [id_codes(np.empty(0, np.int64))]
+    positive, notes, names = 0, tuple[str, ...](), [instances.id_codes(np.empty(0, np.int64))]
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
@@ -399,7 +387,7 @@ def predict_file(
             label = classifier.classes_[above.astype(np.intp)]
             rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
-            names += [id_codes(batch.ids)] * (rows.count <= MOST_COMPARED)
+            names += [instances.id_codes(batch.ids)] * (rows.count <= instances.MOST_COMPARED)
             if progress is not None:
                 progress(rows.count)
     if again := sum(map(len, names)) - len(np.unique(np.concatenate(names))):

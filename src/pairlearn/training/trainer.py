@@ -24,19 +24,10 @@ from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import code, kind
 from pairlearn.risks import Risk
+from pairlearn.training import loop
 from pairlearn.training.checkpoint import Checkpoint
 from pairlearn.training.fleet import Fleet, Precision
 from pairlearn.training.groups import Group, Member, PairStream
-from pairlearn.training.loop import (
-    GUIDED,
-    Average,
-    Callback,
-    Cosine,
-    EarlyStopping,
-    Guidance,
-    History,
-    run_epochs,
-)
 
 WORK = 2e8
 """Operations of a step that are worth a thread: 2 ms on one core."""
@@ -71,7 +62,7 @@ class Trained:
 
     module: nn.Module
     epoch: int
-    history: History
+    history: loop.History
     sign: int = 1
     slope: float = 1.0
 
@@ -89,7 +80,7 @@ def train(
     earliest: float = 0.0,
     held_prior: float | None = None,
     guiding_prior: float | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[loop.Callback] = (),
     checkpoint: Checkpoint | None = None,
 ) -> list[Trained]:
     """Train one model for each risk, on the same rows, batches and initial weights.
@@ -214,7 +205,7 @@ def read_by(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
 
 def is_guided(epochs: int) -> bool:
     """Whether a training is long enough to be drawn to a guiding prior first."""
-    return epochs * GUIDED >= 2
+    return epochs * loop.GUIDED >= 2
 
 
 def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
@@ -247,18 +238,18 @@ def _epochs(
     recipe: Recipe,
     held_out: Judgements | None,
     choosing: tuple[Sequence[float], float],
-    more: Sequence[Callback],
+    more: Sequence[loop.Callback],
     checkpoint: Checkpoint | None,
 ) -> list[Trained]:
-    average = Average()
+    average = loop.Average()
     stopping = None
     if held_out is not None:
-        stopping = EarlyStopping(held_out, recipe.patience, average, *choosing)
-    callbacks: list[Callback] = [Cosine()] if recipe.schedule == "cosine" else []
-    callbacks += [Guidance(), average, *([] if stopping is None else [stopping]), *more]
+        stopping = loop.EarlyStopping(held_out, recipe.patience, average, *choosing)
+    callbacks: list[loop.Callback] = [loop.Cosine()] if recipe.schedule == "cosine" else []
+    callbacks += [loop.Guidance(), average, *([] if stopping is None else [stopping]), *more]
     work = "" if checkpoint is None else _work(fleet, recipe, held_out)
     with _threads(fleet):
-        history = run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
+        history = loop.run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
     # Without a best epoch (none was looked for, or every risk was NaN) the last one.
     best, slope = (stopping.best_epoch, stopping.best_slope) if stopping is not None else (0, 1.0)
     fleet.network.load_state_dict(stopping.best if stopping and best else average.weights)
