@@ -210,7 +210,7 @@ def test_report_in_words() -> None:
 | MNIST    | 0.2 | Likelihood-ABS | 0.9850 | 0.978 SconfConfDiff-ABS | yes         | 0.9860  | yes     |
 
 Within tolerance: 1 of 2 cells, 50.0% (at least 85% wanted)
-Furthest supervised or ABS cell: -0.0300, MNIST, 0.2, Sconf-ABS (at most 0.02 wanted)
+Furthest supervised or ABS cell: -0.0300, MNIST at 0.2, Sconf-ABS (at most 0.02 wanted)
 Likelihood-ABS at or above the best published: 1 of 1
 Likelihood-ABS at most 0.003 below the lesser of supervised and annotator: 1 of 1
 Published cells without runs of ours: 358"""  # noqa: E501

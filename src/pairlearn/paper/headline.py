@@ -6,7 +6,7 @@ of the likelihood is counted once however many priors it was not given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -138,104 +138,69 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     found: dict[str, Tally] = {}
     for variant, here in grouped(known, lambda record: record.run.variant).items():
         prefix = f"{here[0].run.dataset}-{here[0].run.model}-" if variant else ""
-        cells, fair = summarize(here, "paper"), summarize(here, "stratified")
-        compared = compare_with_published(cells, published), improvements(cells, published)
-        tallies = _against_published(*compared) | _against_ours(fair) | _against_siblings(fair)
-        tallies |= _mirrored(here)
-        found |= {f"{prefix}{name}": tally for name, tally in tallies.items()}
+        found |= {f"{prefix}{n}": tally for n, tally in _claims(here, published) if tally.margins}
     return found
 
 
-Margins = list[tuple[str, float]]
-
-
-def _against_siblings(cells: Sequence[Cell]) -> dict[str, Tally]:
-    """The likelihood of each statement beside the unbiased risk that reads the same."""
-    ours = {(asked(c.config.method), place(c)): c for c in cells if c.config.method in LIKELIHOODS}
-    pairs = [(ours.get((asked(c.config.method), place(c))), c) for c in cells]
-    margins = [
-        (f"{_named(c.config)}, {c.config.method}", own.mean - c.mean)
-        for own, c in pairs
-        if own is not None and c.method.risk in (*READ_BY, *SOFT) and c.method.correction == "none"
+def _claims(
+    records: Sequence[Record], published: Sequence[PublishedCell]
+) -> Iterator[tuple[str, Tally]]:
+    """Everything that is counted of comparable runs, whether or not it has cells."""
+    paper, fair = (summarize(records, subset) for subset in TEST_SUBSETS)
+    reproduced = [
+        (f"{_named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
+        for cell in compare_with_published(paper, published).evidence
     ]
-    claim = "the likelihood at or above the unbiased risk of the same statements"
-    return _tallies("stratified", {("siblings", claim): margins})
-
-
-def _mirrored(records: Sequence[Record]) -> dict[str, Tally]:
-    """The runs of the likelihood that did not end with the classes exchanged."""
-    claims = {
-        (f"{prefix}mirrored", f"{method} not mirrored (accuracy of at least 0.5)"): [
+    claim = "within tolerance of the published number"
+    yield "reproduced", Tally(claim, "paper", tuple(reproduced))
+    improved = improvements(paper, published)
+    own = best_of(cell for cell in fair if cell.method.risk in _PAPER)
+    supervised = best_of(cell for cell in fair if not cell.method.is_weak)
+    for method, prefix in CHALLENGERS.items():
+        mine = [item for item in improved if item.method == method]
+        claim = f"{method} at or above the best published weakly supervised method"
+        best = tuple((_named(item), item.ours - item.best) for item in mine)
+        yield f"{prefix}published", Tally(claim, "paper", best)
+        near = CEILING_MARGIN
+        claim = f"{method} at most {near:g} below the lesser of supervised and annotator"
+        lesser = [(_named(i), i.ours - i.ceiling + near) for i in mine if i.ceiling is not None]
+        yield f"{prefix}ceiling", Tally(claim, "paper", tuple(lesser))
+        ours = best_of(cell for cell in fair if cell.config.method == method)
+        told = {
+            at: replace(c, mean=c.annotator) for at, c in ours.items() if c.annotator is not None
+        }
+        for name, words, rivals in (
+            ("own", "the best of our runs of the paper's methods", own),
+            ("supervised", "supervised training on the same pairs", supervised),
+            ("annotator", "the annotator", told),
+        ):
+            margins = [
+                (_named(replace(cell.config, prior_factor=1.0)), cell.mean - rivals[at].mean)
+                for at, cell in ours.items()
+                if at in rivals
+            ]
+            claim = f"{method} at or above {words}"
+            yield f"{prefix}{name}", Tally(claim, "stratified", tuple(margins))
+        runs = [
             (f"{_named(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)
             for r in records
             if r.run.method == method and "stratified" in r.results
         ]
-        for method, prefix in CHALLENGERS.items()
-    }
-    return _tallies("stratified", claims, "runs")
-
-
-def _tallies(
-    subset: str, claims: dict[tuple[str, str], Margins], unit: str = "cells"
-) -> dict[str, Tally]:
-    """The claims that have cells, by name."""
-    return {
-        name: Tally(claim, subset, tuple(margins), unit)
-        for (name, claim), margins in claims.items()
-        if margins
-    }
-
-
-def _against_published(comparison: Comparison, improved: Sequence[Improvement]) -> dict[str, Tally]:
-    """The likelihood and all our runs beside the published numbers."""
-    claims = {
-        ("reproduced", "within tolerance of the published number"): [
-            (f"{_named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
-            for cell in comparison.evidence
-        ]
-    }
-    for method, prefix in CHALLENGERS.items():
-        mine = [item for item in improved if item.method == method]
-        best = f"{method} at or above the best published weakly supervised method"
-        near = f"{method} at most {CEILING_MARGIN:g} below the lesser of supervised and annotator"
-        claims[f"{prefix}published", best] = [(_named(i), i.ours - i.best) for i in mine]
-        claims[f"{prefix}ceiling", near] = [
-            (_named(item), item.ours - item.ceiling + CEILING_MARGIN)
-            for item in mine
-            if item.ceiling is not None
-        ]
-    return _tallies("paper", claims)
-
-
-def _against_ours(cells: Sequence[Cell]) -> dict[str, Tally]:
-    """The likelihood beside everything else that was run where it was."""
-    own = best_of(cell for cell in cells if cell.method.risk in _PAPER)
-    supervised = best_of(cell for cell in cells if not cell.method.is_weak)
-    claims = {}
-    for method, prefix in CHALLENGERS.items():
-        ours = best_of(cell for cell in cells if cell.config.method == method)
-        rivals: dict[tuple[str, str], dict[Any, float]] = {
-            ("own", "the best of our runs of the paper's methods"): _means(own),
-            ("supervised", "supervised training on the same pairs"): _means(supervised),
-            ("annotator", "the annotator"): {
-                at: cell.annotator for at, cell in ours.items() if cell.annotator is not None
-            },
-        }
-        for (name, words), best in rivals.items():
-            claims[f"{prefix}{name}", f"{method} at or above {words}"] = [
-                (_named(replace(cell.config, prior_factor=1.0)), cell.mean - best[at])
-                for at, cell in ours.items()
-                if at in best
-            ]
-    return _tallies("stratified", claims)
-
-
-def _means(cells: dict[Any, Cell]) -> dict[Any, float]:
-    return {at: cell.mean for at, cell in cells.items()}
+        claim = f"{method} not mirrored (accuracy of at least 0.5)"
+        yield f"{prefix}mirrored", Tally(claim, "stratified", tuple(runs), "runs")
+    stated = {(asked(c.config.method), place(c)): c for c in fair if c.config.method in LIKELIHOODS}
+    siblings = [
+        (f"{_named(c.config)}, {c.config.method}", stated[at].mean - c.mean)
+        for c in fair
+        for at in [(asked(c.config.method), place(c))]
+        if at in stated and c.method.risk in (*READ_BY, *SOFT) and c.method.correction == "none"
+    ]
+    claim = "the likelihood at or above the unbiased risk of the same statements"
+    yield "siblings", Tally(claim, "stratified", tuple(siblings))
 
 
 def _named(item: Any) -> str:
-    """A cell in words."""
+    """A run, a compared cell or an improvement in words."""
     parts = [f"{dataset_title(item.dataset, item.variant)} at {item.prior:g}"]
     if getattr(item, "prior_factor", 1.0) != 1.0:
         parts.append(f"ε = {item.prior_factor:g}")
@@ -335,7 +300,7 @@ def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
     """The comparison as Markdown tables, with a summary below."""
     compared = [
         {
-            **_where(cell, comparison.cells),
+            **_where(cell),
             "method": cell.method,
             "published": f"{cell.published:.3f}",
             "ours": f"{cell.ours:.4f}",
@@ -347,7 +312,7 @@ def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
     ]
     ahead = [
         {
-            **_where(item, improved),
+            **_where(item),
             "method": Method.parse(item.method).title,
             "ours": f"{item.ours:.4f}",
             "best published": f"{item.best:.3f} {item.best_method}",
@@ -357,51 +322,44 @@ def report_text(comparison: Comparison, improved: Sequence[Improvement]) -> str:
         }
         for item in improved
     ]
-    tables = [
-        aligned(list(rows[0]), [list(row.values()) for row in rows])
-        for rows in (compared, ahead)
-        if rows
-    ]
+    tables = []
+    for rows in filter(None, (compared, ahead)):
+        noisy = any((row.get("ε", "1"), row["σ"]) != ("1", "0") for row in rows)
+        shown = [name for name in rows[0] if noisy or name not in ("ε", "σ")]
+        tables.append(aligned(shown, [[row[name] for name in shown] for row in rows]))
     return "\n\n".join([*tables, "\n".join(_summary(comparison, improved))])
 
 
-def _where(
-    item: ComparedCell | Improvement, among: Sequence[ComparedCell | Improvement]
-) -> dict[str, str]:
-    """The condition of a cell, by the titles of its columns; noise only where there is some."""
-    noises = {"prior_factor": ("ε", 1.0), "label_noise": ("σ", 0.0)}
-    shown = [name for name in noises if hasattr(item, name)]
-    noisy = any(getattr(other, n) != noises[n][1] for other in among for n in shown)
-    noise = {noises[name][0]: f"{getattr(item, name):g}" for name in shown if noisy}
+def _where(item: ComparedCell | Improvement) -> dict[str, str]:
+    """The condition of a cell, by the titles of its columns."""
+    factor = {"ε": f"{item.prior_factor:g}"} if isinstance(item, ComparedCell) else {}
     title = dataset_title(item.dataset, item.variant)
-    return {"data set": title, "π₊": f"{item.prior:g}"} | noise
+    return {"data set": title, "π₊": f"{item.prior:g}", **factor, "σ": f"{item.label_noise:g}"}
 
 
 def _summary(comparison: Comparison, improved: Sequence[Improvement]) -> list[str]:
     """The same counts as those of :func:`headline_counts`, and what they leave out."""
     lines = []
-    counts = {
-        name: f"{tally.holds} of {tally.cells}"
-        for name, tally in _against_published(comparison, improved).items()
-    }
     if comparison.share is not None:
+        count = f"{sum(cell.ok for cell in comparison.evidence)} of {len(comparison.evidence)}"
         share = f"{comparison.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
-        lines.append(f"Within tolerance: {counts['reproduced']} cells, {share}")
+        lines.append(f"Within tolerance: {count} cells, {share}")
     if copies := sum(cell.is_copy for cell in comparison.cells):
         lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
     if others := sum(not (cell.is_copy or cell.counts) for cell in comparison.cells):
         lines.append(f"Left out, published on other images: {others} cells")
     if worst := comparison.worst:
-        where = ", ".join([*_where(worst, [worst]).values(), worst.method])
-        wanted = f"(at most {WORST_ALLOWED:g} wanted)"
-        lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {where} {wanted}")
-    near = f"{CEILING_MARGIN:g} below the lesser of supervised and annotator"
-    for method, prefix in CHALLENGERS.items():
-        title = Method.parse(method).title
-        if count := counts.get(f"{prefix}published"):
-            lines.append(f"{title} at or above the best published: {count}")
-        if count := counts.get(f"{prefix}ceiling"):
-            lines.append(f"{title} at most {near}: {count}")
+        where = f"{_named(worst)}, {worst.method} (at most {WORST_ALLOWED:g} wanted)"
+        lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {where}")
+    below = f"at most {CEILING_MARGIN:g} below the lesser of supervised and annotator"
+    for method, mine in grouped(improved, lambda item: item.method).items():
+        for words, held in (
+            ("at or above the best published", [item.beats_best for item in mine]),
+            (below, [i.reaches_ceiling for i in mine if i.reaches_ceiling is not None]),
+        ):
+            if held:
+                title = Method.parse(method).title
+                lines.append(f"{title} {words}: {sum(held)} of {len(held)}")
     if comparison.absent:
         lines.append(f"Published cells without runs of ours: {comparison.absent}")
     return lines
