@@ -121,19 +121,27 @@ def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
 
 
 def plot_prior_coverage(rows: Sequence[Row], ax: Axes) -> Axes:
-    """How often the two 95% intervals of `prior_rows` contain the class prior."""
-    ax.axhline(0.95, color="black", lw=0.8)
+    """How often the two 95% intervals of `prior_rows` contain the class prior.
+
+    The axis is logarithmic in the share that does not, like those of accuracies in its error.
+    """
+    ax.axhline(0.05, color="black", lw=0.8)
     for place, (_, line, color, marker) in enumerate(_by_prior(rows)):
         shifted = [row["n"] * 1.07 ** (place - 1.5) for row in line]  # or they would overlap
         for interval, fill in (("normal", color), ("mcdiarmid", "white")):
             shares, counts = np.array(columns(line, f"coverage_{interval}", "repetitions"))
-            spread = 1.96 * np.sqrt(shares * (1 - shares) / counts)
+            missed = np.maximum(1 - shares, 0.5 / counts)  # 0 has no place on this axis
+            spread = 1.96 * np.sqrt(missed * (1 - missed) / counts)
+            below = np.minimum(spread, missed / 2)
             style: dict[str, Any] = {"ms": 4, "color": color, "mfc": fill, "lw": 0.7, "mew": 0.9}
-            ax.errorbar(shifted, shares, spread, fmt=marker, **style)
+            ax.errorbar(shifted, missed, [below, spread], fmt=marker, **style)
     ax.plot([], [], "o", color=GREY, ms=4, label="normal")
     ax.plot([], [], "o", color=GREY, mfc="white", ms=4, label="McDiarmid")
-    ax.set(xscale="log", ylim=(0.89, 1.005))
-    return label_axes(ax, "pairs n", "coverage of the 95% interval")
+    ax.set(xscale="log", yscale="log", ylim=(1, 5e-5))
+    ticks = (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
+    ax.set_yticks([1 - tick for tick in ticks], [f"{tick:g}" for tick in ticks])
+    ax.set_yticks([], minor=True)
+    return label_axes(ax, "pairs n", "95% intervals that hold", y_unit="log of misses")
 
 
 def _prior_row(prior: float, n: int, repetitions: int, seed: int) -> Row:
