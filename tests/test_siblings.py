@@ -21,7 +21,7 @@ from pairlearn.losses import LOSSES, make_loss
 from pairlearn.paper import GRIDS, Record, headline_counts, summarize
 from pairlearn.paper.benchmark import Benchmark, annotator_of
 from pairlearn.paper.execute import plan_fleets
-from pairlearn.paper.statements import QUESTIONS, STATEMENTS, held_share, stated
+from pairlearn.paper.statements import STATEMENTS, held_share, stated
 from pairlearn.paper.tables import siblings_table
 from pairlearn.risks import SIBLINGS, contract, pair_moments
 from pairlearn.training import Group, Member
@@ -286,7 +286,7 @@ def test_the_grid_trains_as_one_fleet_and_says_what_an_answer_is_worth() -> None
         ((_, alone),) = benchmark.train([[run]], posteriors)
         assert dict(results)[run]["paper"] == pytest.approx(alone["paper"], abs=0.02)
     table = siblings_table(summarize([Record(*result) for result in results], "stratified"))
-    assert {row.labels[0] for row in table.rows} == set(QUESTIONS.values())
+    assert {row.labels[0] for row in table.rows} == {one.question for one in STATEMENTS.values()}
 
 
 def test_worth_is_measured_in_labels() -> None:

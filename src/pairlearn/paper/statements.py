@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,29 +114,38 @@ def _certain(items: Items) -> Judgements:
 
 def _mixed(items: Items) -> Judgements:
     """A quarter each of soft pairs, hard pairs, comparisons and labels."""
-    parts = [STATEMENTS[name](items) for name in ("soft", "same", "comparison", "label")]
+    parts = [STATEMENTS[name].rows(items) for name in ("soft", "same", "comparison", "label")]
     n = len(items.pairs)
     return Judgements.concatenate(
         [part[n * k // 4 : n * (k + 1) // 4] for k, part in enumerate(parts)]
     )
 
 
-STATEMENTS: dict[str, Callable[[Items], Judgements]] = {
-    "label": _told("label"),
-    "confidence": _told("confidence"),
-    "soft": _told("both"),
-    "similarity": _told("similarity"),
-    "difference": _told("difference"),
-    "outcome": _outcome,
-    "same": _same,
-    "comparison": _comparison,
-    "group": _told("group"),
-    "positive": _positive,
-    "similar": _similar,
-    "certain": _certain,
-    "mixed": _mixed,
+class Statement(NamedTuple):
+    """What an annotator is asked, and the rows that are made of the answers."""
+
+    question: str
+    rows: Callable[[Items], Judgements]
+
+
+STATEMENTS = {
+    "label": Statement("Which class is it?", _told("label")),
+    "confidence": Statement("How likely is it positive?", _told("confidence")),
+    "soft": Statement(
+        "How likely are they alike, and how much more positive is one?", _told("both")
+    ),
+    "similarity": Statement("How likely are they alike?", _told("similarity")),
+    "difference": Statement("How much more positive is one?", _told("difference")),
+    "outcome": Statement("Are they alike, and if not, which one is positive?", _outcome),
+    "same": Statement("Are they alike?", _same),
+    "comparison": Statement("Which one is more positive?", _comparison),
+    "group": Statement("How many of each of two groups are positive?", _told("group")),
+    "positive": Statement("Is it positive? (only yes is kept)", _positive),
+    "similar": Statement("Are they alike? (only yes is kept)", _similar),
+    "certain": Statement("Is it positive? If so, how likely would you say?", _certain),
+    "mixed": Statement("A quarter each: soft pairs, alike or not, which one, labels", _mixed),
 }
-"""What is asked, by name."""
+"""What can be asked, by name."""
 
 READ_BY = {
     "sd": "same",
@@ -173,24 +182,6 @@ def statements_of(method: str) -> str | None:
     return rest if method in LIKELIHOODS else READ_BY.get(family)
 
 
-QUESTIONS = {
-    "label": "Which class is it?",
-    "confidence": "How likely is it positive?",
-    "soft": "How likely are they alike, and how much more positive is one?",
-    "similarity": "How likely are they alike?",
-    "difference": "How much more positive is one?",
-    "outcome": "Are they alike, and if not, which one is positive?",
-    "same": "Are they alike?",
-    "comparison": "Which one is more positive?",
-    "group": "How many of each of two groups are positive?",
-    "positive": "Is it positive? (only yes is kept)",
-    "similar": "Are they alike? (only yes is kept)",
-    "certain": "Is it positive? If so, how likely would you say?",
-    "mixed": "A quarter each: soft pairs, alike or not, which one, labels",
-}
-"""What an annotator is asked."""
-
-
 def asked(method: str) -> str:
     """The question whose answers a method reads."""
     return statements_of(method) or SOFT.get(method.partition("-")[0], "soft")
@@ -199,7 +190,7 @@ def asked(method: str) -> str:
 def stated(name: str, pairs: Indices, posterior: Any, prior: float, seed: int) -> Judgements:
     """The rows that are asked for, about these pairs."""
     items = Items(pairs, np.asarray(posterior, np.float64), prior, stream(seed, "asked", name))
-    return STATEMENTS[name](items)
+    return STATEMENTS[name].rows(items)
 
 
 def held_share(rows: Judgements, prior: float) -> float | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pairlearn.paper.cells import Cell, index_cells, position
 from pairlearn.paper.methods import Method, method_group, method_order
-from pairlearn.paper.statements import QUESTIONS, SIBLING_METHODS, asked
+from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, asked
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,13 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
     blocks = [
         tuple(
-            Row((title, Method.parse(method).title, _worth(line, sizes, labels)), tuple(line))
+            Row(
+                (one.question, Method.parse(method).title, _worth(line, sizes, labels)), tuple(line)
+            )
             for (name, method), line in means.items()
-            if name == question
+            if name == what
         )
-        for question, title in QUESTIONS.items()
+        for what, ask in STATEMENTS.items()
     ]
     origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
     return Table(
