@@ -22,7 +22,7 @@ from pairlearn.paper import (
 )
 from pairlearn.paper.cells import PUBLISHED, Cell
 from pairlearn.paper.headline import passes, report_data, report_text
-from pairlearn.paper.methods import PAPER_METHODS
+from pairlearn.paper.runs import PAPER_METHODS
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 

@@ -11,8 +11,7 @@ import pytest
 from pairlearn.data import SPECS, Dataset
 from pairlearn.paper import GRIDS, PAPER_DATASETS, Method, Run, Selection, get_grid
 from pairlearn.paper import execute as execute_module
-from pairlearn.paper.methods import PAPER_METHODS
-from pairlearn.paper.runs import Record
+from pairlearn.paper.runs import PAPER_METHODS, Record
 
 RUN = Run(dataset="letter", prior=0.2, seed=0, method="convex-0.5-abs", pairs=4000, epochs=200)
 

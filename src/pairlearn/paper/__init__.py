@@ -27,13 +27,13 @@ from pairlearn.paper.grids import Selection as Selection
 from pairlearn.paper.grids import get_grid as get_grid
 from pairlearn.paper.headline import Tally as Tally
 from pairlearn.paper.headline import headline_counts as headline_counts
-from pairlearn.paper.methods import Method as Method
 from pairlearn.paper.reproduction import ComparedCell as ComparedCell
 from pairlearn.paper.reproduction import Comparison as Comparison
 from pairlearn.paper.reproduction import Improvement as Improvement
 from pairlearn.paper.reproduction import compare_with_published as compare_with_published
 from pairlearn.paper.reproduction import improvements as improvements
 from pairlearn.paper.reproduction import tolerance as tolerance
+from pairlearn.paper.runs import Method as Method
 from pairlearn.paper.runs import Record as Record
 from pairlearn.paper.runs import Run as Run
 from pairlearn.paper.runs import StoreError as StoreError

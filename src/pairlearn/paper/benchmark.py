@@ -21,8 +21,7 @@ from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.estimators.population import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
-from pairlearn.paper.methods import GUIDED, risk_of
-from pairlearn.paper.runs import Run
+from pairlearn.paper.runs import GUIDED, Run, risk_of
 from pairlearn.paper.statements import LIKELIHOODS, held_share, stated, statements_of
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 from pairlearn.training.trainer import is_guided, read_by

@@ -17,8 +17,7 @@ from importlib import resources
 from typing import Any, ClassVar
 
 from pairlearn.data import SPECS
-from pairlearn.paper.methods import Method, method_order
-from pairlearn.paper.runs import Record, Run
+from pairlearn.paper.runs import Method, Record, Run, method_order
 
 TEST_SUBSETS = ("paper", "stratified")
 """How the test set is reduced to the class prior: as the paper did, or fairly."""

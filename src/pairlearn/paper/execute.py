@@ -30,8 +30,7 @@ from pairlearn.paper.benchmark import (
     Result,
     company_of,
 )
-from pairlearn.paper.methods import risk_of
-from pairlearn.paper.runs import Run, grouped
+from pairlearn.paper.runs import Run, grouped, risk_of
 from pairlearn.risks import Supervised
 from pairlearn.training import Precision, choose_device
 

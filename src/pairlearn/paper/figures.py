@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pairlearn.paper.cells import Cell, PublishedCell, index_cells, match, published_accuracy
-from pairlearn.paper.methods import CORRECTIONS, Method
-from pairlearn.paper.runs import grouped
+from pairlearn.paper.runs import CORRECTIONS, Method, grouped
 from pairlearn.report.figures import save_figure, styled
 from pairlearn.style import GREY, SPREAD, axis_label, label_axes, method_style
 

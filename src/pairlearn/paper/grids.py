@@ -10,15 +10,16 @@ from types import MappingProxyType
 from typing import Any
 
 from pairlearn.data import SPECS, DatasetSpec, get_spec
-from pairlearn.paper.methods import (
+from pairlearn.paper.runs import (
     CORRECTIONS,
     GUIDED,
     METHOD_GROUPS,
+    Record,
+    Run,
     canonical_name,
     convex_method,
     is_defined,
 )
-from pairlearn.paper.runs import Record, Run
 from pairlearn.paper.statements import SIBLING_METHODS
 
 PAPER_DATASETS: tuple[str, ...] = tuple(name for name in SPECS if name != "digits")

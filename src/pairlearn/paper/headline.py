@@ -22,7 +22,6 @@ from pairlearn.paper.cells import (
     published_accuracy,
     summarize,
 )
-from pairlearn.paper.methods import Method
 from pairlearn.paper.reproduction import (
     CEILING_MARGIN,
     CHALLENGERS,
@@ -37,7 +36,7 @@ from pairlearn.paper.reproduction import (
     improvements,
     is_comparable,
 )
-from pairlearn.paper.runs import Record, Run, grouped
+from pairlearn.paper.runs import Method, Record, Run, grouped
 from pairlearn.paper.statements import LIKELIHOODS, READ_BY, SOFT, asked
 from pairlearn.paper.tables import aligned
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.paper.cells import Cell, index_cells, position
-from pairlearn.paper.methods import Method, method_group, method_order
+from pairlearn.paper.runs import Method, method_group, method_order
 from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, asked
 
 
@@ -138,9 +138,7 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
     blocks = [
         tuple(
-            Row(
-                (one.question, Method.parse(method).title, _worth(line, sizes, labels)), tuple(line)
-            )
+            Row((ask.question, Method.parse(method).title, _worth(line, sizes, labels)), (*line,))
             for (name, method), line in means.items()
             if name == what
         )
