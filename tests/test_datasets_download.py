@@ -156,15 +156,6 @@ def test_no_download_asks_nobody(openml):
     assert openml.asked == []
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("digits", "scikit-learn"), ("mnist", "scikit-learn")]
-)
-def test_without_scikit_learn(monkeypatch, name, package):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(ImportError, match=rf'needs {package}: .*pip install "\.\[data\]"'):
-        load(name)
-
-
 @pytest.fixture
 def pmu(tmp_path):
     """PMU-UD of twenty images behind a file:// address."""

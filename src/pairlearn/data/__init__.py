@@ -21,9 +21,9 @@ from pairlearn.data.loading import (
     cache_folder,
     data_folder,
     load,
+    load_cifar10h,
     write_npz_atomically,
 )
-from pairlearn.data.people import load_cifar10h
 from pairlearn.data.registry import (
     SPECS,
     DatasetSpec,

@@ -34,6 +34,7 @@ from pairlearn.data.sources import (
 )
 from pairlearn.progress import bar
 
+CIFAR10H = "cifar10h.npz"
 _PARTS = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -126,6 +127,63 @@ def load(
     write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(found), source=str(source))
     archive.unlink(missing_ok=True)
     return found
+
+
+def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint8]:
+    """CIFAR-10H: how many people chose each class for each test image of CIFAR-10.
+
+    Peterson et al. (ICCV 2019) showed every image to about 51 people. Their counts are licensed
+    CC BY-NC-SA 4.0 (non-commercial): they are no part of this package and it downloads none.
+
+    Parameters
+    ----------
+    data : path-like or None
+        Folder with ``cifar10h.npz``, which has the authors' table as its array ``counts``;
+        None takes ``PAIRLEARN_DATA``.
+
+    Returns
+    -------
+    ndarray of uint8, shape (10000, 10)
+        Rows in the order of the test set, columns in the order of the classes.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If there is no such file; the message says how to make it.
+    DatasetCorruptError
+        If the file holds something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> counts = np.full((10_000, 10), 5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder, "cifar10h.npz"), counts=counts)
+    ...     load_cifar10h(folder).sum(1)[:3]
+    array([50, 50, 50], dtype=uint64)
+    """
+    folder = data_folder(data)
+    if folder is None or not (folder / CIFAR10H).exists():
+        raise DatasetNotFoundError(
+            f"{CIFAR10H} is not in {folder or 'a data folder'}: get cifar10h-counts.npy from "
+            "https://github.com/jcpeterson/cifar-10h (CC BY-NC-SA 4.0), write it with "
+            f"np.savez('{CIFAR10H}', counts=np.load(...)) into a folder, and name that with "
+            "--data, data=... or PAIRLEARN_DATA"
+        )
+    path, spec = folder / CIFAR10H, get_spec("cifar10")
+    shape = (spec.n_test, spec.n_classes)
+    try:
+        counts = as_uint8("counts", read_npz(path)["counts"])
+        if counts.shape != shape:
+            raise ValueError(f"counts has the shape {counts.shape}; expected {shape}")
+        if not counts.any(1).all():
+            raise ValueError(f"image {int(counts.any(1).argmin())} has no answer")
+    except (KeyError, ValueError) as error:
+        if isinstance(error, DatasetCorruptError):
+            raise
+        raise DatasetCorruptError(f"{path} does not hold CIFAR-10H: {error}") from error
+    return counts
 
 
 # ---- folders ----------------------------------------------------------------------------------

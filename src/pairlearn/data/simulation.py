@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.data.sampling import draw_at_prior
-from pairlearn.data.sources import optional
 from pairlearn.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
@@ -263,11 +262,12 @@ def _judged(name: str) -> _Items:
 
 
 def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:
-    bundled = optional("sklearn.datasets", "scikit-learn", name)
+    from sklearn.datasets import load_breast_cancer, load_digits
+
     if name == "digits":
-        digits = bundled.load_digits()
+        digits = load_digits()
         return digits.data, [f"pixel_{i}" for i in range(64)], digits.target % 2 == 0
-    cancer = bundled.load_breast_cancer()
+    cancer = load_breast_cancer()
     return cancer.data, [str(n).replace(" ", "_") for n in cancer.feature_names], cancer.target == 0
 
 

@@ -7,7 +7,6 @@ its innermost folder that has one (``PMU-UD/4/629.jpg`` is a four), or else in i
 
 from __future__ import annotations
 
-import importlib
 import io
 import re
 import zipfile
@@ -38,14 +37,6 @@ class DatasetCorruptError(ValueError):
     """A file or a download is damaged or is not the data that it should be."""
 
 
-def optional(module: str, package: str, purpose: str) -> Any:
-    """A module of a package that only the ``data`` extra installs."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise missing_extra("data", package, purpose) from error
-
-
 # ---- downloads --------------------------------------------------------------------------------
 
 
@@ -68,12 +59,11 @@ def fetch_file(url: str, path: Path, progress: Progress) -> None:
 
 def fetch_openml(spec: DatasetSpec, source: OpenML) -> Any:
     """What scikit-learn downloads from OpenML: ``data`` and ``target``."""
-    sklearn_datasets = optional("sklearn.datasets", "scikit-learn", f"downloading {spec.title}")
+    from sklearn.datasets import fetch_openml as fetch
+
     # Our cache keeps the result, so a second copy in scikit-learn's would be waste;
     # liac-arff is the parser that needs no pandas.
-    return sklearn_datasets.fetch_openml(
-        data_id=source.id, as_frame=False, parser="liac-arff", cache=False
-    )
+    return fetch(data_id=source.id, as_frame=False, parser="liac-arff", cache=False)
 
 
 def openml_arrays(spec: DatasetSpec, source: OpenML, bunch: Any) -> Arrays:
@@ -100,8 +90,9 @@ def openml_arrays(spec: DatasetSpec, source: OpenML, bunch: Any) -> Arrays:
 
 def bundled_arrays(source: ScikitLearn) -> Arrays:
     """The arrays of a data set that comes with scikit-learn."""
-    sklearn_datasets = optional("sklearn.datasets", "scikit-learn", str(source))
-    x, y = getattr(sklearn_datasets, source.function)(return_X_y=True)
+    from sklearn import datasets
+
+    x, y = getattr(datasets, source.function)(return_X_y=True)
     return {"x": x, "y": y}
 
 
@@ -114,7 +105,10 @@ def read_archive(spec: DatasetSpec, path: Path) -> Arrays:
     They are resized by bilinear interpolation, what the usual image loaders do. Rows stand
     in the order of their classes, then of their names.
     """
-    image = optional("PIL.Image", "Pillow", "reading images")
+    try:
+        import PIL.Image as Image
+    except ImportError as error:
+        raise missing_extra("data", "Pillow", "reading images") from error
     height, width = spec.shape
     rows: list[tuple[int, tuple[str, ...], NDArray[np.uint8]]] = []
     others: list[str] = []
@@ -125,8 +119,8 @@ def read_archive(spec: DatasetSpec, path: Path) -> Arrays:
                     others.append(member.name)
                     continue
                 label = _class_of(member, spec.n_classes)
-                with image.open(io.BytesIO(content)) as picture:
-                    small = picture.convert("L").resize((width, height), image.Resampling.BILINEAR)
+                with Image.open(io.BytesIO(content)) as picture:
+                    small = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)
                     rows.append((label, member.parts, np.asarray(small, dtype=np.uint8)))
         # The readers of zip files and of images raise a dozen types on damaged bytes.
         except Exception as error:
