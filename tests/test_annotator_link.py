@@ -65,7 +65,7 @@ def test_an_honest_annotator_is_left_alone():
     answers = Answers.of(table(honest))
     link = learn_link(answers)
     (manner,) = link.manners
-    assert manner.honest and manner.useful and manner.words() == "nothing to mend"
+    assert manner.honest and manner.useful and manner.words() == "nothing to correct"
     assert answers.speak() is None
     heard, worth = link.heard(answers)
     np.testing.assert_allclose(heard, honest, atol=1e-3)

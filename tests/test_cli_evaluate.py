@@ -142,7 +142,7 @@ def test_known_classes_mend_an_annotator_who_is_too_sure(made: Any, tmp_path: Pa
     assert mended["accuracy_before"]["value"] > truth + 0.03
     assert found["accuracy"]["value"] == pytest.approx(truth, abs=0.02)  # 800 labels
     text = plain(evaluate(folder, *more, pairs=pairs).stdout)
-    assert "judgements mended with 800 known classes: log-odds times 0." in text
+    assert "judgements corrected with 800 known classes: log-odds times 0." in text
 
 
 def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:

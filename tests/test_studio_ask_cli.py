@@ -183,7 +183,7 @@ def test_endpoint(
     assert_judged(project, "small")
     status = CliRunner().invoke(annotate, ["status", str(project), "--json"]).stdout
     (model,) = json.loads(status)["annotators"]  # an annotator as others are, by its name
-    assert (model["annotator"]["name"], model["words"]) == ("small", "nothing to mend")
+    assert (model["annotator"]["name"], model["words"]) == ("small", "nothing to correct")
     assert model["manner"]["answers"] == 20
     everything = b"".join(path.read_bytes() for path in project.iterdir())
     assert KEY.encode() not in everything

@@ -103,7 +103,7 @@ def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> No
     assert np.abs(gaps).max() < 0.05
     people = {Annotator(k, name): 120 for k, name in enumerate(("careful", "constant", "random"))}
     careful, constant, random = overview_of(rows, people)
-    assert (careful.words, careful.doubt) == ("nothing to mend", False)
+    assert (careful.words, careful.doubt) == ("nothing to correct", False)
     assert (constant.words, constant.doubt) == ("gives one answer to everything", True)
     assert (random.doubt and "guesses" in random.words) or "hardly related" in random.words
 

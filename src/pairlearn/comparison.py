@@ -125,7 +125,7 @@ def compare(
     majority : {"positive", "negative"}, optional
         The larger class, for estimating the prior; found by a linear model if not given.
     annotators : {"auto", "ideal"}
-        With "auto" what annotators said is mended before all else where it shows that they are
+        With "auto" what annotators said is corrected before all else where it shows that they are
         not one ideal voice, once for all methods and without the features, and a warning says so.
         Who said it is in `labels` that are `Judgements`. Hard answers train to the end here.
     folds, repeats : int
@@ -188,7 +188,7 @@ def compare(
         mends = [
             f"{one.name or 'the annotator'}: {one.words()}" for one in manners if not one.honest
         ]
-        warned += [f"answers are mended before methods are compared; {'; '.join(mends)}"] * bool(
+        warned += [f"answers are corrected before methods are compared; {'; '.join(mends)}"] * bool(
             mends
         )
     said = table.judged

@@ -55,7 +55,7 @@ class Crowd:
     ...     Judgements.from_pairs(ends, said, [name] * 60)
     ...     for name, said in (("ann", careful), ("bob", constant))]))
     >>> crowd.words("ann"), [doubt.words for doubt in crowd.doubts()]
-    ('nothing to mend', ['bob gives one answer to everything'])
+    ('nothing to correct', ['bob gives one answer to everything'])
     """
 
     manners: dict[str, Manner]

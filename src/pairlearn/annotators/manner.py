@@ -164,7 +164,7 @@ class Manner:
                 found.append((more if lean > 0 else less, {"lean": amount}))
         if self.spread >= 0.05:
             found.append(("answers vary by {spread:.2f}", {"spread": self.spread}))
-        return found or [("nothing to mend", {})]
+        return found or [("nothing to correct", {})]
 
     def mean(self, side: int) -> Floats:
         """What is said on average to each couple of posteriors of the grid."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
-    "recalibration": "judgements mended with {labels:,} known classes: log-odds times {slope:.2f}, "
-    "shifted by {shift:+.2f};\n  as they were, the accuracy was {accuracy_before}",
+    "recalibration": "judgements corrected with {labels:,} known classes: log-odds times "
+    "{slope:.2f}, shifted by {shift:+.2f};\n  as they were, the accuracy was {accuracy_before}",
     "chosen_threshold": "threshold with the least cost: probability {probability:.3f},\n  expected "
     "cost {expected_cost}",
     "sensitivity": "if the true log-odds are {by_slope[0][slope]:g} to {by_slope[4][slope]:g} "
@@ -72,7 +72,7 @@ def evaluate(
     calibration
         Compare probabilities with judgements.
     labelled
-        Items of known class, id and class: mends the judgements' confidence.
+        Items of known class, id and class: corrects the judgements' confidence.
     at_least
         Exit with 1 unless the accuracy's interval lies above this.
 
