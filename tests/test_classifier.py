@@ -159,8 +159,8 @@ def test_weights_count_rows():
 
 
 def test_a_shift_from_the_annotators_prior_is_added_to_the_log_odds():
-    plain = linear().fit(PAIRS, LABELS)
-    shifted = linear(target_prior=0.1, annotator_prior=0.5).fit(PAIRS, LABELS)
+    plain = linear(epochs=3).fit(PAIRS, LABELS)
+    shifted = linear(epochs=3, target_prior=0.1, annotator_prior=0.5).fit(PAIRS, LABELS)
     assert shifted.shift_ == pytest.approx(np.log(1 / 9))
     difference = shifted.decision_function(X) - plain.decision_function(X)
     assert np.allclose(difference, np.log(1 / 9), atol=1e-5)
@@ -168,7 +168,7 @@ def test_a_shift_from_the_annotators_prior_is_added_to_the_log_odds():
 
 def test_without_the_annotators_prior_the_mean_becomes_the_target():
     weight = np.random.default_rng(0).random(len(PAIRS)) + 0.1
-    classifier = linear(target_prior=0.1).fit(PAIRS, LABELS, sample_weight=weight)
+    classifier = linear(epochs=3, target_prior=0.1).fit(PAIRS, LABELS, sample_weight=weight)
     p = classifier.predict_proba(X)[:, 1].reshape(-1, 2).mean(1)
     assert np.average(p, weights=weight) == pytest.approx(0.1, abs=1e-6)
 
@@ -190,11 +190,11 @@ def test_a_prior_of_the_other_class_is_warned_about(risk):
         pairs = made.items.features[made.pairs.positions(made.items)]
         for told in ({"prior": 0.7}, {"majority": "positive"}):
             with pytest.warns(PriorMismatchWarning, match="makes the positive class the larger"):
-                linear(risk=risk, **told).fit(pairs, made.pairs)
+                linear(epochs=10, risk=risk, **told).fit(pairs, made.pairs)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            linear(risk=risk, prior=0.3).fit(pairs, made.pairs)
-            linear(risk=risk, majority="negative").fit(pairs, made.pairs)
+            linear(epochs=10, risk=risk, prior=0.3).fit(pairs, made.pairs)
+            linear(epochs=10, risk=risk, majority="negative").fit(pairs, made.pairs)
 
 
 @pytest.mark.parametrize("prior", [0.05, 0.9])

@@ -15,7 +15,7 @@ import os
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -269,11 +269,11 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
     paths = list(paths)
     found: list[Source] = []
     seen: set[Any] = set()
-    filled: dict[Any, set[Run]] = defaultdict(set)  # the configurations in each place
+    filled: dict[Any, set[Any]] = defaultdict(set)  # the configurations in each place
 
     def is_new(grid: str, run: Run) -> bool:
         here = filled.get(_place(grid, run))
-        return (not here or replace(run, seed=0) in here) and (grid, run) not in seen
+        return (not here or _but_seed(run) in here) and (grid, run) not in seen
 
     for file in (file for path in paths for file in _files(path)):
         records = read_records(file)
@@ -285,12 +285,16 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
         new = [record for record in wanted if is_new(grid, record.run)]
         for run in (record.run for record in new):
             seen.add((grid, run))
-            filled[_place(grid, run)].add(replace(run, seed=0))
+            filled[_place(grid, run)].add(_but_seed(run))
         found.append(Source(file, grid, tuple(new), len(wanted) - len(new)))
     if not any(source.records for source in found):
         places = ", ".join(map(str, paths))
         raise StoreError(f"{places}: no finished runs; `pairlearn bench run GRID` makes them")
     return sorted(found, key=lambda source: list(GRIDS).index(source.grid))
+
+
+def _but_seed(run: Run) -> tuple[Any, ...]:
+    return tuple(value for name, value in vars(run).items() if name != "seed")
 
 
 def _place(grid: str, run: Run) -> tuple[Any, ...]:
