@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from browser import Desk
+
+# Small products are slower on several threads and differ less on one; figures need no screen.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "agg")
 
 # A busy machine is no reason to fail.
 settings.register_profile("patient", deadline=None)

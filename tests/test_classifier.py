@@ -21,14 +21,6 @@ SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def linear(**options):
     options = {"epochs": 30, "learning_rate": 5e-2, "batch_size": 128} | options
     return PairClassifier(model="linear", random_state=0, **options)

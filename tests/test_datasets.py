@@ -1,17 +1,13 @@
 """Descriptions, splits and features of the benchmarks."""
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import FrozenInstanceError, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pairlearn.data
 from pairlearn.data import (
     SPECS,
     Dataset,
@@ -238,19 +234,3 @@ def test_bundled_digits_need_no_file_and_no_net(tmp_path, monkeypatch):
     assert np.bincount(digits.y).tolist() == CLASS_COUNTS["digits"]
     assert digits.x.max() == 16
     assert not list(tmp_path.iterdir())
-
-
-def test_importing_the_room_loads_nothing_heavy():
-    # A bare parent package: what pairlearn/__init__.py imports is another matter.
-    source = Path(pairlearn.data.__file__).parents[1]
-    code = f"""
-import sys, types
-parent = types.ModuleType("pairlearn")
-parent.__path__ = [{str(source)!r}]
-sys.modules["pairlearn"] = parent
-import pairlearn.data
-heavy = {{"torch", "sklearn", "scipy", "PIL", "rich", "pandas", "matplotlib"}}
-print(sorted(heavy & sys.modules.keys()))
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout.strip() == "[]", result.stderr

@@ -18,16 +18,6 @@ RUN = [CANCER / "README.md", EXAMPLES / "scikit_learn.md", ROOT / "README.md"]
 PAGES = [page for page in (*RUN, *sorted((ROOT / "docs").rglob("*.md"))) if read_page(page)]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch):
-    """Small matrices are slower on several threads, and results differ less on one."""
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 # --- pages ----------------------------------------------------------------------------------
 
 

@@ -14,8 +14,7 @@ from run_notebook import run_cell, run_notebook
 FIRST_STEPS = Path(__file__).parents[1] / "notebooks" / "first_steps.ipynb"
 
 
-def test_first_steps(monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "agg")
+def test_first_steps():
     stored = json.loads(FIRST_STEPS.read_text(encoding="utf-8"))
     assert (stored["nbformat"], stored["nbformat_minor"]) == (4, 5)
     kinds = [cell["cell_type"] for cell in stored["cells"]]

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import pairlearn
-from pairlearn.cli import app
 from pairlearn.old_names import MOVED
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +29,8 @@ def loaded_after(code: str, *names: str) -> list[str]:
 def test_import_is_light() -> None:
     heavy = ("sklearn", "matplotlib", "pyarrow", "typer", "rich", "PIL", "pandas")
     every = "from pairlearn import PairLabels, estimate_prior, evaluate, make_risk"
-    assert loaded_after("import pairlearn", "torch", "numpy", *heavy) == []
+    assert loaded_after("import pairlearn", "torch", "numpy", "starlette", *heavy) == []
+    assert loaded_after("import pairlearn.tables, pairlearn.data", "torch", "scipy", *heavy) == []
     paper = "import pairlearn.paper, pairlearn.paper.figures"
     assert loaded_after(f"{every}\n{paper}", "torch", "scipy", *heavy) == ["torch"]
 
@@ -148,10 +147,3 @@ def test_no_file_grows_out_of_hand(folder: str) -> None:
 
 def test_py_typed_is_there() -> None:
     assert (SOURCE / "py.typed").exists()
-
-
-def test_demo_refuses_an_unknown_format_before_it_trains(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo.xyz")])
-    assert result.exit_code == 2
-    assert "--out demo.xyz must end in .png, .svg or .pdf" in result.output
-    assert not list(tmp_path.iterdir())

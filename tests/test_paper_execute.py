@@ -49,13 +49,10 @@ def blobs(official: bool) -> Dataset:
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    """The set of that name, in place of the one in the registry; and no threads."""
+    """The set of that name, in place of the one in the registry."""
     sets = {"digits": blobs(official=False), "mnist": blobs(official=True)}
     monkeypatch.setattr(module, "load", lambda name, _data: sets[name])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield sets
-    torch.set_num_threads(threads)
+    return sets
 
 
 def make(method="likelihood-abs", **fields):

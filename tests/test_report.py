@@ -122,40 +122,6 @@ def test_pairs_of_items_that_the_model_was_trained_on(files: Files, tmp_path: Pa
     assert "to read before relying on this" in out.read_text("utf-8")
 
 
-def test_is_not_overwritten_without_force(files: Files, tmp_path: Path) -> None:
-    out = tmp_path / "r.html"
-    out.write_text("mine")
-    refused = CliRunner().invoke(app, files.line(out))
-    assert refused.exit_code == 2 and "is there already" in refused.output
-    assert out.read_text() == "mine"
-    assert CliRunner().invoke(app, files.line(out, "--force")).exit_code == 0
-    assert [file.name for file in tmp_path.iterdir()] == ["r.html"]
-
-
-def test_refusals(files: Files, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.csv"
-    bad.write_text("left,right,similarity,difference\n0,1,90,0.1\n")
-    stranger = tmp_path / "stranger.csv"
-    stranger.write_text("left,right,similarity,difference\n0,zz,0.9,0.1\n1,0,0.9,0.1\n")
-    few = tmp_path / "few.csv"
-    few.write_text("left,right,similarity,difference\n0,1,0.9,0.1\n")
-    out = tmp_path / "r.html"
-    asked = {
-        "r.txt": (files.line(tmp_path / "r.txt"), "reports are .html"),
-        "threshold": (files.line(out, "--threshold", "2"), "--threshold must lie in (0, 1)"),
-        "items": (["nowhere", str(out), "--items", "i.csv", "--pairs", "p.csv"], "nowhere"),
-        "bad": (files.line(out, pairs=bad), "similarities look like percentages"),
-        "stranger": (files.line(out, pairs=stranger), "zz"),
-        "few": (files.line(out, pairs=few), "1 rows have a similarity or a difference"),
-        "input": (files.line(files.items, "--force"), "reports are .html"),
-    }
-    for name, (line, message) in asked.items():
-        ran = CliRunner().invoke(app, line)
-        assert ran.exit_code == 2, name
-        assert message in ran.output, (name, ran.output)
-    assert not out.exists()
-
-
 def test_differences_alone_need_a_prior_and_a_folder_may_have_no_history(
     files: Files, tmp_path: Path
 ) -> None:

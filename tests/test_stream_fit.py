@@ -205,7 +205,6 @@ def test_two_ranks_are_one(tmp_path: Path) -> None:
     from functools import partial
 
     made(tmp_path)
-    torch.set_num_threads(1)
     expected = on_a_rank(tmp_path)
     for found in on_ranks(2, tmp_path, partial(on_a_rank, tmp_path)):
         for name, value in expected.items():

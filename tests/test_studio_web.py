@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,11 +189,6 @@ def test_the_package_carries_no_script_in_its_pages() -> None:
     for script in (package / "static").glob("*.js"):
         text = script.read_text("utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|eval\(|https?://", text), script
-
-
-def test_importing_pairlearn_does_not_load_the_server() -> None:
-    code = "import pairlearn, sys; sys.exit('starlette' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.long)])

@@ -15,7 +15,6 @@ from pairlearn.training import Checkpoint, CheckpointError, Fleet, Group, Member
 
 
 def make_fleet(seed: int = 0, model: str = "mlp-bn") -> Fleet:
-    torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 6)).astype(np.float32)
     pairs = np.arange(120).reshape(60, 2)

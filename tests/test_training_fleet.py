@@ -17,13 +17,9 @@ DIM, PAIRS = 5, 60
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Narrow networks, and no threads for such small products."""
+    """Narrow networks."""
     for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
         monkeypatch.setitem(models._FLAT, name, ((18, 18), norm))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def draw(seed=0, pairs=PAIRS):

@@ -141,11 +141,7 @@ def on_ranks(size: int, folder: Path, task: Callable[[], Any]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, dict[str, torch.Tensor]]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    found = everything()
-    torch.set_num_threads(threads)
-    return found
+    return everything()
 
 
 @pytest.mark.long

@@ -75,13 +75,9 @@ def differences(fleet, name, x, *, leaving_out=(), **loop):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Narrow networks, and no threads for such small products."""
+    """Narrow networks."""
     for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
         monkeypatch.setitem(models._FLAT, name, ((20,) * 3, norm))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def mixed_groups(rates=(1e-3,) * 4, decays=(1e-5,) * 4):
