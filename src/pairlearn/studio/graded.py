@@ -60,3 +60,24 @@ def read_levels(given: Any) -> dict[str, tuple[float, float]]:
                 f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
             )
     return dict(LEVELS) | levels
+
+
+def reason(error: msgspec.ValidationError, value: Any = None) -> str:
+    """What is wrong with a value that was read, and where.
+
+    Examples
+    --------
+    >>> value = {"s": "x"}
+    >>> try:
+    ...     msgspec.convert(value, dict[str, int])
+    ... except msgspec.ValidationError as error:
+    ...     reason(error)
+    "[...]: expected 'int', got 'str'"
+    """
+    what, _, place = str(error).replace("`", "'").partition(" - at '$")
+    what = what.replace("Object missing required field", "it lacks")
+    what = what.replace("Object contains", "it has an").replace("Expected", "expected")
+    place = place.rstrip("'").removeprefix(".")
+    if isinstance(value, dict) and place in value:
+        place += f" is {value[place]!r:.80}"
+    return f"{place}: {what}" if place else what

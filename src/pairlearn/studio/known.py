@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pairlearn.studio.graded import Levels
+from pairlearn.studio.graded import Levels, reason
 
 if TYPE_CHECKING:
     from pairlearn.studio.changes import Changes
@@ -108,12 +108,9 @@ def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
         try:
             known.append(msgspec.convert(pair, Known))
         except msgspec.ValidationError as error:
-            # “Object missing required field `answer`”, and the like.
-            what = str(error).replace("Object missing required field", "it lacks")
-            what = what.replace("Object contains", "it has an").replace("`", "'")
             raise ValueError(
-                f"known pair {number}: {what}; a pair has left, right, answer, and perhaps use "
-                "(example, practice or check) and why"
+                f"known pair {number}: {reason(error, pair)}; a pair has left, right, answer, and "
+                "perhaps use (example, practice or check) and why"
             ) from None
         if (answer := known[-1].answer) not in levels:
             raise ValueError(

@@ -25,21 +25,24 @@ Cancelled (skipped) annotations are left out; JSON-MIN has none of them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
+import msgspec
+
 from pairlearn.atomic import replacing
 from pairlearn.studio.exchange import Statement, fresh_key
+from pairlearn.studio.graded import reason
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project, read_json
 from pairlearn.studio.records import MAX_NOTE, Answer, Pair
 from pairlearn.studio.store_file import StoreError
 
-CANT_SAY = "Can't say"
 LOCAL_FILES = "/data/local-files/?d="
 """How Label Studio names the files of its local storage."""
 
@@ -104,11 +107,13 @@ def _shown(items: Items, item: str, prefix: str) -> str:
     return "\n".join(f"{name}: {value}" for name, value in view.rows)
 
 
+T = TypeVar("T")
 MAX_BYTES = 1 << 28
 KEYS = ("number", "selected", "choices", "text")
 """The keys of the values of the types of result that are read."""
-SIDES: dict[Any, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
+SIDES: dict[str | None, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
+Item: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)] | int
 
 
 class LabelStudioError(ValueError):
@@ -129,83 +134,123 @@ class LabelStudioExport:
     superseded: int
 
 
+class _Account(msgspec.Struct):
+    email: str | None = None
+    id: int | str | None = None
+
+
+class _Result(msgspec.Struct):
+    from_name: Any = None
+    value: Any = None
+
+
+class _Minimal(msgspec.Struct):
+    """An annotation of JSON-MIN, with the values of its results."""
+
+    left_id: Item
+    right_id: Item
+    annotation_id: Any
+    annotator: _Account | int | str | None = None
+    similarity: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    difference: Annotated[float, msgspec.Meta(ge=-100, le=100)] | None = None
+    preference: Literal["left", "right"] | None = None
+    cannot_say: Literal["Can't say", ""] | None = None
+    note: str | list[str] | None = None
+    lead_time: Any = None
+    updated_at: Any = None
+    created_at: Any = None
+
+    @property
+    def name(self) -> str:
+        """Who made it: an e-mail address, or the number of an account."""
+        who = self.annotator
+        if isinstance(who, _Account):
+            who = who.email or who.id
+        if isinstance(who, str) and not who.isdecimal() and who.strip():
+            return who.strip()
+        return f"label-studio-{who}" if who not in (None, "") else "label-studio"
+
+    @property
+    def order(self) -> tuple[str, int]:
+        """What grows from one annotation to the next."""
+        number = self.annotation_id
+        return str(self.updated_at or self.created_at), number if isinstance(number, int) else 0
+
+    def statement(self, place: str) -> Statement | None:
+        """What was said; None if nothing was."""
+        silent = bool(self.cannot_say)
+        s, c = (
+            None if silent or x is None else x / 100 for x in (self.similarity, self.difference)
+        )
+        side = SIDES[None if silent else self.preference]
+        if (s, c, side, silent) == (None, None, 0, False):
+            return None
+        note = "\n".join(self.note) if isinstance(self.note, list) else self.note or ""
+        note, took = note.replace("\0", "")[:MAX_NOTE], self.lead_time
+        took = float(took) if isinstance(took, int | float) and 0 <= took < 1e9 else 0.0
+        answer = Answer(s, c, side, silent, note, took, fresh_key())
+        return Statement(self.name, str(self.left_id), str(self.right_id), answer, place)
+
+
 def read_label_studio(path: Path) -> LabelStudioExport:
     """Read an export of Label Studio, JSON or JSON-MIN, of tasks by `write_label_studio`.
 
     Raises LabelStudioError, which names the task, if it is not such a file.
     """
-    cancelled = empty = count = 0
+    counts: Counter[str] = Counter()
     latest: dict[tuple[str, str, str], tuple[tuple[str, int], Statement]] = {}
     try:
-        for place, data, results, who, about, number in _annotations(_load(path)):
-            if results is None:
-                cancelled += 1
+        tasks = _read("the file", read_json(path, MAX_BYTES, LabelStudioError), list[Any])
+        for place, one in _annotations(tasks):
+            if one is None or (found := one.statement(place)) is None:
+                counts["cancelled" if one is None else "empty"] += 1
                 continue
-            judgement = _judgement(place, data, results, who, about)
-            if judgement is None:
-                empty += 1
-                continue
-            count += 1
-            key = (judgement.annotator, judgement.left, judgement.right)
-            time = str(about.get("updated_at") or about.get("created_at") or "")
-            order = (time, number if isinstance(number, int) else 0)
-            if key not in latest or order >= latest[key][0]:
-                latest[key] = (order, judgement)
+            key = (found.annotator, found.left, found.right)
+            counts["superseded"] += key in latest
+            if key not in latest or one.order >= latest[key][0]:
+                latest[key] = (one.order, found)
     except (LabelStudioError, StoreError) as error:
         raise LabelStudioError(f"{path}: {error}") from None
-    except RecursionError:
-        raise LabelStudioError(f"{path}: a value is nested too deeply") from None
-    found = [judgement for _, judgement in latest.values()]
-    return LabelStudioExport(found, cancelled, empty, count - len(found))
+    names = ("cancelled", "empty", "superseded")
+    return LabelStudioExport([found for _, found in latest.values()], *(counts[n] for n in names))
 
 
-def _load(path: Path) -> list[Any]:
-    tasks = read_json(path, MAX_BYTES, LabelStudioError)
-    if not isinstance(tasks, list):
-        raise LabelStudioError("it is not a list of tasks: export it as JSON or JSON-MIN")
-    return tasks
-
-
-def _annotations(
-    tasks: list[Any],
-) -> Iterator[tuple[str, dict[str, Any], dict[str, Any] | None, Any, dict[str, Any], Any]]:
-    """Place, data, results, annotator, times and number; no results of one that was cancelled."""
-    for count, task in enumerate(tasks, 1):
-        place = f"task {count}"
-        if not isinstance(task, dict):
-            raise LabelStudioError(f"{place} is not an object")
+def _annotations(tasks: list[Any]) -> Iterator[tuple[str, _Minimal | None]]:
+    """Places, and annotations as JSON-MIN has them; None for one that was cancelled."""
+    for count, given in enumerate(tasks, 1):
+        place, task = f"task {count}", _read(f"task {count}", given, dict[str, Any])
         if "annotations" not in task:
-            if "annotation_id" not in task:
-                raise LabelStudioError(
-                    f"{place} has neither 'annotations' (JSON) nor 'annotation_id' (JSON-MIN)"
-                )
-            results = {name: _value(place, name, task[name]) for name in CONTROLS if name in task}
-            yield place, task, results, task.get("annotator"), task, task["annotation_id"]
+            yield place, _minimal(place, task, [(n, task[n]) for n in CONTROLS if n in task])
             continue
-        data, annotations = task.get("data"), task["annotations"]
-        if not isinstance(data, dict) or not isinstance(annotations, list):
-            raise LabelStudioError(f"{place} must have an object 'data' and a list 'annotations'")
-        for number, one in enumerate(annotations, 1):
+        data = _read(place, task.get("data"), dict[str, Any])
+        listed = _read(place, task["annotations"], list[dict[str, Any]])
+        for number, one in enumerate(listed, 1):
             here = f"{place}, annotation {number}"
-            if not isinstance(one, dict) or not isinstance(one.get("result"), list):
-                raise LabelStudioError(f"{here} has no list 'result'")
+            results = [
+                (result.from_name, [result.value])
+                for result in _read(here, one.get("result"), list[_Result])
+                if result.from_name in CONTROLS
+            ]
+            about = {"annotator": one.get("completed_by"), "annotation_id": one.get("id")}
+            about |= {name: data[name] for name in ("left_id", "right_id") if name in data}
             skipped = one.get("was_cancelled") or one.get("skipped")
-            found = None if skipped else _results(here, one["result"])
-            yield here, data, found, one.get("completed_by"), one, one.get("id")
+            yield here, None if skipped else _minimal(here, one | about, results)
 
 
-def _results(place: str, listed: list[Any]) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    for result in listed:
-        if not isinstance(result, dict):
-            raise LabelStudioError(f"{place}: a result is not an object")
-        name = result.get("from_name")
-        if name not in CONTROLS:
-            continue
-        if name in results:
-            raise LabelStudioError(f"{place}: two results of {name!r}")
-        results[name] = _value(place, name, [result.get("value")])
-    return results
+def _minimal(place: str, about: dict[str, Any], results: list[tuple[str, Any]]) -> _Minimal:
+    values = {name: _value(place, name, value) for name, value in results}
+    if len(values) < len(results):
+        raise LabelStudioError(f"{place} has two results of one name")
+    return _read(place, about | values, _Minimal)
+
+
+def _read(place: str, value: Any, form: type[T]) -> T:
+    try:
+        return msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        raise LabelStudioError(
+            f"{place}: {reason(error, value)}; give a JSON or JSON-MIN export of pairlearn's tasks"
+        ) from None
 
 
 def _value(place: str, name: str, value: Any) -> Any:
@@ -220,72 +265,3 @@ def _value(place: str, name: str, value: Any) -> Any:
     if not found:
         raise LabelStudioError(f"{place}: the result of {name!r} has no value of its type")
     return found[0][0] if isinstance(found[0], list) and len(found[0]) == 1 else found[0]
-
-
-def _judgement(
-    place: str, data: dict[str, Any], results: dict[str, Any], who: Any, about: dict[str, Any]
-) -> Statement | None:
-    """What was said; None if nothing was."""
-    left, right = _item(place, data, "left_id"), _item(place, data, "right_id")
-    cant_say = results.get("cannot_say") or None
-    if cant_say not in (None, CANT_SAY):
-        raise LabelStudioError(
-            f"{place}: cannot_say is {cant_say!r:.80}; it can only be {CANT_SAY!r}"
-        )
-    note = results.get("note") or ""
-    note = "\n".join(map(str, note)) if isinstance(note, list) else note
-    if not isinstance(note, str):
-        raise LabelStudioError(f"{place}: the note is not text")
-    side = results.get("preference")
-    if side not in SIDES:
-        raise LabelStudioError(f"{place}: preference is {side!r:.80}, neither 'left' nor 'right'")
-    said = (
-        _percent(place, "similarity", results, 0),
-        _percent(place, "difference", results, -100),
-        SIDES[side],
-    )
-    if cant_say is not None:
-        said = (None, None, 0)
-    elif said == (None, None, 0):
-        return None
-    seconds: Any = about.get("lead_time")
-    took = float(seconds) if _is_number(seconds) and 0 <= seconds < 1e9 else 0.0
-    note = note.replace("\0", "")[:MAX_NOTE]
-    answer = Answer(*said, cant_say is not None, note, took, fresh_key())
-    return Statement(_name(place, who), left, right, answer, place)
-
-
-def _item(place: str, data: dict[str, Any], name: str) -> str:
-    value = data.get(name)
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise LabelStudioError(
-            f"{place} has no {name!r}: use the tasks that pairlearn made for the project"
-        )
-    # JSON can spell half of a pair of surrogates.
-    if any("\ud800" <= letter <= "\udfff" for letter in str(value)):
-        raise LabelStudioError(f"{place}: {name!r} is {value!r:.80}, which is not Unicode")
-    return str(value)
-
-
-def _name(place: str, who: Any) -> str:
-    """Who made an annotation: an e-mail address, or the number of an account."""
-    if isinstance(who, dict):
-        who = who.get("email") or who.get("id")
-    if isinstance(who, bool) or (who is not None and not isinstance(who, (int, str))):
-        raise LabelStudioError(f"{place}: cannot tell who made it ({who!r:.80})")
-    if isinstance(who, str) and not who.isdecimal() and who.strip():
-        return who.strip()
-    return f"label-studio-{who}" if who not in (None, "") else "label-studio"
-
-
-def _percent(place: str, name: str, results: dict[str, Any], low: int) -> float | None:
-    value = results.get(name)
-    if value is not None and not (_is_number(value) and low <= value <= 100):
-        raise LabelStudioError(
-            f"{place}: {name} is {value!r:.80}, not a percentage from {low} to 100"
-        )
-    return None if value is None else value / 100
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
