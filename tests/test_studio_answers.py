@@ -31,7 +31,7 @@ from browser import (
 from pairlearn import PairLabels
 from pairlearn.studio import Project, server
 from pairlearn.studio.export import judgements
-from pairlearn.studio.graded import LEVELS
+from pairlearn.studio.known import LEVELS
 from pairlearn.studio.server import make_app
 from pairlearn.studio.words import words_of
 from pairlearn.tables import read_pairs

@@ -26,9 +26,8 @@ from browser import (
 )
 from pairlearn.cli.annotate import app
 from pairlearn.studio import Project, Store, StoreError
-from pairlearn.studio.graded import LEVELS
-from pairlearn.studio.known import Known
-from pairlearn.studio.quality import quality_of
+from pairlearn.studio.known import LEVELS, Known
+from pairlearn.studio.overview import quality_of
 from pairlearn.studio.server import make_app
 from studio_client import HERE, Visitor
 from studio_processes import Command, free_port

@@ -23,8 +23,7 @@ from pairlearn.studio import Answer, Project, Store
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.export import judgements
 from pairlearn.studio.forecast import Forecast
-from pairlearn.studio.graded import LEVELS
-from pairlearn.studio.known import Known
+from pairlearn.studio.known import LEVELS, Known
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.supervisor import dots
 from pairlearn.studio.stopping import look, quick_model

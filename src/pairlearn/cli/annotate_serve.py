@@ -121,7 +121,7 @@ def demo(
     Exit codes: 0 ended by an interrupt, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio import Store
-    from pairlearn.studio.sample_project import make_demo
+    from pairlearn.studio.creating import make_demo
 
     try:
         from pairlearn.studio.server import serve as run

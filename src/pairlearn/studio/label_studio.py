@@ -37,8 +37,8 @@ import msgspec
 
 from pairlearn.atomic import replacing
 from pairlearn.studio.exchange import Statement, fresh_key
-from pairlearn.studio.graded import reason
 from pairlearn.studio.items import Items
+from pairlearn.studio.known import reason
 from pairlearn.studio.project import Project, read_json
 from pairlearn.studio.records import MAX_NOTE, Answer, Pair
 from pairlearn.studio.store_file import StoreError

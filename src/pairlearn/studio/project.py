@@ -22,8 +22,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from pairlearn.atomic import replacing
-from pairlearn.studio.graded import AnswerMode, Levels, read_levels
-from pairlearn.studio.known import Known, read_known
+from pairlearn.studio.known import AnswerMode, Known, Levels, read_known, read_levels
 from pairlearn.studio.words import Language, translate
 
 Kind: TypeAlias = Literal["table", "image", "text"]
@@ -98,7 +97,7 @@ class Project:
         Two numbers, similarity and difference; one of ten answers in words; or how likely
         each of the two is positive. `create_project` makes graded ones.
     levels : mapping of str to (float, float)
-        Similarity and difference of each answer in words (`pairlearn.studio.graded.LEVELS`).
+        Similarity and difference of each answer in words (`pairlearn.studio.known.LEVELS`).
     hide_ids : bool
         Do not show the ids of the items to annotators.
     positive_means, negative_means : str

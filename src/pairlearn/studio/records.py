@@ -97,7 +97,7 @@ class Answer:
     others : mapping of str to float
         Values of further columns of statements (`pairlearn.kinds.columns`), such as a label.
     level : str
-        The answer in words that was chosen (`pairlearn.studio.graded`), if one was.
+        The answer in words that was chosen (`pairlearn.studio.known`), if one was.
 
     Examples
     --------

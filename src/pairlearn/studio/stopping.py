@@ -30,7 +30,7 @@ from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.studio.creating import what_fit_needs
 from pairlearn.studio.export import exportable, settled
-from pairlearn.studio.graded import CERTAIN
+from pairlearn.studio.known import CERTAIN
 from pairlearn.studio.overview import crowd_of
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer

@@ -19,8 +19,8 @@ from pairlearn.studio.changes import (
 )
 from pairlearn.studio.items import Items
 from pairlearn.studio.known import SETTING, Known, Mixed
+from pairlearn.studio.overview import Quality, quality_of
 from pairlearn.studio.project import Project
-from pairlearn.studio.quality import Quality, quality_of
 from pairlearn.studio.records import Annotator, Change, Origin, Pair, Progress, StoredAnswer
 from pairlearn.studio.store_file import connect, reading
 
