@@ -32,8 +32,8 @@ from pairlearn import PairLabels
 from pairlearn.studio import Project, server
 from pairlearn.studio.export import judgements
 from pairlearn.studio.known import LEVELS
+from pairlearn.studio.project import words_of
 from pairlearn.studio.server import make_app
-from pairlearn.studio.words import words_of
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
 

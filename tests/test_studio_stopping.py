@@ -25,7 +25,7 @@ from pairlearn.studio.export import judgements
 from pairlearn.studio.forecast import Forecast
 from pairlearn.studio.known import LEVELS, Known
 from pairlearn.studio.server import make_app
-from pairlearn.studio.server.supervisor import dots
+from pairlearn.studio.server.pages import dots
 from pairlearn.studio.stopping import look, quick_model
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import read_pairs

@@ -9,6 +9,10 @@ A project is a folder::
       answers.sqlite   every answer (pairlearn.studio.store)
       backups/         whole copies of it (pairlearn.studio.backups)
       serve.lock       held while the project is served, with its address
+
+``words/LANGUAGE.json`` has every text of the pages in another language, by the English one, and
+every refusal; one that it lacks is shown in English. Names in braces are filled in.
+``"(direction)": "rtl"`` is for languages that are written from right to left.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -23,7 +28,30 @@ import msgspec
 
 from pairlearn.atomic import replacing
 from pairlearn.studio.known import AnswerMode, Known, Levels, read_known, read_levels
-from pairlearn.studio.words import Language, translate
+
+Language: TypeAlias = Literal["en", "de", "fr"]
+
+
+@cache
+def words_of(language: str) -> dict[str, str]:
+    """The table of a language, empty for English."""
+    if language == "en":
+        return {}
+    path = Path(__file__).with_name("words") / f"{language}.json"
+    table: dict[str, str] = json.loads(path.read_text("utf-8"))
+    return table
+
+
+def translate(language: str, text: str, **values: object) -> str:
+    """A text in a language, with the names in braces filled in.
+
+    Examples
+    --------
+    >>> translate("fr", "Both “{name}”", name="panne")
+    'Les deux « panne »'
+    """
+    return words_of(language).get(text, text).format(**values)
+
 
 Kind: TypeAlias = Literal["table", "image", "text"]
 Mode: TypeAlias = Literal["uniform", "information"]

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import inspect
 import json
 import math
 import time
 import urllib.request
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -32,12 +34,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pairlearn.studio.items import Items, ItemView, read_image
-from pairlearn.studio.project import Project, ProjectError
+from pairlearn.studio.project import Project, ProjectError, words_of
 from pairlearn.studio.records import Annotator, Answer, Task
 from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions, refused
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
-from pairlearn.studio.words import words_of
 
 if TYPE_CHECKING:
     from pairlearn.studio.forecast import Forecast
@@ -50,27 +51,22 @@ Form = TypeVar("Form", bound=msgspec.Struct)
 Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
-class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer as the page of the project sends it.
+class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What was said of a pair, as the page of the project sends it.
 
     Of a graded project that is a level by its name, of others numbers, which are null or absent
     where a slider was left open. So an export can say how a project asked.
     """
 
-    pair: Row
-    key: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{8,64}\Z")]
     similarity: float | None = None
     difference: float | None = None
-    cant_say: bool = False
-    note: str = ""
-    seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
     level: str = ""
+    cant_say: bool = False
 
-    def answer(self, project: Project) -> Answer:
-        """The answer in it.
-
-        Control characters have no place in a note, and forge lines in a log.
-        """
+    def answer(
+        self, project: Project, note: str = "", seconds: float = 0, key: str = "-"
+    ) -> Answer:
+        """The answer in it."""
         said = (self.similarity, self.difference)
         if project.answers == "graded" and not self.cant_say:
             if self.level not in project.levels or said != (None, None):
@@ -81,18 +77,20 @@ class AnswerForm(msgspec.Struct, forbid_unknown_fields=True):
             said = project.levels[self.level]
         elif self.level:
             raise FormError("level is for graded projects, and goes with no cant_say: leave it out")
-        note = "".join(letter for letter in self.note if letter >= " " or letter in "\n\t")
-        seconds = min(self.seconds or 0.0, LONGEST_SECONDS)
-        return Answer(*said, 0, self.cant_say, note.strip(), seconds, self.key, level=self.level)
+        return Answer(*said, 0, self.cant_say, note, seconds, key, level=self.level)
 
 
-class PracticeForm(msgspec.Struct, forbid_unknown_fields=True):
+class PracticeForm(SaidForm):
     """An answer to a practice pair, or nothing."""
 
-    similarity: float | None = None
-    difference: float | None = None
-    level: str = ""
-    cant_say: bool = False
+
+class AnswerForm(SaidForm):
+    """An answer to a pair."""
+
+    pair: Row
+    key: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{8,64}\Z")]
+    note: str = ""
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
 
 
 class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -168,16 +166,19 @@ class Studio:
     ready: set[int]
     """Annotators who are known to be past the start."""
     forecast: Forecast
+    root: str
+    """What the paths of the project begin with."""
     webhook: str | None
     """Address that is told when all pairs are answered."""
     shown: dict[str, Any] = field(default_factory=dict)
     """What the supervisor's page showed last, and for which changes."""
 
-    def annotator(self, request: Request, *, changes: bool = False) -> Annotator:
-        """The annotator who asks, if they do not ask too often."""
+    def caller(self, request: Request, role: str, changes: bool) -> Annotator:
+        """Who asks; of annotators, if they do not ask too often."""
         check = self.sessions.change if changes else self.sessions.read
-        who, _ = check(request, "annotator")
-        if not self.requests.take(f"annotator {who.id}"):
+        who, _ = check(request, role)
+        busy = role == "annotator" and "/api/" in request.url.path
+        if busy and not self.requests.take(f"annotator {who.id}"):
             raise Denied(429, "that was very fast: one moment, please")
         return who
 
@@ -192,20 +193,70 @@ def studio_of(request: Request) -> Studio:
     return studio
 
 
-async def get_task(request: Request) -> Response:
+ANNOTATOR = "/annotate/{annotator:int}"
+Reply: TypeAlias = Response | dict[str, Any]
+Handler: TypeAlias = Callable[[Studio, Annotator, Any], Reply | Awaitable[Reply]]
+
+
+class Call(NamedTuple):
+    """A path of the API: what serves it, what it takes, and what it replies with."""
+
+    path: str
+    handler: Handler
+    endpoint: Callable[[Request], Awaitable[Response]]
+    form: type[msgspec.Struct] | None
+    query: str
+    media: str
+
+
+CALLS: list[Call] = []
+
+
+def call(
+    path: str, form: type[Form] | None = None, query: str = "", media: str = "application/json"
+) -> Callable[[Handler], Handler]:
+    """Serve a path by a function of the studio, who asks, and the form or the request.
+
+    One that has a form changes something, and what was complete by it is told afterwards. One that
+    is not asynchronous runs in a thread.
+    """
+    role = "annotator" if path.startswith(ANNOTATOR) else "supervisor"
+
+    def register(handler: Handler) -> Handler:
+        async def endpoint(request: Request) -> Response:
+            studio = studio_of(request)
+            who = studio.caller(request, role, form is not None)
+            sent = request if form is None else read_form(await request.body(), form)
+            if inspect.iscoroutinefunction(handler):
+                reply = await handler(studio, who, sent)
+            else:
+                reply = await run_in_threadpool(handler, studio, who, sent)
+            if isinstance(reply, Response):
+                return reply
+            after = None if form is None else BackgroundTask(tell_completion, studio)
+            return JSONResponse(reply, background=after)
+
+        CALLS.append(Call(path, handler, endpoint, form, query, media))
+        return handler
+
+    return register
+
+
+@call(f"{ANNOTATOR}/api/task")
+async def get_task(studio: Studio, who: Annotator, _: Request) -> Reply:
     """The pair to judge now."""
-    studio = studio_of(request)
-    return JSONResponse(_state(studio, studio.annotator(request)))
+    return _state(studio, who)
 
 
-async def post_answer(request: Request) -> Response:
+@call(f"{ANNOTATOR}/api/answer", AnswerForm)
+async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply:
     """Keep one answer; the reply is its receipt, sent when it is on disk."""
-    studio = studio_of(request)
-    who = studio.annotator(request, changes=True)
-    form = read_form(await request.body(), AnswerForm)
     if studio.project.qualify and get_start(studio, who) is not None:
         raise Denied(403, "the practice comes first: load the page again")
-    answer = form.answer(studio.project)
+    # Control characters have no place in a note, and forge lines in a log.
+    note = "".join(letter for letter in form.note if letter >= " " or letter in "\n\t")
+    seconds = min(form.seconds or 0.0, LONGEST_SECONDS)
+    answer = form.answer(studio.project, note.strip(), seconds, form.key)
     try:
         receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
     except StoreFileError:
@@ -215,9 +266,7 @@ async def post_answer(request: Request) -> Response:
             return studio.refused(404, "this pair is not yours to judge")
         raise
     studio.outage.ends()
-    state = _state(studio, who)
-    after = BackgroundTask(tell_completion, studio)
-    return JSONResponse({"receipt": vars(receipt)} | state, background=after)
+    return {"receipt": vars(receipt)} | _state(studio, who)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -252,32 +301,28 @@ def tell_completion(studio: Studio) -> None:
                 time.sleep(wait)
 
 
-async def post_undo(request: Request) -> Response:
+@call(f"{ANNOTATOR}/api/undo", UndoForm)
+async def post_undo(studio: Studio, who: Annotator, form: UndoForm) -> Reply:
     """Take back their last answer, or nothing if ``answer`` is not the last one's number."""
-    studio = studio_of(request)
-    who = studio.annotator(request, changes=True)
-    form = read_form(await request.body(), UndoForm)
     undone = await asyncio.wrap_future(studio.store.undo(who.id, answer_id=form.answer))
-    return JSONResponse({"undone": undone is not None} | _state(studio, who))
+    return {"undone": undone is not None} | _state(studio, who)
 
 
-async def get_ahead(request: Request) -> Response:
+@call(f"{ANNOTATOR}/api/ahead", query="pair")
+async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
     """What they will most likely judge after ``pair``."""
-    studio = studio_of(request)
-    who = studio.annotator(request)
     pair = request.query_params.get("pair", "")
     if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
         raise FormError("pair must be a whole number")
     task = studio.store.next_task(who.id, after=int(pair))
     ends = [] if task is None else [task.left, task.right]
-    return JSONResponse({"ahead": [view_of(studio, item) for item in ends]})
+    return {"ahead": [view_of(studio, item) for item in ends]}
 
 
-async def get_image(request: Request) -> Response:
+@call("/image", query="item", media="image/*")
+@call(f"{ANNOTATOR}/image", query="item", media="image/*")
+def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
-    studio = studio_of(request)
-    role = "annotator" if "annotator" in request.path_params else "supervisor"
-    studio.sessions.read(request, role)
     asked = request.query_params.getlist("item")
     if len(asked) != 1 or asked[0] not in studio.items:
         return studio.refused(404, "there is no such item")
@@ -285,25 +330,21 @@ async def get_image(request: Request) -> Response:
         path = studio.items.view(asked[0]).image_path
         if path is None:
             return studio.refused(404, "this item is no picture")
-        content, found = await run_in_threadpool(read_image, path, LARGEST_BYTES)
+        content, found = read_image(path, LARGEST_BYTES)
     except (ProjectError, OSError):
         return studio.refused(415, "this file is no picture that can be shown")
     return Response(content, media_type=found)
 
 
-async def post_practice(request: Request) -> Response:
+@call(f"{ANNOTATOR}/api/practice", PracticeForm)
+async def post_practice(studio: Studio, who: Annotator, form: PracticeForm) -> Reply:
     """Compare an answer with the known one; keep that they practised."""
-    studio = studio_of(request)
-    who = studio.annotator(request, changes=True)
-    form = read_form(await request.body(), PracticeForm)
     start, reply = get_start(studio, who), dict[str, Any]()
     if start is not None:
         results = []
         if start["pair"] is not None:
             known = studio.project.known_for("practice")[start["position"]]
-            said = msgspec.to_builtins(form) | {"pair": 0, "key": "practice"}
-            answer = msgspec.convert(said, AnswerForm).answer(studio.project)
-            right = known.agrees(answer, studio.project.levels)
+            right = known.agrees(form.answer(studio.project), studio.project.levels)
             results.append("right" if right else "wrong")
             words = studio.project.level_words(known.answer)
             reply = {"right": right, "level": known.answer, "answer": words, "why": known.why}
@@ -312,7 +353,7 @@ async def post_practice(request: Request) -> Response:
         if start["position"] == start["total"] and start["right"] >= start["needed"]:
             results.append("done")
         await asyncio.wrap_future(studio.store.practise(who.id, *results))
-    return JSONResponse(reply | _state(studio, who))
+    return reply | _state(studio, who)
 
 
 def get_start(studio: Studio, who: Annotator) -> dict[str, Any] | None:

@@ -22,8 +22,8 @@ from pairlearn.studio.backups import announce, hold
 from pairlearn.studio.endpoint import is_loopback
 from pairlearn.studio.forecast import Forecast, choosing
 from pairlearn.studio.items import Items
-from pairlearn.studio.project import Project
-from pairlearn.studio.server import api, pages, supervisor
+from pairlearn.studio.project import Project, words_of
+from pairlearn.studio.server import api, pages
 from pairlearn.studio.server.api import FormError
 from pairlearn.studio.server.connections import Connection, address_of, listen
 from pairlearn.studio.server.security import (
@@ -37,9 +37,7 @@ from pairlearn.studio.server.security import (
 )
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
-from pairlearn.studio.words import words_of
 
-ANNOTATOR = "/annotate/{annotator:int}"
 REQUESTS_PER_SECOND = 20.0
 """Of one annotator; a person needs about one."""
 
@@ -113,8 +111,8 @@ def make_app(
     prefixes = _prefixes([Project.load(one).folder for one in folders])
     with ExitStack() as opened:
         studios = []
-        for one in folders:
-            studios.append(_open(one, https, requests_per_second, webhook))
+        for one, prefix in zip(folders, prefixes, strict=True):
+            studios.append(_open(one, prefix, https, requests_per_second, webhook))
             opened.callback(studios[-1].store.close)
             opened.callback(studios[-1].forecast.close)
         closing = opened.pop_all()
@@ -144,7 +142,7 @@ def make_app(
 
 
 def _open(
-    folder: str | Path, https: bool, requests_per_second: float, webhook: str | None
+    folder: str | Path, root: str, https: bool, requests_per_second: float, webhook: str | None
 ) -> api.Studio:
     project = Project.load(folder)
     items = Items.open(project)
@@ -159,6 +157,7 @@ def _open(
         outage=api.Outage(),
         ready=set(),
         forecast=Forecast(project.folder),
+        root=root,
         webhook=webhook,
     )
 
@@ -279,27 +278,11 @@ def routes() -> list[Route | Mount]:
         Route("/", pages.get_front),
         Route("/a/{token}", pages.get_annotator_link),
         Route("/s/{token}", pages.get_supervisor_link),
-        Route(ANNOTATOR, pages.get_annotate),
-        Route(f"{ANNOTATOR}/image", api.get_image),
-        Route(f"{ANNOTATOR}/api/task", api.get_task),
-        Route(f"{ANNOTATOR}/api/ahead", api.get_ahead),
-        Route(f"{ANNOTATOR}/api/answer", api.post_answer, methods=["POST"]),
-        Route(f"{ANNOTATOR}/api/undo", api.post_undo, methods=["POST"]),
-        Route(f"{ANNOTATOR}/api/practice", api.post_practice, methods=["POST"]),
-        Route("/supervisor", supervisor.get_supervisor),
-        Route("/image", api.get_image),
-        Route("/api/status", supervisor.get_status),
-        Route("/api/export", supervisor.get_export),
-        Route("/api/settle", supervisor.post_settle, methods=["POST"]),
-        Route("/api/annotators", supervisor.post_link, methods=["POST"]),
-        Route("/api/annotators/renew", supervisor.post_renew, methods=["POST"]),
-        Route("/api/annotators/end", supervisor.post_end, methods=["POST"]),
-        _static(),
+        Route(api.ANNOTATOR, pages.get_annotate),
+        Route("/supervisor", pages.get_supervisor),
+        *(Route(c.path, c.endpoint, methods=["POST"] if c.form else None) for c in api.CALLS),
+        Mount("/static", StaticFiles(directory=pages.STATIC)),
     ]
-
-
-def _static() -> Mount:
-    return Mount("/static", StaticFiles(directory=pages.STATIC))
 
 
 def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:

@@ -12,40 +12,25 @@ import json
 from typing import Any
 
 import msgspec
-from starlette.routing import Route
 
-from pairlearn.studio.server import api, supervisor
-from pairlearn.studio.server.app import routes
+import pairlearn.studio.server.pages  # noqa: F401 - its calls are described, too
+from pairlearn.studio.server.api import CALLS
 
-FORMS: dict[Any, type[msgspec.Struct]] = {
-    api.post_answer: api.AnswerForm,
-    api.post_undo: api.UndoForm,
-    api.post_practice: api.PracticeForm,
-    supervisor.post_settle: supervisor.SettleForm,
-    supervisor.post_link: supervisor.NameForm,
-    supervisor.post_renew: supervisor.AnnotatorForm,
-    supervisor.post_end: supervisor.AnnotatorForm,
-}
 _HERE = "#/components/schemas"
-QUERIES = {api.get_image: "item", api.get_ahead: "pair"}
-TYPES = {api.get_image: "image/*", supervisor.get_export: "application/x-ndjson"}
 
 
 def describe() -> dict[str, Any]:
     """The API as an OpenAPI 3.1 document."""
-    forms = list(dict.fromkeys(FORMS.values()))
+    forms = list(dict.fromkeys(one.form for one in CALLS if one.form))
     found, schemas = msgspec.json.schema_components(
         forms, ref_template="#/components/schemas/{name}"
     )
     schema = dict(zip(forms, found, strict=True))
     paths: dict[str, Any] = {}
-    for route in routes():
-        if not isinstance(route, Route) or not ("/api/" in route.path or "/image" in route.path):
-            continue
-        path = route.path.replace(":int", "")
-        method = "post" if route.endpoint in FORMS else "get"
-        summary = (inspect.getdoc(route.endpoint) or "").partition("\n\n")[0].replace("\n", " ")
-        media = TYPES.get(route.endpoint, "application/json")
+    for one in CALLS:
+        path = one.path.replace(":int", "")
+        method = "post" if one.form else "get"
+        summary = (inspect.getdoc(one.handler) or "").partition("\n\n")[0].replace("\n", " ")
         operation: dict[str, Any] = {
             "summary": summary,
             "operationId": f"{method} {path}",
@@ -53,20 +38,20 @@ def describe() -> dict[str, Any]:
                 {"name": name, "in": place, "required": True, "schema": {"type": kind}}
                 for name, place, kind in (
                     ("annotator", "path", "integer"),
-                    (QUERIES.get(route.endpoint, ""), "query", "string"),
+                    (one.query, "query", "string"),
                 )
                 if name and (place == "query" or "{annotator}" in path)
             ],
             "responses": {
-                "200": {"description": "done", "content": {media: {}}},
+                "200": {"description": "done", "content": {one.media: {}}},
                 "default": {
                     "description": "refused, with the reason",
                     "content": {"application/json": {"schema": {"$ref": f"{_HERE}/Refusal"}}},
                 },
             },
         }
-        if method == "post":
-            body = {"application/json": {"schema": schema[FORMS[route.endpoint]]}}
+        if one.form:
+            body = {"application/json": {"schema": schema[one.form]}}
             operation["requestBody"] = {"required": True, "content": body}
         paths[path] = {method: operation}
     refusal = {"type": "object", "properties": {"error": {"type": "string"}}}
