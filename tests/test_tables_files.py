@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn import judgements, kinds
-from pairlearn.kinds import reading
 from pairlearn.tables import (
     ItemTable,
     PairTable,
@@ -189,8 +188,7 @@ class Share(kinds.Kind):
 def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     """Also of a kind that only this test knows."""
     monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, Share()])
-    for module in (judgements, reading):
-        monkeypatch.setattr(module, "KINDS", kinds.KINDS)
+    monkeypatch.setattr(judgements, "KINDS", kinds.KINDS)
     table = PairTable(
         [7, 7, 9, 8], ["8", "", "", "7"], [0.5, NAN, NAN, 1], None,
         weight=[1, 2, 1, 1], label=["", "positive", "", ""], share=[NAN, NAN, 0.25, NAN],
