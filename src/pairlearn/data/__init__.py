@@ -7,36 +7,23 @@
 (1436, 64)
 """
 
-from pairlearn.data.dataset import (
-    Dataset,
-    Split,
-    as_features,
-    as_images,
-    content_digest,
-    split,
-    split_indices,
-)
-from pairlearn.data.loading import (
-    DatasetNotFoundError,
-    cache_folder,
-    data_folder,
-    load,
-    load_cifar10h,
-    write_npz_atomically,
-)
-from pairlearn.data.registry import (
-    SPECS,
-    DatasetSpec,
-    ImageArchive,
-    OpenML,
-    ScikitLearn,
-    get_spec,
-)
-from pairlearn.data.sources import DatasetCorruptError
-
-__all__ = [
-    "SPECS", "Dataset", "DatasetCorruptError", "DatasetNotFoundError", "DatasetSpec",
-    "ImageArchive", "OpenML", "ScikitLearn", "Split", "as_features", "as_images",
-    "cache_folder", "content_digest", "data_folder", "get_spec", "load", "load_cifar10h",
-    "split", "split_indices", "write_npz_atomically",
-]  # fmt: skip
+from pairlearn.data.dataset import Dataset as Dataset
+from pairlearn.data.dataset import Split as Split
+from pairlearn.data.dataset import as_features as as_features
+from pairlearn.data.dataset import as_images as as_images
+from pairlearn.data.dataset import content_digest as content_digest
+from pairlearn.data.dataset import split as split
+from pairlearn.data.dataset import split_indices as split_indices
+from pairlearn.data.loading import DatasetNotFoundError as DatasetNotFoundError
+from pairlearn.data.loading import cache_folder as cache_folder
+from pairlearn.data.loading import data_folder as data_folder
+from pairlearn.data.loading import load as load
+from pairlearn.data.loading import load_cifar10h as load_cifar10h
+from pairlearn.data.loading import write_npz_atomically as write_npz_atomically
+from pairlearn.data.registry import SPECS as SPECS
+from pairlearn.data.registry import DatasetSpec as DatasetSpec
+from pairlearn.data.registry import ImageArchive as ImageArchive
+from pairlearn.data.registry import OpenML as OpenML
+from pairlearn.data.registry import ScikitLearn as ScikitLearn
+from pairlearn.data.registry import get_spec as get_spec
+from pairlearn.data.sources import DatasetCorruptError as DatasetCorruptError

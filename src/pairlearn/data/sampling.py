@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Indices, Mask
 from pairlearn.randomness import permutation, stream
 
 __all__ = ["TestSubset", "draw_at_prior", "sample_pairs", "subset_at_prior"]
 
-Indices = NDArray[np.int64]
 TestSubset = Literal["paper", "stratified"]
 
 
@@ -44,7 +44,7 @@ def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
 
 
 def draw_at_prior(
-    positive: NDArray[np.bool_], n: int, prior: float, rng: np.random.Generator, what: str
+    positive: Mask, n: int, prior: float, rng: np.random.Generator, what: str
 ) -> Indices:
     """Draw n distinct instances, ⌊n π₊⌋ of them positive, in random order.
 
@@ -140,7 +140,7 @@ def _stratified(
     return members[np.concatenate(drawn)]
 
 
-def _mask(name: str, values: Any) -> NDArray[np.bool_]:
+def _mask(name: str, values: Any) -> Mask:
     mask = np.asarray(values)
     if mask.ndim != 1 or mask.dtype != np.bool_:
         raise ValueError(

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.data.sampling import draw_at_prior
 from pairlearn.kinds import kind
 from pairlearn.labels import PairLabels
@@ -35,7 +36,6 @@ OVERLAP = 0.05
 LARGEST_OVERLAP = {"gaussians": 0.45, "moons": 0.3}
 _INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
 """Of the regressions, by the least cross-validated log loss: those are calibrated best."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Simulation:
 
     items: ItemTable
     pairs: PairTable
-    positive: NDArray[np.bool_]
+    positive: Mask
     posterior: Floats
 
     def write(
@@ -179,7 +179,7 @@ class _Items(NamedTuple):
 
     features: NDArray[Any]
     names: list[str]
-    positive: NDArray[np.bool_]
+    positive: Mask
     evidence: Floats
 
 
@@ -261,7 +261,7 @@ def _judged(name: str) -> _Items:
     return _Items(features, names, positive, evidence)
 
 
-def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:
+def _load(name: str) -> tuple[Floats, list[str], Mask]:
     from sklearn.datasets import load_breast_cancer, load_digits
 
     if name == "digits":
@@ -271,7 +271,7 @@ def _load(name: str) -> tuple[Floats, list[str], NDArray[np.bool_]]:
     return cancer.data, [str(n).replace(" ", "_") for n in cancer.feature_names], cancer.target == 0
 
 
-def _cross_fitted_evidence(features: Floats, positive: NDArray[np.bool_], c: float) -> Floats:
+def _cross_fitted_evidence(features: Floats, positive: Mask, c: float) -> Floats:
     """Log-odds by models that did not see the instance, less those of the whole set."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
@@ -342,7 +342,7 @@ def _stated(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
     return PairTable(left, np.full(len(left), "") if of.single else right, **said)
 
 
-def _pair_up(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
+def _pair_up(items: int, pairs: int, seed: int) -> Indices:
     """Distinct pairs of distinct items, in rounds in which every item is used about once."""
     possible = items * (items - 1) // 2
     if pairs > possible:

@@ -13,16 +13,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import code, kind
 from pairlearn.randomness import permutation, stream, uniform
-
-__all__ = ["LIKELIHOODS", "SIDELESS", "STATEMENTS", "stated", "statements_of"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class Items:
     prior: float
     rng: np.random.Generator
 
-    def drawn(self, items: Indices) -> NDArray[np.bool_]:
+    def drawn(self, items: Indices) -> Mask:
         """Classes of these items, drawn from their posteriors: true for positive."""
         chances = uniform(self.rng, items.size).reshape(items.shape)
         return chances < self.posterior[items]

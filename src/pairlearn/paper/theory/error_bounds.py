@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import torch
 
+from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
 from pairlearn.paper import bounds
 from pairlearn.paper.bounds.quantities import Form
 from pairlearn.paper.theory.rows import (
-    Floats,
     Row,
     columns,
     logit,

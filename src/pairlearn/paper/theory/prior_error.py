@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.paper.theory.rows import (
-    Floats,
     Row,
     columns,
     logit,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
 from pairlearn.paper.theory.rows import (
-    Floats,
     Row,
     boxed,
     columns,
