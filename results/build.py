@@ -10,11 +10,12 @@ set with proper and with published images: they take the place of what is in res
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
 from statistics import fmean, pstdev
 
+from pairlearn.cli import app
 from pairlearn.paper import GRIDS, Record, RunStore, headline_counts
 from pairlearn.paper.cells import PUBLISHED, position, written
 from pairlearn.paper.headline import Line, summarize_grid
@@ -143,12 +144,11 @@ def bench(command: str, grid: str, *options: str) -> str:
 
 
 def pairlearn(*words: str) -> str:
-    """The output of a command; exit code 1 is a comparison that failed."""
-    line = [sys.executable, "-m", "pairlearn", *words]
-    done = subprocess.run(line, stdout=subprocess.PIPE, encoding="utf-8")
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{' '.join(line)} failed")
-    return done.stdout
+    """What a command prints; a comparison that failed prints as well."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        app(words, standalone_mode=False)
+    return printed.getvalue()
 
 
 def markdown(grid: str) -> str:

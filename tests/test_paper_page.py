@@ -16,7 +16,7 @@ from pairlearn.paper import GRIDS, Record, Run, RunStore, Source, StoreError, re
 from pairlearn.paper.cells import PublishedCell, published_accuracy, published_robustness
 from pairlearn.paper.headline import summarize_grid
 from pairlearn.paper.page import build_report
-from pairlearn.paper.store import read_records, write_parquet
+from pairlearn.paper.store import read_records
 from paper_results import accurate, made_up, write_store
 from test_pages import HOSTILE, Reader
 
@@ -27,7 +27,7 @@ app.command()(command)
 def test_parquet_and_store_hold_the_same_runs(tmp_path: Path) -> None:
     records = made_up("gamma", datasets=("letter",))
     store = write_store(tmp_path / "gamma.jsonl", records)
-    export = write_parquet(RunStore(store), tmp_path / "gamma.parquet")
+    export = RunStore(store).to_parquet(tmp_path / "gamma.parquet")
     assert read_records(store) == read_records(export) == records
 
 

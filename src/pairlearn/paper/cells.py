@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
 from pairlearn.data import SPECS
@@ -196,16 +196,16 @@ def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
 
 
 def _cell(group: list[Record], test_subset: str) -> Cell:
-    mean, std = mean_and_std([record.results[test_subset] for record in group])
+    values = [record.results[test_subset] for record in group]
     key = f"annotator_{test_subset}"
     taught = [record.results[key] for record in group if key in record.results]
     return Cell(
         config=group[0].run,
         test_subset=test_subset,
-        mean=mean,
-        std=std,
+        mean=fmean(values),
+        std=pstdev(values),
         seeds=tuple(record.run.seed for record in group),
-        annotator=mean_and_std(taught)[0] if len(taught) == len(group) else None,
+        annotator=fmean(taught) if len(taught) == len(group) else None,
     )
 
 
@@ -221,12 +221,6 @@ def written(cell: Cell | PublishedCell | None) -> str:
         return "–"
     alone = isinstance(cell, Cell) and len(cell.seeds) == 1
     return f"{cell.mean:.3f}" if alone else f"{cell.mean:.3f} ± {cell.std:.3f}"
-
-
-def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and population standard deviation of at least one value."""
-    mean = math.fsum(values) / len(values)
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
 
 
 _DATASET_ORDER = {name: place for place, name in enumerate(SPECS)}

@@ -152,8 +152,13 @@ class RunStore:
         return Path(path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Export as Parquet, with the same columns."""
-        return write_parquet(self, path)
+        """Export as Parquet, with the same columns; the file is whole or is not there."""
+        import pyarrow
+        from pyarrow import parquet
+
+        with replacing(Path(path)) as part:
+            parquet.write_table(pyarrow.Table.from_pylist(flat_rows(self)), part)
+        return Path(path)
 
     def _refresh(self) -> None:
         if self._file is not None:
@@ -221,16 +226,6 @@ def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
     ]
     columns = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in columns} for row in rows]
-
-
-def write_parquet(records: Iterable[Record], path: str | os.PathLike[str]) -> Path:
-    """Write runs as Parquet, see :func:`flat_rows`; the file is whole or is not there."""
-    import pyarrow
-    from pyarrow import parquet
-
-    with replacing(Path(path)) as part:
-        parquet.write_table(pyarrow.Table.from_pylist(flat_rows(records)), part)
-    return Path(path)
 
 
 @dataclass(frozen=True)
