@@ -45,16 +45,10 @@ def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
     The lock is on the folder, so it needs no right to write. Raises StoreError if the answers are
     being replaced, or, with ``alone``, used.
     """
-    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            doing = "in use by another command" if alone else "being restored from a backup"
-            raise StoreError(f"{folder} is {doing}: try again when that has ended") from None
+    doing = "in use by another command" if alone else "being restored from a backup"
+    refusal = f"{folder} is {doing}: try again when that has ended"
+    with _locked(folder, os.O_RDONLY, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, refusal):
         yield
-    finally:
-        os.close(lock)
 
 
 @contextmanager
@@ -63,16 +57,21 @@ def hold(folder: Path) -> Iterator[int]:
 
     Yields the lock, for `announce`.
     """
-    lock = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    where = served_at(folder)
+    at = f", at {where}" if where else ""
+    refusal = f"{folder} is being served already{at}: end that server first"
+    with _locked(folder / FILE, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, refusal) as lock:
+        yield lock
+
+
+@contextmanager
+def _locked(path: Path, mode: int, kind: int, refusal: str) -> Iterator[int]:
+    lock = os.open(path, mode | os.O_CLOEXEC, 0o600)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            where = served_at(folder)
-            raise StoreError(
-                f"{folder} is being served already{f', at {where}' if where else ''}: "
-                "end that server first"
-            ) from None
+            raise StoreError(refusal) from None
         yield lock
     finally:
         os.close(lock)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -128,10 +131,7 @@ def make_app(
         app = GuardedApp(hosts, https, routes=routes(), **options)
         app.state.studio = studios[0]
     else:
-        parts: list[Route | Mount] = [
-            Route("/", pages.get_front),
-            Mount("/static", StaticFiles(directory=pages.STATIC)),
-        ]
+        parts: list[Route | Mount] = [Route("/", pages.get_front), *_static()]
         for prefix, studio in zip(prefixes, studios, strict=True):
             part = Starlette(routes=routes(), exception_handlers=handlers)
             part.state.studio = studio
@@ -281,8 +281,73 @@ def routes() -> list[Route | Mount]:
         Route(api.ANNOTATOR, pages.get_annotate),
         Route("/supervisor", pages.get_supervisor),
         *(Route(c.path, c.endpoint, methods=["POST"] if c.form else None) for c in api.CALLS),
-        Mount("/static", StaticFiles(directory=pages.STATIC)),
+        *_static(),
     ]
+
+
+def _static() -> list[Route | Mount]:
+    async def described(_: Request) -> Response:
+        return JSONResponse(describe())
+
+    files = StaticFiles(directory=pages.STATIC)
+    return [Route("/static/openapi.json", described), Mount("/static", files)]
+
+
+@cache
+def describe() -> dict[str, Any]:
+    """The API as an OpenAPI 3.1 document, which is served as ``/static/openapi.json``."""
+    forms = list(dict.fromkeys(one.form for one in api.CALLS if one.form))
+    found, schemas = msgspec.json.schema_components(
+        forms, ref_template="#/components/schemas/{name}"
+    )
+    schema = dict(zip(forms, found, strict=True))
+    paths: dict[str, Any] = {}
+    for one in api.CALLS:
+        path = one.path.replace(":int", "")
+        method = "post" if one.form else "get"
+        summary = (inspect.getdoc(one.handler) or "").partition("\n\n")[0].replace("\n", " ")
+        operation: dict[str, Any] = {
+            "summary": summary,
+            "operationId": f"{method} {path}",
+            "parameters": [
+                {"name": name, "in": place, "required": True, "schema": {"type": kind}}
+                for name, place, kind in (
+                    ("annotator", "path", "integer"),
+                    (one.query, "query", "string"),
+                )
+                if name and (place == "query" or "{annotator}" in path)
+            ],
+            "responses": {
+                "200": {"description": "done", "content": {one.media: {}}},
+                "default": {
+                    "description": "refused, with the reason",
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}
+                    },
+                },
+            },
+        }
+        if one.form:
+            body = {"application/json": {"schema": schema[one.form]}}
+            operation["requestBody"] = {"required": True, "content": body}
+        paths[path] = {method: operation}
+    refusal = {"type": "object", "properties": {"error": {"type": "string"}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "pairlearn annotation studio",
+            "version": "1",
+            "description": "The token is the last part of a link: an annotator's for their own "
+            "number, the supervisor's for all other paths. Of several projects on one server each "
+            "has the name of its folder before these paths.",
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": schemas | {"Refusal": refusal},
+        },
+    }
 
 
 def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
