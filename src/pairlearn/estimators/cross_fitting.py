@@ -30,8 +30,9 @@ FEW = 400
 """Rows from which on the network is trained without a comparison."""
 LEAST = 10
 """Pairs with both answers under which there is nothing to compare with."""
-NEAR = 0.035
-"""Share of the pairs that the linear model may be wrong about where the annotator is not."""
+NEAR, FAR = 0.02, 0.1
+"""Shares of the pairs that the linear model is surely wrong about where the annotator is not: up
+to the first there is nothing to gain by a network, and from the second on there is much."""
 STEPS = 400
 """Of the linear models, which need them however few the pairs are."""
 SHARE = 0.2
@@ -41,9 +42,9 @@ SHARE = 0.2
 def choose_model(
     classifier: PairClassifier, features: NDArray[np.float32], rows: Judgements, seed: int
 ) -> str:
-    """The linear model, unless it surely leaves something to gain on pairs held out.
+    """The network where the linear model surely leaves much to gain on pairs held out.
 
-    And also where the network is surely worse on them.
+    Where that is little, only if the network is ahead on them.
 
     The network without a comparison where rows are many, where epochs, learning rate or batch
     size are chosen by hand, and where there are hardly any pairs with both answers.
@@ -75,18 +76,19 @@ def choose_model(
         decided = np.where(z[:, 0] == z[:, 1], 2, z[:, 1])
         return outcomes[np.arange(len(z)), decided]  # type: ignore[no-any-return]
 
-    def surely(gain: Floats) -> float:
-        """The mean less its standard error."""
+    def mean_and_error(gain: Floats) -> tuple[float, float]:
         mean = float(weight @ gain)
-        return mean - float(np.sqrt(weight**2 @ (gain - mean) ** 2))
+        return mean, float(np.sqrt(weight**2 @ (gain - mean) ** 2))
 
     training = len(rows) * (folds - 1) // folds
     recipe = recipe_of(clone(classifier).set_params(model="linear"), training, seed)
     steps = recipe.epochs * -(-training // recipe.batch_size)
     linear = right_pairs("linear", min(STEPS / steps, 1))
-    if surely(outcomes.max(axis=1) - linear) <= NEAR:
-        return "linear"
-    return "linear" if surely(linear - right_pairs(NETWORK, SHARE)) > 0 else NETWORK
+    mean, error = mean_and_error(outcomes.max(axis=1) - linear)
+    if not NEAR < mean - error <= FAR:
+        return "linear" if mean - error <= NEAR else NETWORK
+    mean, error = mean_and_error(right_pairs(NETWORK, SHARE) - linear)
+    return NETWORK if mean > 0.5 * error else "linear"
 
 
 def out_of_fold(
