@@ -51,7 +51,7 @@ WITH_A_LENGTH = {
     *("label_studio", "model_folder", "model_reply", "npy_ids", "pairs_parquet"),
 }
 JSON = ("label_studio", "model_folder", "model_reply", "project_file", "run_store")
-quick = settings(max_examples=60, deadline=None, derandomize=True)
+quick = settings(max_examples=30, deadline=None, derandomize=True)
 thorough = settings(max_examples=3000, deadline=None)
 
 
@@ -79,7 +79,7 @@ def cut(reader: str, sizes: range) -> None:
 @pytest.mark.parametrize("reader", VALID)
 def test_cut_off(reader: str) -> None:
     size = len(valid(reader))
-    cut(reader, range(0, size, size // 80 + 1))
+    cut(reader, range(0, size, size // 40 + 1))
     cut(reader, range(size - 12, size))
 
 
@@ -135,7 +135,7 @@ def test_damaged_soak(reader: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("reader", JSON)
-@settings(quick, max_examples=80)
+@quick
 @given(seed=st.integers(0, 2**32))
 def test_changed_json(reader: str, seed: int) -> None:
     changed = import_module(f"fuzz.fuzz_{reader}").mutate(valid(reader), seed)
@@ -209,7 +209,7 @@ def odd_parquet(draw: st.DrawFn) -> bytes:
     return stream.getvalue()
 
 
-@settings(quick, max_examples=80)
+@quick
 @given(data=odd_parquet())
 def test_odd_parquet(data: bytes) -> None:
     for reader in ("pairs_parquet", "items_parquet", "known_classes", "preferences"):
@@ -234,7 +234,7 @@ def odd_csv(draw: st.DrawFn) -> bytes:
     )
 
 
-@settings(quick, max_examples=100)
+@settings(quick, max_examples=50)
 @given(data=odd_csv())
 def test_odd_csv(data: bytes) -> None:
     for reader in ("pairs_csv", "items_csv", "known_classes", "preferences", "studio_items"):
@@ -260,7 +260,7 @@ def odd_npy(draw: st.DrawFn) -> bytes:
     return stream.getvalue().replace(*header) if draw(st.booleans()) else stream.getvalue()
 
 
-@settings(quick, max_examples=80)
+@quick
 @given(data=odd_npy())
 def test_odd_npy(data: bytes) -> None:
     feed("items_npy", data)
@@ -282,7 +282,7 @@ headers = st.dictionaries(
 )
 
 
-@settings(quick, max_examples=80)
+@quick
 @given(header=headers, body=st.binary(max_size=16), extra=st.sampled_from([0, 0, 0, 1, -1, 2**60]))
 @example({"fitted.odd_": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, bytes(4), 0)
 def test_lies_about_tensors(header: dict[str, Any], body: bytes, extra: int) -> None:

@@ -15,7 +15,7 @@ from pairlearn.estimators.population import PriorMismatchWarning
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
-N = 600
+N = 300
 
 
 def made(intercept: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

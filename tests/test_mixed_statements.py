@@ -103,7 +103,7 @@ def test_a_mixed_table_is_better_than_its_best_part(tmp_path: Path) -> None:
         if table.kinds() == ("comparison",):
             options = {"prior": float(made.positive.mean())}
         model = PairClassifier(
-            model="linear", epochs=60, random_state=0, unjudged="ignore", **options
+            model="linear", epochs=30, random_state=0, unjudged="ignore", **options
         )
         model.fit(x, table)
         return float(((model.predict(x) > 0) == made.positive).mean())

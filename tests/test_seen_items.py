@@ -43,7 +43,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, rows in (("pairs", slice(None)), ("rows", slice(400)), ("rest", slice(400, 500))):
         write_pairs(table[rows], folder / f"{name}.csv")
     done = run("fit", folder / "items.csv", folder / "rows.csv", "--out", folder / "model",
-               "--model", "mlp", "--epochs", 40, "--quiet")  # fmt: skip
+               "--model", "mlp", "--epochs", 20, "--quiet")  # fmt: skip
     assert done.exit_code == 0, done.output
     return folder
 
