@@ -6,13 +6,12 @@ browser has opened was not tested.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import socket
-import struct
 import threading
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from pairlearn.studio import Plan, Project, Store, StoredAnswer
@@ -106,20 +106,10 @@ def _pictures(folder: Path) -> str:
 
 def png(shade: int, size: int = 48) -> bytes:
     """A picture of a square in a colour of its own."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        check = zlib.crc32(kind + content)
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
-
-    pixel = bytes([40 + 9 * shade % 200, 90, 250 - 11 * shade % 200])
-    lines = (b"\0" + pixel * size) * size
-    head = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(lines))
-        + chunk(b"IEND", b"")
-    )
+    colour = (40 + 9 * shade % 200, 90, 250 - 11 * shade % 200)
+    file = io.BytesIO()
+    Image.new("RGB", (size, size), colour).save(file, "PNG")
+    return file.getvalue()
 
 
 @dataclass

@@ -278,14 +278,6 @@ def test_nothing_is_ever_changed_or_removed(store: Store) -> None:
     connection.close()
 
 
-def test_commits_reach_the_disk(store: Store) -> None:
-    def settings(changes: Changes) -> list[Any]:
-        names = ("synchronous", "journal_mode", "foreign_keys")
-        return [changes.rows(f"PRAGMA {name}")[0][0] for name in names]
-
-    assert store.carry_out(settings) == [2, "wal", 1]  # 2 is FULL
-
-
 def test_a_receipt_is_given_after_the_commit(store: Store) -> None:
     ann, _ = store.add_annotator("ann")
     path, seen = store.project.store_path, []
