@@ -32,6 +32,7 @@ _NOTATIONS = {
     "numbers": re.compile(r"[$€£¥]?\s*[+-]?[0-9][0-9.,'\s]*[%$€£¥]?"),
 }
 """How people write what is plain in files: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
+_FILE_NAME = re.compile(r".+\.(png|jpe?g|gif|bmp|tiff?|webp|txt|md)", re.IGNORECASE)
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
 
@@ -245,6 +246,8 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
             phrases = sum(len(cell.split()) for cell in counts) >= 2 * len(counts)
             if phrases and len(counts) > min(len(cells) // 2, MOST_CATEGORIES):
                 return "text"
+    if distinct and not numeric and all(map(_FILE_NAME.fullmatch, cells)):
+        raise ValueError("holds names of files: give their folder in place of the table")
     if distinct and (not numeric or _ID_NAME.search(name)):
         raise ValueError("has another value in every row, as an id has")
     return "number" if numeric else "category"
