@@ -310,16 +310,16 @@ def test_numbers_without_gaps_need_no_encoder(tmp_path: Path) -> None:
 
 
 def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
-    text = table(x=TEN, key=[f"k{k}" for k in TEN], customer_id=TEN, photo=[f"{k}.JPG" for k in TEN])
+    text = table(x=TEN, key=[f"k{k}" for k in TEN], customer_id=TEN, face=[f"{k}.JPG" for k in TEN])
     with pytest.raises(TableError) as caught:
         kinds(text, tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
-        "as an id has; 'customer_id' has another value in every row, as an id has; 'photo' holds "
+        "as an id has; 'customer_id' has another value in every row, as an id has; 'face' holds "
         "names of files: give their folder in place of the table. Drop them: "
-        "ignore=key,customer_id,photo; or say what they hold: kinds=key:category"
+        "ignore=key,customer_id,face; or say what they hold: kinds=key:category"
     )
-    assert kinds(text, tmp_path, ignore=["key", "customer_id", "photo"]) == {}
+    assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"
     parquet.write_table(pyarrow.table({"id": [1, 2], "x": [1.0, 2.0], "list": [[1], [2]]}), path)
     with pytest.raises(TableError, match=r"'list' has the type list.*ignore=list"):
