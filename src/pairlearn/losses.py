@@ -60,29 +60,9 @@ def in_full_precision(logits: Tensor) -> Tensor:
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
-def _margins(z: Tensor) -> Tensor:
-    return torch.stack([z, -z], -2)
-
-
-def _logistic(z: Tensor) -> Tensor:
-    # By default softplus turns linear at 20, which float64 would notice.
-    return F.softplus(torch.stack([-z, z], -2), threshold=40)
-
-
-def _sigmoid(z: Tensor) -> Tensor:
-    return torch.sigmoid(torch.stack([-z, z], -2))
-
-
-def _squared(z: Tensor) -> Tensor:
-    return (1 - _margins(z)).square()
-
-
-def _hinge(z: Tensor) -> Tensor:
-    return F.relu(1 - _margins(z))
-
-
-def _squared_hinge(z: Tensor) -> Tensor:
-    return F.relu(1 - _margins(z)).square()
+def _both(loss: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The losses (..., 2, n) of both classes, from a loss of −yz."""
+    return lambda z: loss(torch.stack([-z, z], -2))
 
 
 def _zero_one(z: Tensor) -> Tensor:
@@ -91,6 +71,12 @@ def _zero_one(z: Tensor) -> Tensor:
     return torch.stack([1 - error, error], -2)
 
 
+# By default softplus turns linear at 20, which float64 would notice.
+_logistic = _both(lambda x: F.softplus(x, threshold=40))
+_sigmoid = _both(torch.sigmoid)
+_squared = _both(lambda x: (1 + x).square())
+_hinge = _both(lambda x: F.relu(1 + x))
+_squared_hinge = _both(lambda x: F.relu(1 + x).square())
 LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (

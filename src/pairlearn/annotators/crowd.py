@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import Answers, named, opposed, without_copies
-from pairlearn.annotators.grid import SIZE
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link
 from pairlearn.annotators.manner import Manner, Phrase, in_words
+from pairlearn.annotators.scale import SIZE
 from pairlearn.judgements import Judgements
 
 KNOWN = 20

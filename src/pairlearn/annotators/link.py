@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from pairlearn.annotators.answers import Answers, named
-from pairlearn.annotators.grid import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
 from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.scale import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
 

@@ -8,17 +8,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.grid import (
+from pairlearn.annotators.scale import (
     AMOUNTS,
     BENT,
     HARD,
     HONEST,
+    RANGES,
     STEP,
     bend,
     outcome_chances,
     outcome_of,
+    scale_of,
 )
-from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.columns import Floats, Indices
 from pairlearn.labels import TOLERANCE
 

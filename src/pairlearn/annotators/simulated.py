@@ -9,7 +9,7 @@ population; the "calibrated" annotator is trained at the prior of the pairs inst
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,12 @@ def train_annotators(
         groups.append(Group(rows[ends], [member], seed=annotator.seed))
     pairs = min(len(group.pairs) for group in groups)
     groups = [
-        Group(g.pairs[:pairs], [_shortened(g.members[0], pairs)], seed=g.seed) for g in groups
+        Group(
+            g.pairs[:pairs],
+            [replace(g.members[0], labels=g.members[0].labels[:pairs])],
+            seed=g.seed,
+        )
+        for g in groups
     ]
     fleet = Fleet(
         features,
@@ -148,13 +153,3 @@ def _largest_sample(positive: Mask, prior: float) -> int:
     """Pairs that can be drawn at this prior without using an instance twice."""
     count = int(positive.sum())
     return int(min(count / prior, (len(positive) - count) / (1 - prior)) - 1) // 2
-
-
-def _shortened(member: Member, pairs: int) -> Member:
-    return Member(
-        member.risk,
-        member.labels[:pairs],
-        member.learning_rate,
-        member.weight_decay,
-        member.seed,
-    )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairlearn.check import answers
-from pairlearn.check.columns import Columns, Infeasible
+from pairlearn.check.answers import Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
 from pairlearn.dependence import Dependence

@@ -9,8 +9,7 @@ import typer
 from pairlearn import __version__
 from pairlearn.cli import annotate, bench
 from pairlearn.cli.command import register
-from pairlearn.cli.compare import compare
-from pairlearn.cli.evaluate import evaluate
+from pairlearn.cli.evaluate import compare, evaluate
 from pairlearn.cli.fit import fit
 from pairlearn.cli.models import export, predict, report
 from pairlearn.cli.pairs import check, plan, prior, split

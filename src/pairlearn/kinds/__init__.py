@@ -12,12 +12,10 @@ import numpy as np
 
 from pairlearn.columns import Floats, Mask, placed
 from pairlearn.kinds.base import Column, Kind
-from pairlearn.kinds.comparison import Comparison
-from pairlearn.kinds.group import GroupShare
-from pairlearn.kinds.preference import Preference
+from pairlearn.kinds.comparing import Comparison, Preference
+from pairlearn.kinds.joint import GroupShare, Triplet
 from pairlearn.kinds.single import Confidence, Label, Positive, Unlabelled
 from pairlearn.kinds.soft import Both, Difference, Same, Similarity
-from pairlearn.kinds.triplet import Triplet
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
 

@@ -76,21 +76,10 @@ class Objective:
         self.tables.copy_(tables)
         self.slopes.copy_(slopes)
 
-    def __call__(
-        self,
-        left: Tensor,
-        right: Tensor,
-        u: Tensor,
-        v: Tensor,
-        share: Tensor,
-        *columns: Tensor,
-        total: Total,
-    ) -> Tensor:
+    def __call__(self, *batch: Tensor, total: Total) -> Tensor:
         """The sum over the members: what a step minimises; see `per_member`."""
         guidance = None if self.guiding is None else self.guidance
-        return self.per_member(
-            left, right, u, v, share, *columns, total=total, guidance=guidance
-        ).sum()
+        return self.per_member(*batch, total=total, guidance=guidance).sum()
 
     def per_member(
         self,

@@ -1,0 +1,112 @@
+"""Which of the two is more positive: without how much, or with ties and grades."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlearn.kinds.base import Column, Floats, Kind, logarithm_guard
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pairlearn.risks.base import Risk
+
+
+class Preference(Kind):
+    """The more positive one of a pair: u = −1 the left, u = +1 the right.
+
+    "The right one is more positive" is not c = 1. It rules out one of the four joint classes:
+
+        u = +1 (right)   −log P(not +,−)/2 = −log[1 − p(1 − p')]/2
+        u = −1 (left)    −log P(not −,+)/2 = −log[1 − (1 − p)p']/2
+    """
+
+    name = "preference"
+    columns = (Column("preference", -1, 1, {"left": -1, "right": 1}),)
+    settles = frozenset({"side"})  # with a prior too: no risk of the family reads preferences
+
+    def table(self, risk: Risk) -> Tensor:
+        """The likelihood, under every risk."""
+        from pairlearn.risks.base import make_table
+
+        return make_table(
+            {"log_not_left": (-0.25, -0.25, 0.0), "log_not_right": (-0.25, 0.25, 0.0)}
+        )
+
+    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """A third for the outcome that fits, as the model p = p' = ½ would say."""
+        return (u < 0) / 3, (u > 0) / 3
+
+    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
+        """Of pairs less those in the wrong order, which are π₊π₋ of all (Feng et al., 2021)."""
+        possible = 1 - prior * (1 - prior)
+        middle, half = prior * (1 + prior) / (2 * possible), prior * (1 - prior) / (2 * possible)
+        return middle - u * half, middle + u * half
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Posteriors given that one outcome is ruled out."""
+        right = u > 0
+        event = self._event(p, q, u)
+        return np.where(right, p * q, p) / event, np.where(right, q, p * q) / event
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """−log P of what was said."""
+        return -np.log(logarithm_guard(self._event(p, q, u)))
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """The item with the larger posterior."""
+        return np.stack([np.where(q > r, 1.0, -1.0), np.zeros_like(r)], 1)
+
+    @staticmethod
+    def _event(p: Floats, q: Floats, u: Floats) -> Floats:
+        return 1 - np.where(u > 0, p * (1 - q), (1 - p) * q)
+
+
+WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}
+MUCH, LITTLE = 0.5, 0.1
+
+
+class Comparison(Kind):
+    """The more positive one of a pair: u < 0 the left, u > 0 the right, ±2 by a lot, 0 neither.
+
+    ``left`` and ``right`` rule out one of the four joint classes, as a preference does; ``equal``
+    says that both posteriors are the same, a difference of 0; ``much left`` and ``much right`` that
+    they differ by a half at least. Each is completed from the model: the cross-entropy to
+    posteriors given the statement has the gradient of its likelihood (`Difference` completes the
+    sum in the same way).
+    """
+
+    name = "comparison"
+    columns = (Column("comparison", -2, 2, WORDS),)
+    settles = frozenset({"side"})
+
+    def completes(self, risk: Risk) -> bool:
+        """Always."""
+        return True
+
+    def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Posteriors given the statement."""
+        return self.complete(left.sigmoid().detach(), right.sigmoid().detach(), u, v)
+
+    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """A third for the outcome that fits, a half where it is clear."""
+        share = np.where(abs(u) > 1, MUCH, 1 / 3)
+        return share * (u < 0), share * (u > 0)
+
+    def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Posteriors given the statement; of numpy arrays and of tensors."""
+        right, left, side = 1.0 * (u == 1), 1.0 * (u == -1), u * (abs(u) != 1) / 2
+        event = 1 - right * p * (1 - q) - left * (1 - p) * q + 1e-12
+        first, second = (p - right * p * (1 - q)) / event, (q - left * (1 - p) * q) / event
+        ahead = side * (q - p)
+        c = side * (ahead + MUCH + abs(ahead - MUCH)) / 2  # the larger of both
+        total = (p + q).clip(abs(c), 2 - abs(c))
+        one = right + left
+        return one * first + (1 - one) * (total - c) / 2, one * second + (1 - one) * (total + c) / 2
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """By the difference of the posteriors: a tenth is none, a half is a lot."""
+        size = np.select([abs(q - r) >= MUCH, abs(q - r) >= LITTLE], [2.0, 1.0], 0.0)
+        return np.stack([np.sign(q - r) * size, np.zeros_like(r)], 1)
