@@ -330,7 +330,7 @@ def test_ids_of_any_kind(tmp_path: Path, name: str) -> None:
     items = open_items(tmp_path / "items.npy", tmp_path / "ids.npy")
     assert rows_of(stream_of(PairFile(path, items)).blocks(0, 0)) == expected
     absent: Any = pyarrow.array(["nobody"] if known.dtype.kind == "U" else [-(10**9)])
-    assert items.index.rows(absent).tolist() == [-1]
+    assert ItemIndex(items.ids).rows(absent).tolist() == [-1]
 
 
 def test_ids_are_unique_and_features_checked(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_ids_are_unique_and_features_checked(tmp_path: Path) -> None:
     np.save(tmp_path / "ids.npy", np.array([4, 4]))
     with pytest.raises(TableError, match=r"ids\.npy, row 2: id 4 is in row 1 already"):
         open_items(tmp_path / "x.npy", tmp_path / "ids.npy")
-    assert ItemIndex(3).rows(pyarrow.array([2, 3], pyarrow.uint64())).tolist() == [2, -1]
+    assert ItemIndex(np.arange(3)).rows(pyarrow.array([2, 3], pyarrow.uint64())).tolist() == [2, -1]
 
 
 def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
-from pairlearn.estimators.pair_files import PairFile, StreamItems
+from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.prediction import log_odds
 from pairlearn.estimators.survey import survey_pairs
 from pairlearn.evaluation import (
@@ -223,7 +223,7 @@ class Sampled:
 
 
 def sample_pairs_of(
-    known: StreamItems,
+    known: ItemTable,
     pairs: Path,
     *,
     noisy: bool,
@@ -232,11 +232,11 @@ def sample_pairs_of(
     """Look through a file of pairs and keep a random sample, or all if they are not many."""
     file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    said, of = Judgements.concatenate(survey.sampled), known.index.names()
+    said, of = Judgements.concatenate(survey.sampled), known.ids
     table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
     soft = rows_by_kind(survey.counts, file.rows)
     ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
-    return Sampled(known.table(), table, file.rows, ignored)
+    return Sampled(known, table, file.rows, ignored)
 
 
 def digest(path: Path) -> str:

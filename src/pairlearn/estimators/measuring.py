@@ -232,7 +232,7 @@ class PairsInFile:
     def sample(self) -> PairTable:
         """Some of its rows."""
         said = Judgements.concatenate(self.survey.sampled)
-        return PairTable.from_judgements(said, self.survey.file.items.index.names())
+        return PairTable.from_judgements(said, self.survey.file.items.ids)
 
     def counts(self) -> dict[str, int]:
         """Rows by what they say, and items that were judged."""
@@ -262,7 +262,7 @@ class PairsInFile:
     def log_odds(self, classifier: PairClassifier, rows: Indices) -> Floats:
         """Of some items."""
         items = self.survey.file.items
-        return log_odds(classifier, items.table()[rows], items.path)
+        return log_odds(classifier, items[rows], str(items.path))
 
     def remember(self, classifier: PairClassifier) -> None:
         """Nothing to do: it knows its training items."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.columns import Ids, Indices, Mask, RowError, check_unique, placed, same_kind, shown
 from pairlearn.judgements import Judgements
@@ -31,23 +29,17 @@ BATCH = 1 << 17
 
 
 class ItemIndex:
-    """Where items stand, by their ids, each once; a number m stands for 0, 1, …, m − 1.
+    """Where items stand, by their ids, each once; 0, 1, …, m − 1 are their own places.
 
     Whole numbers need 16 bytes an item, text that of a hash table.
     """
 
-    def __init__(self, ids: int | Ids) -> None:
-        self.whole = isinstance(ids, int) or ids.dtype.kind == "i"
-        if self.whole and not isinstance(ids, int) and np.array_equal(ids, np.arange(len(ids))):
-            ids = len(ids)
-        self.ids = ids
-        if self.whole and not isinstance(ids, int):
+    def __init__(self, ids: Ids) -> None:
+        self.ids, self.whole = ids, ids.dtype.kind == "i"
+        self.counts = self.whole and np.array_equal(ids, np.arange(len(ids)))
+        if self.whole and not self.counts:
             self._order = np.argsort(ids, kind="stable")
             self._sorted: Any = ids[self._order]
-
-    def names(self) -> Ids:
-        """The ids, in the order of the items."""
-        return np.arange(self.ids) if isinstance(self.ids, int) else self.ids
 
     def rows(self, column: Any) -> Indices:
         """Rows of the items in an Arrow array of ids, −1 for unknown ones and nulls."""
@@ -59,38 +51,14 @@ class ItemIndex:
         if self.whole and pyarrow.types.is_integer(column.type):
             known = np.asarray(column.is_valid())
             wanted = column.fill_null(0).to_numpy(zero_copy_only=False)
-            if isinstance(self.ids, int):
-                known &= (wanted >= 0) & (wanted < self.ids)
+            if self.counts:
+                known &= (wanted >= 0) & (wanted < len(self.ids))
                 return np.where(known, wanted, -1).astype(np.int64)
             place = np.searchsorted(self._sorted, wanted).clip(max=len(self._sorted) - 1)
             return np.where(known & (self._sorted[place] == wanted), self._order[place], -1)
-        names = pyarrow.array(self.names().astype(np.str_))
+        names = pyarrow.array(self.ids.astype(np.str_))
         found = compute.index_in(column.cast(names.type), value_set=names)
         return np.asarray(compute.fill_null(found, -1), dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class StreamItems:
-    """Items that pairs refer to.
-
-    ``features`` (m, d) are mapped from the file if that is NPY, else in memory; ``encoder`` made
-    them of columns, and ``notes`` are about columns that were left out.
-    """
-
-    path: Path
-    features: NDArray[Any]
-    names: tuple[str, ...]
-    index: ItemIndex
-    encoder: ItemEncoder | None = None
-    notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    def table(self) -> ItemTable:
-        """All items, their features where they are."""
-        ids = self.index.names()
-        return ItemTable.trusted(ids, self.features, self.names, self.encoder, self.notes)
 
 
 def open_items(
@@ -98,26 +66,18 @@ def open_items(
     ids: PathLike | None = None,
     *,
     columns: ColumnChoice | ItemEncoder | None = None,
-) -> StreamItems:
+) -> ItemTable:
     """Check a file of items as `read_items` does; features of ``.npy`` stay in the file."""
     path = Path(path)
     if path.suffix.lower() != ".npy" or not path.is_file():
-        found = read_items(path, ids, columns=columns)
-        index = ItemIndex(found.ids)
-        return StreamItems(path, found.features, found.names, index, found.encoder, found.notes)
+        return read_items(path, ids, columns=columns)
     known: list[Ids] = []
-    names: tuple[str, ...] = ()
     for part in npy_items(path, None if ids is None else Path(ids)):  # which checks every row
-        names = part.names
-        if ids is not None:
-            known.append(part.ids)
-    features = np.load(path, mmap_mode="r", allow_pickle=False)
-    if ids is None:
-        return StreamItems(path, features, names, ItemIndex(len(features)))
-    all_ids: Any = np.concatenate(same_kind(known))
+        known.append(part.ids)
+    found: Any = np.concatenate(same_kind(known))
     with placed(lambda row: f"{ids}, row {row + 1}"):
-        check_unique("id", all_ids)
-    return StreamItems(path, features, names, ItemIndex(all_ids))
+        check_unique("id", found)
+    return ItemTable.trusted(found, np.load(path, mmap_mode="r"), part.names, path=path)
 
 
 class PairFile:
@@ -130,12 +90,13 @@ class PairFile:
     def __init__(
         self,
         path: Path,
-        items: StreamItems,
+        items: ItemTable,
         *,
         noisy: bool = False,
         scales: Sequence[Scale | None] = (None, None),
     ) -> None:
         self.path, self.items, self.noisy, self.scales = Path(path), items, noisy, scales
+        self.index = ItemIndex(items.ids)
         if self.path.suffix.lower() != ".parquet":
             raise TableError(
                 f"{path}: pairs are streamed from Parquet files; "
@@ -173,8 +134,10 @@ class PairFile:
         with self.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(",".join(map(str, self.scales)).encode())
-        ids = self.items.index.ids
-        digest.update(str(ids).encode() if isinstance(ids, int) else np.ascontiguousarray(ids).data)
+        ids = self.items.ids
+        digest.update(
+            str(len(ids)).encode() if self.index.counts else np.ascontiguousarray(ids).data
+        )
         return digest.hexdigest()
 
     def _said(self, columns: dict[str, Any]) -> Judgements:
@@ -191,7 +154,7 @@ class PairFile:
         return Judgements.from_columns(ends, table.said(), table.weight, whole=False)
 
     def _rows_of(self, side: str, column: Any, empty: Mask) -> Indices:
-        rows = self.items.index.rows(column)
+        rows = self.index.rows(column)
         unknown = (rows < 0) & ~empty
         if unknown.any():
             row = int(unknown.argmax())

@@ -134,10 +134,7 @@ class StreamedTable(Table):
 
     def fingerprints(self) -> Indices:
         """As in `Table`, of features that are read in parts."""
-        used, ids = (
-            np.flatnonzero(self.survey.instance_weight),
-            self.survey.file.items.index.names(),
-        )
+        used, ids = np.flatnonzero(self.survey.instance_weight), self.survey.file.items.ids
         parts = [used[start : start + CHUNK] for start in range(0, len(used), CHUNK)]
         hashes = [fingerprints(self.features[part], ids[part]) for part in parts]
         return np.concatenate([np.empty((0, 2), np.int64), *hashes])

@@ -121,7 +121,7 @@ def sensitivity(
     for k in slopes:
         if not (np.isfinite(k) and k > 0):
             raise ValueError(f"slopes must be positive and finite; got {k}")
-    told = _Told.of(logits, logits_prime, labels, weight, items, confidence)
+    told = _Told.of(JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence))
     if told is None:
         raise ValueError("labels have fewer than two pairs with both judgements: give two")
     estimates = tuple((float(k), float(d), told.accuracy(k, d)) for k in slopes for d in shifts)
@@ -220,7 +220,8 @@ def plausible(
     >>> print(found, found.labels)
     0.834 (0.720 to 0.919) 132
     """
-    told = _Told.of(logits, logits_prime, labels, weight, items, confidence, threshold)
+    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence)
+    told = _Told.of(pairs, threshold)
     if told is None:
         return None
     slopes, shift = (TWICE, 0.0) if known is None else (known.interval, known.shift)
@@ -246,18 +247,8 @@ class _Told:
     options: dict[str, Any]
 
     @classmethod
-    def of(
-        cls,
-        logits: Any,
-        logits_prime: Any,
-        labels: PairLabels,
-        weight: Any,
-        items: Any,
-        confidence: float,
-        threshold: float = 0.0,
-    ) -> _Told | None:
+    def of(cls, pairs: JudgedPairs, threshold: float = 0.0) -> _Told | None:
         """None with fewer than two."""
-        pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
         whole = pairs.has_similarity & pairs.has_difference
         if whole.sum() < 2:
             return None
@@ -266,7 +257,7 @@ class _Told:
         options = {
             "weight": pairs.weight[whole],
             "items": None if ends is None else ends[whole],
-            "confidence": confidence,
+            "confidence": pairs.confidence,
         }
         odds = _log_odds(told, z, z_prime)
         return cls(z - threshold, z_prime - threshold, told, odds, options)

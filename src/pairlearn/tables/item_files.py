@@ -81,6 +81,7 @@ def read_items(
         place = source.place if source else lambda row: f"{ids}, row {row + 1}"
         first = place(error.first).removeprefix(f"{ids or path}, ")
         raise TableError(f"{place(error.second)}: {error.at(first)}") from None
+    items.path = path
     return items
 
 

@@ -60,6 +60,7 @@ class ItemTable:
     names: tuple[str, ...]
     encoder: ItemEncoder | None = None
     notes: tuple[str, ...] = ()
+    path: Path | None = None
 
     def __init__(self, ids: Any, features: Any, names: Sequence[str] | None = None) -> None:
         try:
@@ -89,16 +90,17 @@ class ItemTable:
         names: Sequence[str],
         encoder: ItemEncoder | None = None,
         notes: tuple[str, ...] = (),
+        path: Path | None = None,
     ) -> ItemTable:
         """A table of parts that were checked before, of the types of the attributes."""
         table = cls.__new__(cls)
         table.ids, table.features, table.names = ids, features, tuple(names)
-        table.encoder, table.notes = encoder, notes
+        table.encoder, table.notes, table.path = encoder, notes, path
         return table
 
     def like(self, ids: Any, features: Any) -> ItemTable:
         """A table of other items with the same features."""
-        return self.trusted(ids, features, self.names, self.encoder, self.notes)
+        return self.trusted(ids, features, self.names, self.encoder, self.notes, self.path)
 
     @classmethod
     def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
