@@ -24,6 +24,7 @@ __all__ = [
     "TableError",
     "as_ids",
     "as_text",
+    "check_share",
     "check_text",
     "check_unique",
     "columns_of",
@@ -250,6 +251,12 @@ def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArra
     if positive in (names[0], str(names[0])):
         return classes[::-1].copy()
     raise ValueError(f"{what} are {names[0]!r} and {names[1]!r}: positive={positive} is neither")
+
+
+def check_share(name: str, value: float | None) -> None:
+    """Refuse a number outside (0, 1); None is not given."""
+    if value is not None and not 0 < value < 1:
+        raise ValueError(f"{name} must lie in (0, 1); got {value:g}")
 
 
 def columns_of(name: str, values: Any, n: int) -> Floats:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Mask, is_tensor
+from pairlearn.columns import Floats, Indices, Mask, is_tensor
 
-__all__ = ["Dependence"]
+__all__ = ["Dependence", "components"]
 
 Codes = NDArray[np.intp]
 
@@ -123,3 +123,18 @@ def _sums(values: Floats, codes: Codes) -> Floats:
 def _small_sample(items: int) -> float:
     """m/(m − 2) for m items: n/(n − 1) for n pairs of distinct items."""
     return items / max(items - 2, 1)
+
+
+def components(ends: Indices, n: int) -> Indices:
+    """Number of the component of each of n items in the graph of pairs, from 0.
+
+    Examples
+    --------
+    >>> components(np.array([[0, 1], [3, 2], [1, 4]]), 5)
+    array([0, 0, 1, 1, 0])
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]

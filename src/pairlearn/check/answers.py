@@ -15,7 +15,7 @@ from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.check.findings import Finding, Severity, finding
 from pairlearn.columns import Floats, Indices, Mask
-from pairlearn.dependence import Dependence
+from pairlearn.dependence import Dependence, components
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS, kind
 from pairlearn.labels import TOLERANCE, PairLabels
@@ -331,12 +331,7 @@ class Columns:
     @cached_property
     def component(self) -> Indices:
         """Number of each item's component in the graph of pairs."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        n = len(self.ids)
-        graph = coo_array((np.ones(len(self), np.int8), tuple(self.ends.T)), shape=(n, n))
-        return np.asarray(connected_components(graph, directed=False)[1], np.int64)
+        return components(self.ends, len(self.ids))
 
     @cached_property
     def degree(self) -> Indices:

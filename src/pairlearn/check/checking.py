@@ -13,6 +13,7 @@ from pairlearn.check import answers
 from pairlearn.check.answers import Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
+from pairlearn.columns import check_share
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.judged import likeness, stands_out
 from pairlearn.labels import PairLabels
@@ -61,8 +62,7 @@ def check(
     warning few-pairs
     note recurring-items
     """
-    if prior is not None and not 0 < prior < 1:
-        raise ValueError(f"prior must lie in (0, 1); got {prior:g}")
+    check_share("prior", prior)
     if majority not in (None, "positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")
     if prior is not None and majority is not None and prior != 0.5:

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, check_share
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
@@ -152,7 +152,7 @@ def expected_half_width(
     """
     if pairs < LEAST_PAIRS:
         raise ValueError(f"pairs must be at least {LEAST_PAIRS}; got {pairs}")
-    _check_share("confidence", confidence)
+    check_share("confidence", confidence)
     model = _model(accuracy, prior, strength, errors)
     return float(_half_widths(model, pairs, confidence, seed).mean())
 
@@ -250,7 +250,7 @@ def annotator_strength(labels: PairLabels, prior: float) -> float:
     more of one class. The root is found by bisection in [0.1, 20]. Noise in c looks like strength;
     pairs without both judgements are left out.
     """
-    _check_share("prior", prior)
+    check_share("prior", prior)
     told = np.asarray(labels.to_array(), dtype=np.float64)
     s, c = told[~np.isnan(told).any(axis=1)].T
     different = float(np.sum(1 - s))
@@ -281,7 +281,7 @@ def annotator_accuracy(strength: float, prior: float) -> float:
 
 def _right_decisions(strength: float, prior: float) -> tuple[float, float]:
     """Shares of positives and of negatives that the annotator decides rightly."""
-    _check_share("prior", prior)
+    check_share("prior", prior)
     if not 0.1 <= strength <= 20:
         raise ValueError(f"strength must lie in [0.1, 20]; got {strength:g}")
     shift = math.log(prior / (1 - prior)) / strength
@@ -299,7 +299,7 @@ class _Model(NamedTuple):
 
 
 def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Model:
-    _check_share("accuracy", accuracy)
+    check_share("accuracy", accuracy)
     hit, rejection = _right_decisions(strength, prior)
     if accuracy <= 0.5:
         raise ValueError(
@@ -395,9 +395,4 @@ def _posterior_variance(strength: float, prior: float) -> float:
 def _check_width(half_width: float, confidence: float) -> None:
     if not 0 < half_width < 0.5:
         raise ValueError(f"half_width must lie in (0, 0.5); got {half_width:g}")
-    _check_share("confidence", confidence)
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie in (0, 1); got {value:g}")
+    check_share("confidence", confidence)

@@ -30,7 +30,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, check_share
 from pairlearn.estimators.population import Majority, prior_from_similarities, solve_shift
 from pairlearn.estimators.table import read_table
 from pairlearn.judgements import Judgements
@@ -438,8 +438,7 @@ def _check_settings(
     for name, number in (("tolerance", tolerance), ("damping", damping)):
         if not 0 <= number < 1:
             raise ValueError(f"{name} must lie in [0, 1); got {number:g}")
-    if prior is not None and not 0 < prior < 1:
-        raise ValueError(f"prior must lie in (0, 1); got {prior:g}")
+    check_share("prior", prior)
 
 
 def _posterior(z: Floats) -> Floats:

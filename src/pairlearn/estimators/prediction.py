@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, shown
+from pairlearn.columns import Floats, check_share, shown
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -374,8 +374,7 @@ def predict_file(
     progress : callable, optional
         Called repeatedly with the number of rows done.
     """
-    if not 0 < threshold < 1:
-        raise ValueError(f"threshold must lie in (0, 1); got {threshold:g}")
+    check_share("threshold", threshold)
     cut = logit(threshold)
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices, Mask, check_share
+from pairlearn.dependence import components
 from pairlearn.estimators.instances import same_rows
 from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
@@ -24,21 +25,6 @@ from pairlearn.randomness import permutation, stream
 SLACK = 1.05
 """A fold may hold this many times its share of the judgements when components are cut."""
 PASSES = 5
-
-
-def components(ends: Indices, n: int) -> Indices:
-    """Number of the component of each of n items in the graph of pairs, from 0.
-
-    Examples
-    --------
-    >>> components(np.array([[0, 1], [3, 2], [1, 4]]), 5)
-    array([0, 0, 1, 1, 0])
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    return connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]
 
 
 def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
@@ -74,8 +60,7 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
             "ends must be whole numbers from 0, two for each of at least one pair; got an array "
             f"of shape {pairs.shape}"
         )
-    if not 0 < fraction < 1:
-        raise ValueError(f"fraction must lie in (0, 1); got {fraction}")
+    check_share("fraction", fraction)
     size = int(pairs.max()) + 1
     component = components(pairs, size)
     rng = stream(seed, "split")

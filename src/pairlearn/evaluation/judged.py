@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.columns import Floats, Mask, columns_of, numbers, weights_of
+from pairlearn.columns import Floats, Mask, check_share, columns_of, numbers, weights_of
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
 
@@ -84,8 +84,7 @@ class JudgedPairs:
     ) -> JudgedPairs:
         """Check the arguments that every function of this package has in common."""
         check_confidence(confidence)
-        if prior is not None and not 0 < prior < 1:
-            raise ValueError(f"prior must lie in (0, 1); got {prior}")
+        check_share("prior", prior)
         if side not in (None, "positive", "negative", "better"):
             raise ValueError(f"side must be 'positive', 'negative' or 'better'; got {side!r}")
         if not isinstance(labels, PairLabels):
