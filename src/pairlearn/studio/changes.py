@@ -174,8 +174,7 @@ class Changes:
 
     def adjudicator(self) -> str | None:
         """The name under which the supervisor settles pairs, if any was."""
-        found = self.first("SELECT value FROM setting WHERE name = ?", ADJUDICATOR)
-        return None if found is None else str(found[0])
+        return self.setting(ADJUDICATOR)
 
     def check_author(self, name: str) -> None:
         """Refuse answers from elsewhere in the name that overrules everybody."""
@@ -264,6 +263,11 @@ class Changes:
             raise StoreError(f"there is no annotator {annotator}")
         self.log("token renewed", annotator=annotator)
         return token
+
+    def setting(self, name: str) -> str | None:
+        """A setting of the project, if there is one."""
+        found = self.first("SELECT value FROM setting WHERE name = ?", name)
+        return None if found is None else str(found[0])
 
     def set_setting(self, name: str, value: str) -> None:
         """Write a setting of the project."""

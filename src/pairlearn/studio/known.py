@@ -101,7 +101,6 @@ CLOSE = 0.351
 LAG = 8
 """Answers that come between a pair and its repeat, at least, as long as there are others."""
 SETTING = "mixed in"
-_SETTING = f"SELECT value FROM setting WHERE name = '{SETTING}'"
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,9 +149,9 @@ class Mixed(msgspec.Struct):
     repeats: dict[str, int] = {}
 
     @classmethod
-    def read(cls, setting: tuple[Any, ...] | None) -> Mixed:
+    def read(cls, setting: str | None) -> Mixed:
         """From the setting of a store, or nothing."""
-        return cls() if setting is None else msgspec.json.decode(setting[0], type=cls)
+        return cls() if setting is None else msgspec.json.decode(setting, type=cls)
 
     @property
     def known(self) -> dict[int, Known]:
@@ -195,7 +194,7 @@ def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
 
 def settle(changes: Changes, checks: Sequence[Known], share: float, repeat_share: float) -> None:
     """Have checks and repeats among the pairs; what is none any more is in nobody's hands."""
-    before = Mixed.read(changes.first(_SETTING))
+    before = Mixed.read(changes.setting(SETTING))
     now = Mixed(list(checks), share, {}, repeat_share)
     for one in checks:
         found = changes.find_pair(one.left, one.right)
@@ -216,7 +215,7 @@ def settle(changes: Changes, checks: Sequence[Known], share: float, repeat_share
 
 def share_out(changes: Changes, wanted: set[tuple[int, int]], active: Sequence[int]) -> None:
     """Give everybody checks in proportion to their pairs, and repeats; nobody loses one."""
-    mixed = Mixed.read(changes.first(_SETTING))
+    mixed = Mixed.read(changes.setting(SETTING))
     if not mixed.whole_share:
         return
     load = Counter(who for who, _ in wanted)

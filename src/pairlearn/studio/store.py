@@ -122,7 +122,7 @@ class Store(Stored):
                 if found := find_damage(store._reader()):
                     raise sqlite3.DatabaseError(found)
             kept = store._setting("overlap")
-            if kept is not None and str(kept[0]) != str(project.overlap):
+            if kept is not None and kept != str(project.overlap):
                 store.carry_out(lambda c: None, who="project file", share_out=True)
             store._settle_known()
         except BaseException:
@@ -273,9 +273,9 @@ class Store(Stored):
         goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap}" if told else ""
 
         def work(changes: Changes) -> bool:
-            before = changes.first("SELECT value FROM setting WHERE name = 'told'")
+            before = changes.setting("told")
             changes.set_setting("told", goal)
-            return before != (goal,)
+            return before != goal
 
         return self.carry_out(work)
 

@@ -66,19 +66,14 @@ class Stored:
 
     def is_supervisor(self, token: str) -> bool:
         """Whether this is the supervisor's token."""
-        found = self._setting("supervisor")
-        digest = token_hash(token).hex()
-        return found is not None and hmac.compare_digest(digest, str(found[0]))
+        return hmac.compare_digest(token_hash(token).hex(), self._setting("supervisor") or "")
 
     def link_of(self, annotator_id: int) -> Any:
         """What tells somebody's link from another (0: the supervisor's); None if it has ended."""
-        found = (
-            self._setting("supervisor")
-            if annotator_id == 0
-            else self._one(
-                "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL", annotator_id
-            )
-        )
+        if annotator_id == 0:
+            return self._setting("supervisor")
+        link = "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL"
+        found = self._one(link, annotator_id)
         return found and found[0]
 
     def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
@@ -169,8 +164,7 @@ class Stored:
     @property
     def adjudicator(self) -> str | None:
         """The name under which the supervisor settles pairs, if any was."""
-        found = self._setting(ADJUDICATOR)
-        return None if found is None else str(found[0])
+        return self._setting(ADJUDICATOR)
 
     def _stored(self, source: str, *values: object) -> list[StoredAnswer]:
         with reading(self.project.store_path):
@@ -194,8 +188,9 @@ class Stored:
         rows = self._all(query, *values)
         return rows[0] if rows else None
 
-    def _setting(self, name: str) -> tuple[Any, ...] | None:
-        return self._one("SELECT value FROM setting WHERE name = ?", name)
+    def _setting(self, name: str) -> str | None:
+        found = self._one("SELECT value FROM setting WHERE name = ?", name)
+        return None if found is None else str(found[0])
 
     def _counts(self, annotator_id: int) -> tuple[int, int]:
         """Answered and all pairs of an annotator."""

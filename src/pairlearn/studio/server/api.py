@@ -30,13 +30,14 @@ from urllib.parse import quote
 import msgspec
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pairlearn.studio.items import Items, ItemView, read_image
-from pairlearn.studio.project import Project, ProjectError, words_of
+from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Task
-from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions, refused
+from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
 
@@ -182,10 +183,6 @@ class Studio:
             raise Denied(429, "that was very fast: one moment, please")
         return who
 
-    def refused(self, status: int, reason: str, *, retry: float | None = None) -> Response:
-        """A refusal that says why, in the language of the project."""
-        return refused(status, words_of(self.project.language).get(reason, reason), retry=retry)
-
 
 def studio_of(request: Request) -> Studio:
     """The studio that a request came to."""
@@ -223,14 +220,16 @@ def call(
     role = "annotator" if path.startswith(ANNOTATOR) else "supervisor"
 
     def register(handler: Handler) -> Handler:
+        async def in_thread(*given: Any) -> Any:
+            return await run_in_threadpool(handler, *given)
+
+        work: Any = handler if inspect.iscoroutinefunction(handler) else in_thread
+
         async def endpoint(request: Request) -> Response:
             studio = studio_of(request)
             who = studio.caller(request, role, form is not None)
             sent = request if form is None else read_form(await request.body(), form)
-            if inspect.iscoroutinefunction(handler):
-                reply = await handler(studio, who, sent)
-            else:
-                reply = await run_in_threadpool(handler, studio, who, sent)
+            reply = await work(studio, who, sent)
             if isinstance(reply, Response):
                 return reply
             after = None if form is None else BackgroundTask(tell_completion, studio)
@@ -263,7 +262,7 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
         raise
     except StoreError:
         if studio.store.task(who.id, form.pair) is None:
-            return studio.refused(404, "this pair is not yours to judge")
+            raise HTTPException(404, "this pair is not yours to judge") from None
         raise
     studio.outage.ends()
     return {"receipt": vars(receipt)} | _state(studio, who)
@@ -325,14 +324,14 @@ def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
     asked = request.query_params.getlist("item")
     if len(asked) != 1 or asked[0] not in studio.items:
-        return studio.refused(404, "there is no such item")
+        raise HTTPException(404, "there is no such item")
     try:
         path = studio.items.view(asked[0]).image_path
         if path is None:
-            return studio.refused(404, "this item is no picture")
+            raise HTTPException(404, "this item is no picture")
         content, found = read_image(path, LARGEST_BYTES)
     except (ProjectError, OSError):
-        return studio.refused(415, "this file is no picture that can be shown")
+        raise HTTPException(415, "this file is no picture that can be shown") from None
     return Response(content, media_type=found)
 
 

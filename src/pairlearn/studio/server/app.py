@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -386,7 +387,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     elif isinstance(error, TooLarge):
         status, reason = 413, "the body is too large"
     elif isinstance(error, HTTPException):
-        status, reason = error.status_code, "there is nothing here"
+        told = error.detail != HTTPStatus(error.status_code).phrase
+        status, reason = error.status_code, error.detail if told else "there is nothing here"
     if studio is not None:
         reason = words_of(studio.project.language).get(reason, reason)
     if "/api/" in request.url.path or request.url.path.endswith("/image"):
