@@ -126,7 +126,13 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
 
 
 def cells_page(grid: str, records: Sequence[Record]) -> str:
-    """Every cell of an experiment beside the published, to sort and filter: a part of a page."""
+    """Every cell of an experiment beside the published, to sort and filter: a part of a page.
+
+    Examples
+    --------
+    >>> cells_page("accuracy", []).startswith("<form")
+    True
+    """
     summary = summarize_grid(grid, records)
     return render("cells.html", summaries=[summary], table=_cells_table(summary))
 

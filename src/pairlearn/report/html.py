@@ -95,7 +95,13 @@ def mark_code(text: str) -> Markup:
 
 
 def spread(mean: float, std: float) -> str:
-    """A mean with its standard deviation."""
+    """A mean with its standard deviation.
+
+    Examples
+    --------
+    >>> spread(0.978, 0.0021)
+    '0.978 ± 0.002'
+    """
     return f"{mean:.3f} ± {std:.3f}"
 
 
