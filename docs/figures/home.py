@@ -96,7 +96,7 @@ def plot_accuracy(found: dict[str, Any], truth: float, ax: Axes) -> Axes:
         ax.plot([low, high], [height, height], color=color, lw=5, solid_capstyle="butt")
         ax.text(0.851, height + 0.2, text, va="bottom", fontsize=7.5)
         ax.text(low - 0.001, height, f"{low:.3f}", ha="right", va="center")
-        crossed = high < truth < high + 0.018  # beside the bar, the line would run through the number
+        crossed = high < truth < high + 0.018  # the line would run through the number
         place = (high, height - 0.22) if crossed else (high + 0.001, height)
         ax.text(*place, f"{high:.3f}", ha="center" if crossed else "left", va="center")
     ax.plot(sure["value"], 1, "o", color="black", ms=4)
