@@ -234,7 +234,7 @@ def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, me
         ("--threshold", 1, "--threshold must lie in (0, 1); got 1"),
         ("--at-least", 95, "--at-least must lie in (0, 1); got 95"),
         ("--confidence", 95, "confidence must lie in (0, 1); got 95.0"),
-        ("--prior", 3, "prior must lie in (0, 1); got 3.0"),
+        ("--prior", 3, "prior must lie in (0, 1); got 3"),
         ("--positive", "1", "--positive is a class of --labelled, which is not given"),
         ("--cost", "1", "--cost must be two numbers, of a false positive and of a false negative"),
         ("--cost", "-1,2", "cost must be finite, not negative and not all zero; got (-1.0, 2.0)"),

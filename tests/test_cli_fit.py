@@ -416,7 +416,7 @@ def test_how_many_pairs_are_lost() -> None:
     [
         ([], 0.2, r"ends must be whole numbers from 0, two for each .* shape \(0,\)"),
         ([[0, -1]], 0.2, "ends must be whole numbers from 0"),
-        ([[0, 1]], 0.0, r"fraction must lie in \(0, 1\); got 0.0"),
+        ([[0, 1]], 0.0, r"fraction must lie in \(0, 1\); got 0"),
     ],
 )
 def test_bad_splits(ends: Any, fraction: float, message: str) -> None:

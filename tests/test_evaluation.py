@@ -305,7 +305,7 @@ def test_tensors() -> None:
         ({"logits_prime": np.zeros(5)}, r"logits_prime must have shape \(100,\), one for each"),
         ({"logits": np.full(100, np.nan)}, "logits is NaN in row 0"),
         ({"confidence": 1.0}, r"confidence must lie in \(0, 1\); got 1.0"),
-        ({"prior": 0.0}, r"prior must lie in \(0, 1\); got 0.0"),
+        ({"prior": 0.0}, r"prior must lie in \(0, 1\); got 0"),
         ({"side": "left"}, "side must be 'positive', 'negative' or 'better'; got 'left'"),
         ({"labels": np.zeros((100, 2))}, "labels must be PairLabels; got ndarray: use PairLabels"),
         ({"labels": PairLabels([0.5], None)}, "labels have 1 pairs: an estimate needs two"),

@@ -24,7 +24,7 @@ class Dataset:
     Parameters
     ----------
     spec : DatasetSpec
-    x : ndarray of uint8, shape (n, *spec.shape)
+    x : ndarray of uint8, shape (n, ...)
     y : ndarray of uint8, shape (n,)
         Original labels, 0 to ``spec.n_classes - 1``.
     """

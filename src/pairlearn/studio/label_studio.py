@@ -113,7 +113,8 @@ KEYS = ("number", "selected", "choices", "text")
 """The keys of the values of the types of result that are read."""
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
 SIDES: dict[str | None, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
-Item: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)] | int
+# JSON can spell half of a pair of surrogates.
+Item: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^\ud800-\udfff]*$")] | int
 
 
 class LabelStudioError(ValueError):

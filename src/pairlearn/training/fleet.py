@@ -172,11 +172,12 @@ class Fleet:
         dict of array of shape (window, G, M)
             Accuracies on each named subset of the test sets; idle places are NaN.
         """
-        from pairlearn.training.loop import Guidance, Report, Testing, run_epochs
+        from pairlearn.training.loop import Callback, Guidance, Testing, run_epochs
 
-        def tell(epochs: int, row: dict[str, float]) -> None:
-            if progress is not None:
-                progress(int(row["epoch"]), row["risk"])
+        class Told(Callback):
+            def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+                if progress is not None:
+                    progress(fleet.epoch, row["risk"])
 
         tested = all(group.test is not None for group in self.groups)
         kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
@@ -184,7 +185,7 @@ class Fleet:
         run_epochs(
             self,
             epochs,
-            [*guided, *([Testing(window)] if tested else []), Report(tell)],
+            [*guided, *([Testing(window)] if tested else []), Told()],
             checkpoint=kept,
             work=self.fingerprint() if kept else "",
         )
