@@ -177,6 +177,20 @@ def test_variances_of_the_members():
         assert float(cell) == pytest.approx(value, rel=0.02), name
 
 
+def test_numbers_beside_a_link_are_in_the_file():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\[([\d.,]+(?: (?:of|to) [\d.,]+)?)\]\(([^)#]+\.(?:txt|md))\)", readme)
+    assert len(linked) > 20
+    for number_, file in linked:
+        assert number_ in (ROOT / file).read_text(encoding="utf-8"), (number_, file)
+
+
+def test_links_between_files_lead_somewhere():
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("results/**/*.md"), *ROOT.glob("benchmarks/*.md")):
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists() or "auto_gallery" in link, (page, link)
+
+
 def test_what_pairs_are_worth():
     page = (DOCS / "guides" / "worth.md").read_text(encoding="utf-8")
     measured = (ROOT / "benchmarks" / "worth.txt").read_text(encoding="utf-8")

@@ -73,6 +73,8 @@ def test_modules_are_found_by_their_names_of_version_0_1(name: str) -> None:
         assert getattr(old, public) is getattr(home, public)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(f"pairlearn.{name}.no_such")
+    with pytest.raises(ModuleNotFoundError):  # nor in the place of somebody else's
+        importlib.import_module(name)
 
 
 RUN = """

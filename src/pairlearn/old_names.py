@@ -37,7 +37,7 @@ class OldNames(MetaPathFinder, Loader):
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """What to load, for the names in `MOVED`."""
-        known = name.removeprefix("pairlearn.") in MOVED
+        known = name.startswith("pairlearn.") and name.removeprefix("pairlearn.") in MOVED
         return ModuleSpec(name, self, is_package=True) if known else None
 
     def exec_module(self, module: ModuleType) -> None:

@@ -78,8 +78,8 @@ class PairClassifier(PairPredictor):
         output, which is copied and trained from its current weights; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
-        "mlp-bn", but with fewer than 400 rows "linear" if that is nearly as good as answers
-        allow, or surely better than the network, on pairs held out from short trainings. It is
+        "mlp-bn", but with fewer than 400 rows "linear" if that leaves next to nothing to gain
+        on pairs held out from short trainings, or little and the network is not ahead. It is
         always "mlp-bn" with your own `epochs`, `batch_size` or `learning_rate`, "linear"
         with columns of free text, and "resnet8" for a folder of images.
     loss : str
