@@ -27,6 +27,8 @@ from pairlearn.studio.creating import create_project
 from pairlearn.studio.forecast import Forecast, choosing, replenish
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Answer
+from pairlearn.studio.server import serve
+from pairlearn.studio.stopping import look
 from pairlearn.studio.store import Store
 from studio_store import make
 
@@ -214,7 +216,9 @@ def test_open_pairs_are_replenished(project: Project) -> None:
         assert weights.mean() == pytest.approx(1)
 
 
-def test_pairs_are_chosen_by_the_model_of_the_forecast(project: Project) -> None:
+def test_pairs_are_chosen_by_the_model_of_the_forecast(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From a thread, as the answers come in; the model is that of a process of its own."""
     with Store.create(project) as store:
         ann, _ = store.add_annotator("ann")
@@ -232,6 +236,10 @@ def test_pairs_are_chosen_by_the_model_of_the_forecast(project: Project) -> None
                 time.sleep(0.01)
         assert np.corrcoef(forecast.posterior, np.arange(30))[0, 1] > 0.8
         assert len({one.weight for one in store.pairs()[chosen:]}) > 1
+        nowhere = np.full(30, np.nan)
+        monkeypatch.setattr("pairlearn.studio.stopping.quick_model", lambda *_, **__: nowhere)
+        told = list(look(store))[-1]
+        assert "not finite" in told["needs"] and "posterior" not in told
         assert not [t for t in threading.enumerate() if t.name.startswith("pairlearn-replenish")]
 
 
@@ -248,3 +256,5 @@ def test_items_that_no_model_can_learn_from_are_refused(
     with pytest.raises(ProjectError, match=r"(?i)pillow.*use mode 'uniform'"):
         create_project(tmp_path / "s", images, mode="information")
     assert not (tmp_path / "p").exists() and not (tmp_path / "s").exists()
+    with pytest.raises(ProjectError, match=r"(?i)pillow.*use mode 'uniform'"):
+        serve(made.folder, port=0, ready=pytest.fail)

@@ -198,6 +198,16 @@ def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
         assert from_probability([right + same / 2], "side-only")[1] == np.sign(difference)
 
 
+def test_probabilities_and_similarities_have_one_shape() -> None:
+    for p, s, message in (
+        ([[0.5]], [0.5], r"\(n,\); got \(1, 1\)"),
+        ([0.5] * 2, [0.5], "has shape"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            from_probability(p, "given-different", s)
+    assert from_probability([0.75], "ties-half", [80.0])[0] == 0.5  # a similarity is not read
+
+
 def write(folder: Path, text: str) -> Path:
     path = folder / "wins.csv"
     path.write_text(text)

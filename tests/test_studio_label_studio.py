@@ -134,6 +134,10 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     late = annotation(4, said, updated_at="2024-05-01T00:00:00Z")
     early = annotation(4, number("similarity", 20), updated_at="2024-04-01T00:00:00Z")
     assert counts(task(late, early)) == counts(task(early, late)) == (0, 0, 1)
+    undated = annotation(4, number("similarity", 20), updated_at=None, created_at=None)
+    assert counts(task(late, undated)) == counts(task(undated, late)) == (0, 0, 1)
+    # Only results are answers, whatever else an annotation has.
+    assert counts(task(annotation(4, said, note={}), annotation(5, similarity=5))) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(

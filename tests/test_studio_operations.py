@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from browser import make_project
-from pairlearn.studio import Store, StoreError
+from pairlearn.studio import Answer, Store, StoreError
 from pairlearn.studio.backups import using
+from pairlearn.studio.known import LEVELS
 from pairlearn.studio.server import make_app
 from studio_client import HERE, Visitor
 
@@ -45,6 +48,15 @@ def test_several_projects_on_one_server(tmp_path: Path) -> None:
     make_project(tmp_path / "old pumps", pairs=3)
     with pytest.raises(ValueError, match="'old pumps' cannot be part of an address"):
         make_app([tmp_path / "pumps", tmp_path / "old pumps"])
+
+
+def test_links_of_a_studio_inside_another_application(tmp_path: Path) -> None:
+    _, _, boss = make_project(tmp_path / "p", pairs=3)
+    outer, bearer = Starlette(routes=[Mount("/studio", make_app(tmp_path / "p"))]), f"Bearer {boss}"
+    with TestClient(outer, HERE, headers={"Authorization": bearer}) as client:
+        for path, form in (("", {"name": "Zoë"}), ("/renew", {"annotator": 2})):
+            link = client.post(f"/studio/api/annotators{path}", json=form).json()["path"]
+            assert client.get(link).url.path == "/studio/annotate/2"
 
 
 def test_a_store_that_cannot_be_opened_leaves_no_other_open(tmp_path: Path) -> None:
@@ -167,6 +179,11 @@ def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: tuple[str, l
         supervisor = Visitor(client, boss, "s")
         assert supervisor.post("/api/annotators/end", {"annotator": 1}).status_code == 200
         assert received == []  # each pair has one answer of two
+        for pair in (1, 2):  # by another process, of which nothing else tells
+            settled = Answer(*LEVELS["alike"], key=f"key-{pair}", level="alike")
+            client.app.state.studio.store.adjudicate(pair, settled)  # type: ignore[attr-defined]
+        assert supervisor.post("/api/annotators", {"name": "Zoë"}).status_code == 200
+        assert received == []
         for pair in (1, 2, 2):
             supervisor.post("/api/settle", {"pair": pair, "level": "alike"})
     assert [one["answers"] for one in received] == [4]

@@ -18,7 +18,8 @@ The expectation of w·f over a draw is the mean of f over the remaining pairs, w
 
 Do not expect much: on digits, even against odd, with 40 to 200 judged pairs the accuracy was that
 of random pairs within the error of measurement, 0.908 against 0.906 at 200
-(``benchmarks/annotate_choosing.py``).
+(``benchmarks/annotate_choosing.py``, where a `PairClassifier` is fitted before each choice, as the
+studio once did; with its quick model it was not measured).
 """
 
 from __future__ import annotations

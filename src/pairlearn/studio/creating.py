@@ -65,7 +65,7 @@ def create_project(
         if (count := len(Items.open(project))) < 2:
             raise ProjectError(f"there is {count} item: a pair needs two")
         if mode == "information":
-            _check_features(project)
+            check_features(project)
         if pairs is None:
             project = project.with_plan(pairs=min(DEFAULT_PAIRS, count * (count - 1) // 2))
         project.save()
@@ -88,7 +88,7 @@ def what_fit_needs(project: Project) -> str:
     return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
 
 
-def _check_features(project: Project) -> None:
+def check_features(project: Project) -> None:
     """Refuse items that no model could choose pairs by."""
     try:
         read_items(project.items_path)

@@ -51,22 +51,32 @@ def from_probability(
     if reading not in get_args(Reading):
         options = ", ".join(get_args(Reading))
         raise ValueError(f"reading must be one of {options}; got {reading!r}")
-    p = np.asarray(probability, dtype=np.float64)
-    s = np.full(len(p), np.nan) if similarity is None else np.asarray(similarity, np.float64)
-    for name, share in (("probability", p), ("similarity", s)):
-        if (outside := (share < 0) | (share > 1)).any():
-            row = int(outside.argmax())
-            raise ValueError(f"{name} is {share[row]:g} in row {row + 1}, outside [0, 1]")
+    p = _shares("probability", probability)
+    none = np.zeros(len(p), np.int8)
+    if reading == "side-only":
+        return np.full(len(p), np.nan), np.nan_to_num(np.sign(p - 0.5)).astype(np.int8)
+    if reading == "ties-half":
+        return 2 * p - 1, none
+    s = np.full(len(p), np.nan) if similarity is None else _shares("similarity", similarity)
+    if s.shape != p.shape:
+        raise ValueError(f"similarity has shape {s.shape} and probability {p.shape}")
     lacking = ~np.isnan(p) & np.isnan(s)
-    if reading == "given-different" and lacking.any():
+    if lacking.any():
         raise ValueError(
             f"row {int(lacking.argmax()) + 1} has a probability and no similarity: the reading "
             "'given-different' needs a column 'similarity'; 'ties-half' does not"
         )
-    if reading == "side-only":
-        return np.full(len(p), np.nan), np.nan_to_num(np.sign(p - 0.5)).astype(np.int8)
-    scale = 1.0 if reading == "ties-half" else 1 - s
-    return scale * (2 * p - 1), np.zeros(len(p), np.int8)
+    return (1 - s) * (2 * p - 1), none
+
+
+def _shares(name: str, values: Any) -> Floats:
+    shares = np.asarray(values, dtype=np.float64)
+    if shares.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,); got {shares.shape}")
+    if (outside := (shares < 0) | (shares > 1)).any():
+        row = int(outside.argmax())
+        raise ValueError(f"{name} is {shares[row]:g} in row {row + 1}, outside [0, 1]")
+    return shares
 
 
 @dataclass(frozen=True)

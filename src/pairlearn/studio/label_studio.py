@@ -174,8 +174,8 @@ class _Minimal(msgspec.Struct):
     @property
     def order(self) -> tuple[str, int]:
         """What grows from one annotation to the next."""
-        number = self.annotation_id
-        return str(self.updated_at or self.created_at), number if isinstance(number, int) else 0
+        number = self.annotation_id if isinstance(self.annotation_id, int) else 0
+        return str(self.updated_at or self.created_at or ""), number
 
     def statement(self, place: str) -> Statement | None:
         """What was said; None if nothing was."""
@@ -234,8 +234,9 @@ def _annotations(tasks: list[Any]) -> Iterator[tuple[str, _Minimal | None]]:
             ]
             about = {"annotator": one.get("completed_by"), "annotation_id": one.get("id")}
             about |= {name: data[name] for name in ("left_id", "right_id") if name in data}
+            about |= {name: one.get(name) for name in ("lead_time", "created_at", "updated_at")}
             skipped = one.get("was_cancelled") or one.get("skipped")
-            yield here, None if skipped else _minimal(here, one | about, results)
+            yield here, None if skipped else _minimal(here, about, results)
 
 
 def _minimal(place: str, about: dict[str, Any], results: list[tuple[str, Any]]) -> _Minimal:

@@ -253,8 +253,10 @@ def look(store: Stored) -> Iterator[dict[str, Any]]:
         rows = [one for one in standing if one.annotator not in left_out]
         return _Said.of(rows, store.items.ids, chooses)
 
-    def told(rows: _Said) -> dict[str, Any]:
+    def told(rows: _Said, posterior: bool = False) -> dict[str, Any]:
         try:
+            if posterior:
+                return {"posterior": _posterior(features, rows)}
             found = outlook(features, rows.ends, rows.stated, rows.certain, planned, rows.weight)
             return asdict(found)
         except TooFewPairsError as error:
@@ -275,10 +277,18 @@ def look(store: Stored) -> Iterator[dict[str, Any]]:
     rows = said(flagged)
     yield {"without": told(rows) if flagged else None}
     if chooses and len(rows.ends) >= LEAST_PAIRS:
-        from scipy.special import expit
+        yield told(rows, posterior=True)
 
-        z = quick_model(features, rows.ends, rows.stated, weight=rows.weight)
-        yield {"posterior": np.round(expit(z), 4).tolist()}
+
+def _posterior(features: Any, rows: _Said) -> list[float]:
+    """P(y = +1 | x) of all items."""
+    from scipy.special import expit
+
+    z = quick_model(features, rows.ends, rows.stated, weight=rows.weight)
+    if not np.isfinite(z).all():
+        raise ValueError("the quick model that chooses pairs is not finite for some items")
+    found: list[float] = np.round(expit(z), 4).tolist()
+    return found
 
 
 def main() -> None:

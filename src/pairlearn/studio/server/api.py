@@ -167,8 +167,6 @@ class Studio:
     ready: set[int]
     """Annotators who are known to be past the start."""
     forecast: Forecast
-    root: str
-    """What the paths of the project begin with."""
     webhook: str | None
     """Address that is told when all pairs are answered."""
     shown: dict[str, Any] = field(default_factory=dict)
@@ -210,12 +208,17 @@ CALLS: list[Call] = []
 
 
 def call(
-    path: str, form: type[Form] | None = None, query: str = "", media: str = "application/json"
+    path: str,
+    form: type[Form] | None = None,
+    query: str = "",
+    media: str = "application/json",
+    completes: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Serve a path by a function of the studio, who asks, and the form or the request.
 
-    One that has a form changes something, and what was complete by it is told afterwards. One that
-    is not asynchronous runs in a thread.
+    One that has a form changes something; if it ``completes`` the project, that is told afterwards.
+    A ``path`` in a reply is put beneath where the project is served. A function that is not
+    asynchronous runs in a thread.
     """
     role = "annotator" if path.startswith(ANNOTATOR) else "supervisor"
 
@@ -232,7 +235,9 @@ def call(
             reply = await work(studio, who, sent)
             if isinstance(reply, Response):
                 return reply
-            after = None if form is None else BackgroundTask(tell_completion, studio)
+            if "path" in reply:
+                reply["path"] = request.scope.get("root_path", "") + reply["path"]
+            after = BackgroundTask(tell_completion, studio) if completes else None
             return JSONResponse(reply, background=after)
 
         CALLS.append(Call(path, handler, endpoint, form, query, media))
@@ -247,7 +252,7 @@ async def get_task(studio: Studio, who: Annotator, _: Request) -> Reply:
     return _state(studio, who)
 
 
-@call(f"{ANNOTATOR}/api/answer", AnswerForm)
+@call(f"{ANNOTATOR}/api/answer", AnswerForm, completes=True)
 async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply:
     """Keep one answer; the reply is its receipt, sent when it is on disk."""
     if studio.project.qualify and get_start(studio, who) is not None:

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from pairlearn.studio.backups import announce, hold
+from pairlearn.studio.creating import check_features
 from pairlearn.studio.endpoint import is_loopback
 from pairlearn.studio.forecast import Forecast, choosing
 from pairlearn.studio.items import Items
@@ -115,8 +116,8 @@ def make_app(
     prefixes = _prefixes([Project.load(one).folder for one in folders])
     with ExitStack() as opened:
         studios = []
-        for one, prefix in zip(folders, prefixes, strict=True):
-            studios.append(_open(one, prefix, https, requests_per_second, webhook))
+        for one in folders:
+            studios.append(_open(one, https, requests_per_second, webhook))
             opened.callback(studios[-1].store.close)
             opened.callback(studios[-1].forecast.close)
         closing = opened.pop_all()
@@ -143,7 +144,7 @@ def make_app(
 
 
 def _open(
-    folder: str | Path, root: str, https: bool, requests_per_second: float, webhook: str | None
+    folder: str | Path, https: bool, requests_per_second: float, webhook: str | None
 ) -> api.Studio:
     project = Project.load(folder)
     items = Items.open(project)
@@ -158,7 +159,6 @@ def _open(
         outage=api.Outage(),
         ready=set(),
         forecast=Forecast(project.folder),
-        root=root,
         webhook=webhook,
     )
 
@@ -218,8 +218,8 @@ def serve(
     Raises
     ------
     ValueError
-        If ``host`` is not loopback and ``public`` was not said, or the project is being
-        served already.
+        If ``host`` is not loopback and ``public`` was not said, the project is being served
+        already, or its mode is "information" and no model can learn from its items.
     OSError
         If the port is taken.
     """
@@ -236,6 +236,8 @@ def serve(
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
             stack.callback(studio.store.close)
+            if studio.project.plan.mode == "information":
+                check_features(studio.project)
             # A file that cannot be written is told now, and not with the first answer.
             studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
         sockets = [stack.enter_context(one) for one in listen(host, port)]

@@ -190,17 +190,17 @@ class SettleForm(msgspec.Struct, forbid_unknown_fields=True):
 def post_link(studio: Studio, _: Annotator, form: NameForm) -> Reply:
     """Add an annotator; their link is told this once."""
     who, token = studio.store.add_annotator(form.name.strip())
-    return {"name": who.name, "path": f"{studio.root}/a/{token}"}
+    return {"name": who.name, "path": f"/a/{token}"}
 
 
 @call("/api/annotators/renew", AnnotatorForm)
 def post_renew(studio: Studio, _: Annotator, form: AnnotatorForm) -> Reply:
     """A new link for an annotator; the old one ends."""
     who = _chosen(studio, form)
-    return {"name": who.name, "path": f"{studio.root}/a/{studio.store.renew_token(who.id)}"}
+    return {"name": who.name, "path": f"/a/{studio.store.renew_token(who.id)}"}
 
 
-@call("/api/annotators/end", AnnotatorForm)
+@call("/api/annotators/end", AnnotatorForm, completes=True)
 def post_end(studio: Studio, _: Annotator, form: AnnotatorForm) -> Reply:
     """End an annotator's part; their answers stay."""
     who = _chosen(studio, form)
@@ -216,7 +216,7 @@ def _chosen(studio: Studio, form: AnnotatorForm) -> Annotator:
     raise HTTPException(404)
 
 
-@call("/api/settle", SettleForm)
+@call("/api/settle", SettleForm, completes=True)
 def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
     """Keep the supervisor's answer to a pair, which stands in exports in place of all others."""
     if form.level not in studio.project.levels:
