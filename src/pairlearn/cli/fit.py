@@ -306,7 +306,8 @@ def _interrupted(folder: Path) -> str:
 
 
 def _text(told: dict[str, Any], how: Learning) -> list[str]:
-    listed = by_kind(told) + f", {told['labelled']:,} known classes" * bool(told["labelled"])
+    known = f"{told['labelled']:,} known classes" * bool(told["labelled"])
+    listed = ", ".join(filter(None, (by_kind(told), known)))
     shifted = "" if how.target_prior is None else f", shifted to {how.target_prior:g}"
     chosen = " (chosen by --model auto)" * (how.model == "auto")
     text = [

@@ -213,6 +213,10 @@ def pair_table(
 
 def _infeasible(table: PairTable) -> int:
     """Rows that no posteriors produce, also if they are rounded to a scale of few levels."""
-    s, c = table.similarity, table.difference
-    both = ~np.isnan(s) & ~np.isnan(c)
-    return int((~scale_of(s, c).admits(s[both], c[both])).sum())
+    names = np.zeros(len(table)) if table.annotator is None else np.asarray(table.annotator)
+    found = 0
+    for name in np.unique(names):
+        s, c = table.similarity[names == name], table.difference[names == name]
+        both = ~np.isnan(s) & ~np.isnan(c)
+        found += int((~scale_of(s, c).admits(s[both], c[both])).sum())
+    return found
