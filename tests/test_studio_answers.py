@@ -25,6 +25,7 @@ from browser import (
     open_link,
     press,
     scan,
+    settled,
     snapshot,
     watch_shifts,
 )
@@ -310,6 +311,7 @@ def test_the_page_in_german(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None
         table = words_of("de") | {"(direction)": direction}
         monkeypatch.setattr("pairlearn.studio.server.pages.words_of", lambda _, table=table: table)
         page.reload()
+        settled(page)
         expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
         assert page.evaluate("[document.documentElement.lang, document.dir]") == ["de", direction]
         assert in_sight(page) and page.evaluate("document.documentElement.scrollWidth") == 390

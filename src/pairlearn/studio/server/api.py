@@ -77,7 +77,7 @@ class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 )
             said = project.levels[self.level]
         elif self.level:
-            raise FormError("level is for graded projects, and goes with no cant_say: leave it out")
+            raise FormError("level is for graded projects, without cant_say: leave one of them out")
         return Answer(*said, 0, self.cant_say, note, seconds, key, level=self.level)
 
 
