@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from model_folders import fitted, plain, probability, run, simulated
+from pairlearn import PairLabels
 from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_methods
 from pairlearn.data.simulation import Simulation, simulate
@@ -122,6 +123,34 @@ def test_weights_and_items_count(made: Any, tmp_path: Path) -> None:
     assert found[2]["value"] == pytest.approx(found[1]["value"], abs=1e-3)
     width = [one["high"] - one["low"] for one in found]
     assert width[2] > 0.9 * width[1]  # four copies tell no more than one
+
+
+def test_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
+    folder, simulation, _ = made
+    trained, held = simulate(pairs=100, prior=0.3, seed=0), simulation.pairs
+    ends = trained.pairs.positions(trained.items)
+    said = np.concatenate([trained.pairs.to_array(), np.tile([1.0, 0.0], (100, 1))])
+    model = PairClassifier(model="linear", epochs=20, random_state=0)
+    model.set_params(preprocessor=trained.items.features)
+    who = np.repeat(["ann", "con"], 100)
+    model.fit(np.tile(ends, (2, 1)), PairLabels.from_array(said), annotator=who)
+    model.set_params(preprocessor=None).save(tmp_path / "model")
+    constant = np.arange(len(held)) < 30
+    pairs = changed(
+        held,
+        similarity=np.where(constant, 1, held.similarity),
+        difference=np.where(constant, 0, held.difference),
+        annotator=np.where(constant, "con", "ann"),
+    )
+    write_pairs(pairs, tmp_path / "pairs.csv")
+    found = json.loads(
+        run(
+            *("evaluate", tmp_path / "model", folder / "items.csv", tmp_path / "pairs.csv"),
+            "--json",
+        ).stdout
+    )
+    assert found["n"] == len(held) - 30
+    assert any("30 rows of con count for nothing" in one for one in found["warnings"])
 
 
 def test_known_classes_mend_an_annotator_who_is_too_sure(made: Any, tmp_path: Path) -> None:

@@ -150,16 +150,21 @@ class HeldPairs:
         return plausible(*self.given, known=known, **options)
 
     def strangers(self, classifier: PairClassifier) -> list[str]:
-        """What deserves a look about annotators whom the model does not know."""
-        known = {one.name for one in getattr(classifier, "annotators_", ())}
+        """What deserves a look about annotators: who counts for nothing, whom nobody knows."""
+        known = getattr(classifier, "annotators_", ())
         who = self.table.annotator
         if who is None or len(np.unique(named(who))) < 2:
             return []
+        constant = {one.name: int((named(who) == one.name).sum()) for one in known if one.constant}
         crowd = Crowd.of(self.table.judgements(self.items))
         return [
+            f"{rows:,} rows of {name} count for nothing: all of their answers were the same"
+            for name, rows in constant.items()
+            if rows
+        ] + [
             f"{doubt.words}; the model does not know how they answer: measure without them"
             for doubt in crowd.doubts()
-            if not known.issuperset(doubt.names)
+            if not {one.name for one in known}.issuperset(doubt.names)
         ]
 
     def recalibrated(self, known: Labelled) -> Recalibration | None:
