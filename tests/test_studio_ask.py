@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn import PairLabels
+from pairlearn.studio import store_file
 from pairlearn.studio.ask import (
     AnswerCache,
     Budget,
@@ -165,6 +168,24 @@ def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is no cache of answers"):
         AnswerCache(path)
     assert path.read_bytes() == b"precious" * 1000
+
+
+def test_a_cache_in_use_is_waited_for_and_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program holds the file before it has a log, when SQLite itself does not wait."""
+    path = tmp_path / "cache.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with monkeypatch.context() as patch:
+            patch.setattr(store_file, "BUSY_SECONDS", 0.1)
+            with pytest.raises(ModelError, match=r"was in use for .* s: try again"):
+                AnswerCache(path)
+        waits = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+        waits.start()
+        with AnswerCache(path) as cache:
+            assert len(cache) == 0
+        waits.join()
 
 
 # ---- runs ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pairlearn.studio.store_file import SMALLEST_FILE
+from pairlearn.studio.store_file import BUSY_SECONDS, SMALLEST_FILE, failure, with_log
 
 T = TypeVar("T")
 
@@ -191,17 +191,20 @@ class AnswerCache:
         # Only SQLite opens the file, as `pairlearn.studio.store_file` explains. It takes a
         # file of one byte for an empty one, and writes over it.
         if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
-            raise self._refusal("not of SQLite")
-        self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
+            raise self._refusal(ValueError("not of SQLite"))
+        self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
         try:
             self._prepare(self._connection)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self._connection.close()
             raise self._refusal(error) from None
 
-    def _refusal(self, reason: object) -> ModelError:
+    def _refusal(self, error: Exception) -> ModelError:
+        trouble = failure(self.path, error)
+        if not trouble.damaged:
+            return ModelError(str(trouble))
         return ModelError(
-            f"{self.path} is no cache of answers, or is damaged ({str(reason)[:300]}): move it "
+            f"{self.path} is no cache of answers, or is damaged ({str(error)[:300]}): move it "
             "away, and a new one is made"
         )
 
@@ -216,7 +219,7 @@ class AnswerCache:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
-        connection.execute("PRAGMA journal_mode = WAL")
+        with_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS answers "
@@ -238,10 +241,13 @@ class AnswerCache:
 
     def put(self, key: str, answer: dict[str, Any]) -> None:
         """Keep an answer; the first one stays."""
-        with self._lock, self._connection:
-            self._connection.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer))
-            )
+        try:
+            with self._lock, self._connection:
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer))
+                )
+        except sqlite3.DatabaseError as error:
+            raise self._refusal(error) from None
 
     def __len__(self) -> int:
         with self._lock:

@@ -14,6 +14,7 @@ import errno
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -189,8 +190,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     """
     connection = open_file(path)
     with _kept_if_sound(connection, path):
-        (journal,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        if journal != "wal" and not _unchanging(path):
+        if with_log(connection) != "wal" and not _unchanging(path):
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -198,6 +198,22 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
         if not writer:
             connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def with_log(connection: sqlite3.Connection) -> str:
+    """Have a file written through a log beside it (WAL mode); the mode that it then has.
+
+    SQLite waits for other connections in everything else, but refuses this at once while another
+    one makes the same change.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _PASSING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 @contextmanager
