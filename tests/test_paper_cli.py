@@ -138,7 +138,6 @@ def test_table_in_every_format(calls: list[dict[str, Any]], tmp_path: Path) -> N
     text = call("table", "accuracy").output
     assert "2 seeds), stratified test subset" in text
     assert "| π₊ = 0.8    | Supervised " in text
-    assert call("table", "accuracy", "--format", "latex").output.startswith("\\begin{table}")
     rows = list(csv.DictReader(io.StringIO(call("table", "accuracy", "--format", "csv").output)))
     assert len(rows) == 57
     assert {row["test_subset"] for row in rows} == {"stratified"}

@@ -13,7 +13,6 @@ from pairlearn.paper import (
     robustness_table,
     summarize,
     to_csv,
-    to_latex,
     to_markdown,
 )
 from paper_results import accurate
@@ -61,27 +60,6 @@ Accuracy (mean ± standard deviation over 1–2 seeds), paper test subset
 | π₊ = 0.2    | Likelihood-ABS         | **0.960 ± 0.010** | –                 |
 | π₊ = 0.2    | Supervised             | 0.990 ± 0.000     | 0.970 ± 0.010     |
 | π₊ = 0.5    | ConfDiff-ABS           | **0.500 ± 0.000** | –                 |"""
-    )
-    assert to_latex(accuracy_table(cells)) == (
-        r"""\begin{table}
-\caption{Accuracy (mean $\pm$ standard deviation over 1--2 seeds), paper test subset}
-\centering
-\begin{tabular}{llcc}
-\toprule
-Class prior & Method & MNIST & Letter \\
-\midrule
-$\pi_+$ = 0.2 & SconfConfDiff-Unbiased & \textbf{0.960 $\pm$ 0.000} & \textbf{0.750 $\pm$ 0.050} \\
-\cmidrule(lr){2-4}
- & Convex($\gamma$=0.5)-ABS & 0.910 $\pm$ 0.010 & -- \\
-\cmidrule(lr){2-4}
- & Likelihood-ABS & \textbf{0.960 $\pm$ 0.010} & -- \\
-\cmidrule(lr){2-4}
- & Supervised & 0.990 $\pm$ 0.000 & 0.970 $\pm$ 0.010 \\
-\midrule
-$\pi_+$ = 0.5 & ConfDiff-ABS & \textbf{0.500 $\pm$ 0.000} & -- \\
-\bottomrule
-\end{tabular}
-\end{table}"""
     )
     # A file has the published columns, and its origin.
     assert to_csv(result_rows("accuracy", cells)) == (

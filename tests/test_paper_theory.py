@@ -271,7 +271,7 @@ def test_a_failed_write_leaves_the_old_file_whole_and_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
 ) -> None:
     monkeypatch.setattr("pairlearn.paper.theory.compute_theory", lambda *_, **__: quick)
-    monkeypatch.setattr("pairlearn.paper.theory.run.draw_theory", lambda _: [])
+    monkeypatch.setattr("pairlearn.paper.theory.draw_theory", lambda _: [])
     done = call("--out", str(tmp_path / "fine"))
     assert done.exit_code == 0
     assert "| least variance at lambda" in done.output and "6 files in" in done.output

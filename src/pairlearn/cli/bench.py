@@ -200,7 +200,7 @@ def table(
     chosen: Chosen,
     *,
     test_subset: Literal["paper", "stratified", "both"] = "stratified",
-    format: Literal["markdown", "latex", "csv"] = "markdown",
+    format: Literal["markdown", "csv"] = "markdown",
     out: Path | None = None,
 ) -> Told:
     """Mean and standard deviation over seeds, laid out as in the paper.
@@ -216,15 +216,14 @@ def table(
     """
     from pairlearn.paper.cells import result_rows
     from pairlearn.paper.store import to_csv
-    from pairlearn.paper.tables import TABLES, to_latex, to_markdown
+    from pairlearn.paper.tables import TABLES, to_markdown
 
     summaries = _summaries(chosen, test_subset)
     rows = result_rows(chosen.grid, [cell for cells in summaries for cell in cells])
     if format == "csv":
         text = to_csv(rows).rstrip("\n")
     else:
-        write = to_latex if format == "latex" else to_markdown
-        text = "\n\n".join(write(TABLES[chosen.grid](cells)) for cells in summaries)
+        text = "\n\n".join(to_markdown(TABLES[chosen.grid](cells)) for cells in summaries)
     return Told(rows, [text], file=out)
 
 

@@ -48,5 +48,4 @@ from pairlearn.paper.tables import accuracy_table as accuracy_table
 from pairlearn.paper.tables import gamma_table as gamma_table
 from pairlearn.paper.tables import limited_table as limited_table
 from pairlearn.paper.tables import robustness_table as robustness_table
-from pairlearn.paper.tables import to_latex as to_latex
 from pairlearn.paper.tables import to_markdown as to_markdown

@@ -13,7 +13,8 @@ from pairlearn.data import SPECS, DatasetSpec, get_spec
 from pairlearn.paper.runs import (
     CORRECTIONS,
     GUIDED,
-    METHOD_GROUPS,
+    METHODS,
+    SCONFCONFDIFF,
     Record,
     Run,
     canonical_name,
@@ -122,7 +123,7 @@ _GRIDS = (
     Grid(
         name="accuracy",
         description="every method of the paper and ours, at three class priors",
-        methods=tuple(method for group in METHOD_GROUPS for method in group if method != GUIDED),
+        methods=tuple(method for method in METHODS if method != GUIDED),
         priors=(0.2, 0.5, 0.8),
     ),
     Grid(
@@ -145,7 +146,7 @@ _GRIDS = (
     Grid(
         name="robustness",
         description="a wrong class prior and noisy labels",
-        methods=(*METHOD_GROUPS[0], "likelihood-abs"),
+        methods=(*SCONFCONFDIFF, "likelihood-abs"),
         prior_factors=(0.8, 0.9, 1.0, 1.1, 1.2),
         label_noises=(0.0, 0.01, 0.05, 0.1, 0.5),
     ),

@@ -147,35 +147,23 @@ def is_defined(method: str, prior: float) -> bool:
 _OURS = ("nonnegative", "likelihood")
 _TABULATED = ("sconf", "confdiff", "convex", "sconfconfdiff", *_OURS, "supervised")
 
-METHOD_GROUPS: tuple[tuple[str, ...], ...] = (
-    tuple(f"sconfconfdiff-{correction}" for correction in CORRECTIONS),
-    *(
-        tuple(convex_method(gamma, correction) for gamma in (0, 0.2, 0.5, 0.8, 1))
-        for correction in CORRECTIONS
-    ),
-    ("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS), GUIDED),
-    tuple(
-        f"{family}-abs"
-        for family, risk in RISKS.items()
-        if family not in _TABULATED and not risk.kinds
-    ),
-    ("supervised",),
+SCONFCONFDIFF = tuple(f"sconfconfdiff-{correction}" for correction in CORRECTIONS)
+_WEAK = (
+    *SCONFCONFDIFF,
+    *(convex_method(gamma, c) for c in CORRECTIONS for gamma in (0, 0.2, 0.5, 0.8, 1)),
 )
-"""The rows of the accuracy tables in their order, with a rule between the groups.
-
-A further risk of the catalogue that reads soft judgements has a group of its own, with ABS.
-"""
-
-PAPER_METHODS: tuple[str, ...] = (*(m for group in METHOD_GROUPS[:4] for m in group), "supervised")
+PAPER_METHODS: tuple[str, ...] = (*_WEAK, "supervised")
 """The methods of the paper's tables."""
 
-_GROUP = {name: number for number, group in enumerate(METHOD_GROUPS) for name in group}
-_ORDER = {name: number for number, name in enumerate(_GROUP)}
+METHODS: tuple[str, ...] = (
+    *_WEAK,
+    *("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS), GUIDED),
+    *(f"{name}-abs" for name, r in RISKS.items() if name not in _TABULATED and not r.kinds),
+    "supervised",
+)
+"""The rows of the accuracy tables; a further risk of soft judgements is there with ABS."""
 
-
-def method_group(method: str) -> int:
-    """The number of a method's group in the tables; those the paper does not have come last."""
-    return _GROUP.get(method, len(METHOD_GROUPS))
+_ORDER = {name: number for number, name in enumerate(METHODS)}
 
 
 def method_order(method: str) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from pairlearn.paper.cells import Cell, index_cells, position
-from pairlearn.paper.runs import Method, method_group, method_order
+from pairlearn.paper.runs import Method, method_order
 from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, asked
 
 
@@ -38,20 +37,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table in blocks of groups of rows: a rule between blocks, a lighter one between groups.
-
-    ``stubs`` are the titles of the label columns; the first label stands once for its block.
-    """
+    """A table; ``stubs`` are the titles of its label columns."""
 
     caption: str
     stubs: tuple[str, ...]
     columns: tuple[str, ...]
-    blocks: tuple[tuple[tuple[Row, ...], ...], ...]
-
-    @property
-    def rows(self) -> list[Row]:
-        """All rows."""
-        return [row for block in self.blocks for group in block for row in group]
+    rows: tuple[Row, ...]
 
 
 def accuracy_table(cells: Sequence[Cell]) -> Table:
@@ -64,10 +55,7 @@ def accuracy_table(cells: Sequence[Cell]) -> Table:
         "Accuracy",
         ("Class prior", "Method"),
         block=lambda c: (c.config.prior, f"π₊ = {c.config.prior:g}"),
-        row=lambda c: (
-            *(method_group(c.config.method), method_order(c.config.method), c.config.method),
-            c.method.title,
-        ),
+        row=lambda c: (method_order(c.config.method), c.config.method, c.method.title),
         column=lambda c: c.dataset_title,
         best_in_columns=True,
     )
@@ -84,7 +72,7 @@ def robustness_table(cells: Sequence[Cell]) -> Table:
         ("Data set", "(ε, σ)"),
         block=_by_dataset,
         row=lambda c: (
-            *(0, c.config.prior_factor, c.config.label_noise),
+            *(c.config.prior_factor, c.config.label_noise),
             f"({c.config.prior_factor:g}, {c.config.label_noise:g})",
         ),
         column=lambda c: c.method.title,
@@ -98,7 +86,7 @@ def gamma_table(cells: Sequence[Cell]) -> Table:
         "Accuracy of γ·Sconf + (1 − γ)·ConfDiff",
         ("Data set", "γ"),
         block=_by_dataset,
-        row=lambda c: (0, c.gamma, f"{c.gamma:g}"),
+        row=lambda c: (c.gamma, f"{c.gamma:g}"),
         column=lambda c: c.method.correction_title,
     )
 
@@ -113,7 +101,7 @@ def limited_table(cells: Sequence[Cell]) -> Table:
             *(*_by_dataset(c)[:-1], c.config.prior),
             f"{c.dataset_title}, π₊ = {c.config.prior:g}",
         ),
-        row=lambda c: (0, c.config.fraction, str(c.config.n_training_pairs)),
+        row=lambda c: (c.config.fraction, str(c.config.n_training_pairs)),
         column=lambda c: c.method.title,
     )
 
@@ -136,20 +124,18 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
                 std = fmean(c.std if len(c.seeds) > 1 else np.nan for c in here)
                 line[k] = Entry(fmean(c.mean for c in here), std)
     labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
-    blocks = [
-        tuple(
-            Row((ask.question, Method.parse(method).title, _worth(line, sizes, labels)), (*line,))
-            for (name, method), line in means.items()
-            if name == what
-        )
+    rows = [
+        Row((ask.question, Method.parse(method).title, _worth(line, sizes, labels)), (*line,))
         for what, ask in STATEMENTS.items()
+        for (name, method), line in means.items()
+        if name == what
     ]
     origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
     return Table(
         f"Accuracy by what was asked ({origin}; means over data sets and class priors)",
         ("Question", "Risk", "Worth in labels"),
         tuple(f"{size:,} answers" for size in sizes),
-        tuple((block,) for block in blocks if block),
+        tuple(rows),
     )
 
 
@@ -198,11 +184,11 @@ def _crossed(
 ) -> Table:
     """Cells by block, row and column.
 
-    Blocks and rows are sorted, and end in their title; the first value of a row is its group.
+    Blocks and rows are sorted, and end in their title.
     """
     placed = index_cells(cells, lambda c: (block(c), row(c), column(c)))
     columns = tuple(dict.fromkeys(map(column, cells)))
-    blocks = []
+    rows: list[Row] = []
     for which in sorted({which for which, _, _ in placed}):
         at = sorted({at for other, at, _ in placed if other == which})
         entries = [[_entry(placed.get((which, key, name))) for name in columns] for key in at]
@@ -210,16 +196,12 @@ def _crossed(
             entries = _transposed([_best_marked(line) for line in _transposed(entries)])
         else:
             entries = [_best_marked(line) for line in entries]
-        rows = [
-            (key[0], Row((which[-1], key[-1]), tuple(line)))
-            for key, line in zip(at, entries, strict=True)
-        ]
-        groups = groupby(rows, key=lambda row: row[0])
-        blocks.append(tuple(tuple(row for _, row in group) for _, group in groups))
+        labels = [(which[-1], key[-1]) for key in at]
+        rows += [Row(own, tuple(line)) for own, line in zip(labels, entries, strict=True)]
     origin = f" (mean ± standard deviation over {_seeds(cells)})"
     if subsets := " and ".join(dict.fromkeys(cell.test_subset for cell in cells)):
         origin += f", {subsets} test subset"
-    return Table(f"{caption}{origin}", stubs, columns, tuple(blocks))
+    return Table(f"{caption}{origin}", stubs, columns, tuple(rows))
 
 
 def _entry(cell: Cell | None) -> Entry | None:
@@ -268,50 +250,9 @@ def to_markdown(table: Table) -> str:
     | Method | MNIST |
     | ------ | ----- |
     """
-    rows = [[*row.labels, *(_text(e, "**{}**", "–") for e in row.entries)] for row in table.rows]
+    rows = [[*row.labels, *map(_text, row.entries)] for row in table.rows]
     return f"{table.caption}\n\n{aligned([*table.stubs, *table.columns], rows)}"
 
 
-_LATEX = str.maketrans(
-    {character: f"\\{character}" for character in "&%_#"}
-    | {"γ": r"$\gamma$", "λ": r"$\lambda$", "ε": r"$\epsilon$", "σ": r"$\sigma$", "π": r"$\pi$"}
-    | {"₊": "$_+$", "²": "$^2$", "±": r"$\pm$", "−": "$-$", "·": r"$\cdot$", "–": "--"}
-)
-
-
-def to_latex(table: Table) -> str:
-    """Write a table in LaTeX for the booktabs package, the best entries in bold."""
-
-    def escaped(text: str) -> str:
-        # Neighbouring pieces of mathematics become one.
-        return text.translate(_LATEX).replace("$$", "")
-
-    def line(label: str, texts: Sequence[str]) -> str:
-        return " & ".join(map(escaped, [label, *texts])) + r" \\"
-
-    # The first label stands once for its block, so lighter rules leave its column out.
-    stubs, width = len(table.stubs), len(table.stubs) + len(table.columns)
-    light = f"\\cmidrule(lr){{{min(stubs, 2)}-{width}}}"
-    lines = [
-        r"\begin{table}",
-        f"\\caption{{{escaped(table.caption)}}}",
-        r"\centering",
-        f"\\begin{{tabular}}{{{'l' * stubs}{'c' * len(table.columns)}}}",
-        r"\toprule",
-        line(table.stubs[0], [*table.stubs[1:], *table.columns]),
-        r"\midrule",
-    ]
-    for number, block in enumerate(table.blocks):
-        lines += [r"\midrule"] * (number > 0)
-        for place, group in enumerate(block):
-            lines += [light] * (place > 0)
-            for row in group:
-                first, *others = row.labels
-                named = others and row is not block[0][0]
-                texts = [*others, *(_text(e, "\\textbf{{{}}}", "–") for e in row.entries)]
-                lines.append(line("" if named else first, texts))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
-
-
-def _text(entry: Entry | None, best: str, none: str) -> str:
-    return none if entry is None else best.format(entry) if entry.best else str(entry)
+def _text(entry: Entry | None) -> str:
+    return "–" if entry is None else f"**{entry}**" if entry.best else str(entry)

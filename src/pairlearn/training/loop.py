@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -32,12 +32,14 @@ GUIDED = 0.25
 
 
 class Callback:
-    """What happens around epochs; `state` and `load_state` take it through a checkpoint.
+    """What happens around epochs.
 
-    ``epochs`` are those planned, from `begin` on.
+    ``epochs`` are those planned, from `begin` on. Attributes named in ``kept`` (numbers, tensors
+    or dictionaries of tensors) go through a checkpoint.
     """
 
     epochs: int
+    kept: ClassVar[tuple[str, ...]] = ()
 
     def begin(self, epochs: int) -> None:
         """Called before everything else, with the number of epochs that are planned."""
@@ -55,13 +57,6 @@ class Callback:
     def finished(self, fleet: Fleet) -> bool:
         """Whether training should stop before all epochs are done."""
         return False
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Numbers and tensors to go on from."""
-        return {}, {}
-
-    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Go on from a state."""
 
 
 def run_epochs(
@@ -121,6 +116,8 @@ class Average(Callback):
     0.003 beside the best single epoch by held-out risk, and 0.01 beside the last one.
     """
 
+    kept = ("weights",)
+
     def __init__(self) -> None:
         self.weights: dict[str, Tensor] = {}
 
@@ -141,14 +138,6 @@ class Average(Callback):
         yield
         fleet.network.load_state_dict(present)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """As in `Callback`."""
-        return {}, self.weights
-
-    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """As in `Callback`."""
-        self.weights = tensors
-
 
 class EarlyStopping(Callback):
     """The averaged weights of the epoch with the least risk of held-out rows, for one model.
@@ -158,6 +147,8 @@ class EarlyStopping(Callback):
     the log-odds, counts: networks that memorise hard answers become overconfident long before
     their decisions are worse. ``average`` is called before.
     """
+
+    kept = ("best_risk", "best_epoch", "best_slope", "best")
 
     def __init__(
         self,
@@ -190,14 +181,6 @@ class EarlyStopping(Callback):
         """Whether none of the last epochs was better."""
         return fleet.epoch - max(self.best_epoch, self.earliest * self.epochs) >= self.patience
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """As in `Callback`."""
-        return {"risk": self.best_risk, "epoch": self.best_epoch}, self.best
-
-    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """As in `Callback`."""
-        self.best_risk, self.best_epoch, self.best = numbers["risk"], numbers["epoch"], tensors
-
 
 class Until(Callback):
     """Stops after an epoch, in the course of a longer training."""
@@ -216,6 +199,8 @@ class Completion(Callback):
     It is how much they move, and not where they come to: within an epoch a model may learn from
     other statements, and these must not hold it back.
     """
+
+    kept = ("targets",)
 
     def __init__(self, fleet: Fleet) -> None:
         self.parts = [
@@ -247,14 +232,6 @@ class Completion(Callback):
                     )
         for held, targets in zip(fleet.batches.held[2:4], self.targets, strict=True):
             held.copy_(targets)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """As in `Callback`."""
-        return {}, {"targets": self.targets}
-
-    def load_state(self, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """As in `Callback`."""
-        self.targets = tensors["targets"]
 
 
 class Guidance(Callback):
@@ -326,24 +303,34 @@ class Testing(Callback):
 
 def _state(fleet: Fleet, callbacks: Sequence[Callback], history: History, seconds: float) -> Arrays:
     """Everything to go on from, between two steps."""
-    about: dict[str, Any] = {"history": history, "seconds": seconds, "callbacks": []}
-    arrays: Arrays = {}
-    for index, callback in enumerate(callbacks):
-        numbers, tensors = callback.state()
-        about["callbacks"].append(numbers)
-        arrays |= {f"loop/{index}/{name}": t.cpu().numpy() for name, t in tensors.items()}
-    return fleet.state() | arrays | {"loop": np.array(json.dumps(about))}
+    arrays = fleet.state()
+    arrays["loop"] = np.array(json.dumps({"history": history, "seconds": seconds}))
+    for place, callback, name in _kept(callbacks):
+        value = getattr(callback, name)
+        parts = value if isinstance(value, dict) else {"": value}
+        for key, part in parts.items():
+            arrays[place + key] = part.cpu().numpy() if isinstance(part, Tensor) else np.array(part)
+    return arrays
 
 
 def _load(fleet: Fleet, callbacks: Sequence[Callback], state: Arrays) -> tuple[History, float]:
     """Go on from a state that the same training had; its history and its last seconds."""
     fleet.load_state(state)
+    for place, callback, name in _kept(callbacks):
+        parts = {
+            key.removeprefix(place): torch.from_numpy(array).to(fleet.device)
+            for key, array in state.items()
+            if key.startswith(place)
+        }
+        before = getattr(callback, name)
+        if not isinstance(before, dict):
+            parts = parts[""] if isinstance(before, Tensor) else parts[""].item()
+        setattr(callback, name, parts)
     about = json.loads(str(state["loop"]))
-    parts: list[dict[str, Tensor]] = [{} for _ in callbacks]
-    for name, array in state.items():
-        if name.startswith("loop/"):
-            _, index, tensor = name.split("/", 2)
-            parts[int(index)][tensor] = torch.from_numpy(array).to(fleet.device)
-    for callback, numbers, tensors in zip(callbacks, about["callbacks"], parts, strict=True):
-        callback.load_state(numbers, tensors)
     return about["history"], about["seconds"]
+
+
+def _kept(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback, str]]:
+    """What callbacks keep: how its arrays are named in a checkpoint, whose it is, its name."""
+    for index, callback in enumerate(callbacks):
+        yield from ((f"loop/{index}/{name}/", callback, name) for name in callback.kept)

@@ -10,31 +10,152 @@ Colours are those of Okabe and Ito; what a colour tells, a marker or a line styl
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from pairlearn.atomic import replacing
+from pairlearn.paper.store import to_csv
+from pairlearn.paper.theory.error_bounds import ESTIMATORS, draw_bounds, least_bound
 from pairlearn.paper.theory.error_bounds import TwoGaussians as TwoGaussians
 from pairlearn.paper.theory.error_bounds import bound_rows as bound_rows
 from pairlearn.paper.theory.error_bounds import plot_bounds as plot_bounds
+from pairlearn.paper.theory.prior_error import draw_prior
 from pairlearn.paper.theory.prior_error import limiting_prior_error as limiting_prior_error
 from pairlearn.paper.theory.prior_error import plot_prior_coverage as plot_prior_coverage
 from pairlearn.paper.theory.prior_error import plot_prior_error as plot_prior_error
 from pairlearn.paper.theory.prior_error import prior_rows as prior_rows
 from pairlearn.paper.theory.rows import Row as Row
 from pairlearn.paper.theory.rows import Tables as Tables
+from pairlearn.paper.theory.rows import columns, rounded, where
 from pairlearn.paper.theory.rows import log_log_slope as log_log_slope
-from pairlearn.paper.theory.run import FULL as FULL
-from pairlearn.paper.theory.run import QUICK as QUICK
-from pairlearn.paper.theory.run import Progress as Progress
-from pairlearn.paper.theory.run import TheorySettings as TheorySettings
-from pairlearn.paper.theory.run import compute_theory as compute_theory
-from pairlearn.paper.theory.run import draw_theory as draw_theory
-from pairlearn.paper.theory.run import save_theory as save_theory
-from pairlearn.paper.theory.run import summarize_theory as summarize_theory
 from pairlearn.paper.theory.variance import SmallWorld as SmallWorld
 from pairlearn.paper.theory.variance import beta_rows as beta_rows
+from pairlearn.paper.theory.variance import draw_variance
 from pairlearn.paper.theory.variance import lambda_rows as lambda_rows
 from pairlearn.paper.theory.variance import member_rows as member_rows
 from pairlearn.paper.theory.variance import plane_rows as plane_rows
 from pairlearn.paper.theory.variance import plot_beta_plane as plot_beta_plane
 from pairlearn.paper.theory.variance import plot_beta_variance as plot_beta_variance
-from pairlearn.paper.theory.variance import (
-    plot_lambda_variance as plot_lambda_variance,
+from pairlearn.paper.theory.variance import plot_lambda_variance as plot_lambda_variance
+from pairlearn.report.figures import save_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class TheorySettings:
+    """How much to compute."""
+
+    priors: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5)
+    prior_sizes: tuple[int, ...] = (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+    prior_repetitions: int = 4_000
+    variance_repetitions: int = 20_000
+    bound_sizes: tuple[int, ...] = (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+    bound_repetitions: int = 200
+
+
+FULL = TheorySettings()
+QUICK = TheorySettings(
+    prior_sizes=(30, 300, 3_000),
+    prior_repetitions=200,
+    variance_repetitions=2_000,
+    bound_sizes=(100, 1_000),
+    bound_repetitions=6,
 )
+
+
+def compute_theory(
+    settings: TheorySettings = FULL, *, seed: int = 0, progress: Progress | None = None
+) -> Tables:
+    """All tables by name: what `pairlearn bench theory` writes.
+
+    ``progress`` is called with the steps done, all steps, and what comes next. The tables are
+    prior, variance-lambda, variance-beta, variance-plane, variance-members and bounds.
+
+    Examples
+    --------
+    >>> tiny = TheorySettings((0.2,), (30,), 5, 10, (30,), 1)
+    >>> list(compute_theory(tiny))[:2]
+    ['prior', 'variance-lambda']
+    """
+    priors = partial(prior_rows, repetitions=settings.prior_repetitions, seed=seed)
+    sampled = {"repetitions": settings.variance_repetitions, "seed": seed}
+    limits = partial(bound_rows, repetitions=settings.bound_repetitions, seed=seed)
+    steps: list[tuple[str, Callable[[], list[Row]]]] = [
+        *(
+            ("prior", partial(priors, p, [n]))
+            for p in settings.priors
+            for n in settings.prior_sizes
+        ),
+        ("variance-lambda", partial(lambda_rows, **sampled)),
+        ("variance-beta", partial(beta_rows, **sampled)),
+        ("variance-plane", plane_rows),
+        ("variance-members", member_rows),
+        *(("bounds", partial(limits, n)) for n in settings.bound_sizes),
+    ]
+    tables: Tables = {}
+    for done, (name, step) in enumerate(steps):
+        if progress is not None:
+            progress(done, len(steps), name)
+        tables.setdefault(name, []).extend(step())
+    return tables
+
+
+def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
+    """What the tables of `compute_theory` show, in a few numbers."""
+    summary: dict[str, float] = {}
+    for prior in dict.fromkeys(row["prior"] for row in tables["prior"]):
+        # Below 100 pairs a prior of .3 is not yet far from ½.
+        rows = [row for row in where(tables["prior"], "prior", prior) if row["n"] >= 100]
+        slope = log_log_slope(*columns(rows, "n", "rmse"))
+        summary[f"exponent of the prior's error at {prior:g}"] = slope
+    least = min(tables["variance-lambda"], key=lambda row: float(row["exact"]))
+    summary["least variance at lambda"] = least["lam"]
+    for row in tables["variance-members"]:
+        if row["member"] != "optimum":
+            summary[f"variance of {row['member']} over the optimum's"] = row["relative"]
+    for name in ESTIMATORS:
+        rows = where(tables["bounds"], "risk", name)
+        slope = log_log_slope(*columns(rows, "n", "excess_mean"))
+        summary[f"exponent of the excess risk, {name}"] = slope
+        for row in (rows[0], rows[-1]):
+            factor = least_bound(row) / row["excess_q95"]
+            summary[f"least bound over excess risk at n = {row['n']}, {name}"] = factor
+    return rounded(summary)
+
+
+def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]:
+    """The three figures of the theory, from the tables of `compute_theory`, with file names."""
+    with styled("a figure"):
+        return [
+            ("prior", draw_prior(tables["prior"])),
+            ("variance", draw_variance(tables)),
+            ("bounds", draw_bounds(tables["bounds"])),
+        ]
+
+
+def save_theory(tables: Mapping[str, Sequence[Row]], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write every table as CSV and every figure as PNG, atomically; the files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tables = compute_theory(TheorySettings((0.2,), (30,), 5, 10, (30,), 1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     len(save_theory(tables, folder))
+    9
+    """
+    figures = draw_theory(tables)
+    files = []
+    for name, rows in tables.items():
+        files.append(Path(folder, f"{name}.csv"))
+        with replacing(files[-1]) as part:
+            part.write_text(to_csv(rows), encoding="utf-8")
+    return files + [save_figure(figure, Path(folder, f"{name}.png")) for name, figure in figures]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
+from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
@@ -19,12 +20,10 @@ from pairlearn.paper.bounds.quantities import Form
 from pairlearn.paper.theory.rows import (
     Row,
     columns,
-    logit,
     normal_shape,
     note,
     rounded,
     row_of_panels,
-    sigmoid,
     where,
 )
 from pairlearn.randomness import stream
@@ -77,8 +76,8 @@ class TwoGaussians:
         masses = normal_shape(nodes) / normal_shape(nodes).sum()
         noise = np.linalg.norm(weights[..., :-1], axis=-1)[..., None] * nodes
         shift, bias = self.mean * weights[..., :1], weights[..., -1:]
-        plus = self.prior * sigmoid(-(bias + shift + noise)) @ masses
-        minus = (1 - self.prior) * sigmoid(bias - shift + noise) @ masses
+        plus = self.prior * expit(-(bias + shift + noise)) @ masses
+        minus = (1 - self.prior) * expit(bias - shift + noise) @ masses
         return np.stack([plus, minus], axis=-1)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[torch.Tensor, PairLabels]:
@@ -86,7 +85,7 @@ class TwoGaussians:
         x = rng.standard_normal((n, 2, self.dimension + 1))
         x[..., 0] += np.where(rng.random((n, 2)) < self.prior, self.mean, -self.mean)
         x[..., -1] = 1.0
-        r = sigmoid(2 * self.mean * x[..., 0] + logit(self.prior))
+        r = expit(2 * self.mean * x[..., 0] + logit(self.prior))
         labels = PairLabels.from_posteriors(*torch.from_numpy(r.T.copy()))
         return torch.from_numpy(x), labels
 

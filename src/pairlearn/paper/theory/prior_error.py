@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.paper.theory.rows import (
     Row,
     columns,
-    logit,
     normal_shape,
     note,
     rounded,
     row_of_panels,
-    sigmoid,
     where,
 )
 from pairlearn.prior import estimate_prior
@@ -81,7 +80,7 @@ def limiting_prior_error(prior: float, n: int) -> float:
     u = np.linspace(-SEPARATION / 2 - 10, SEPARATION / 2 + 10, 4001)
     plus, minus = normal_shape(u - SEPARATION / 2), normal_shape(u + SEPARATION / 2)
     density = prior * plus + (1 - prior) * minus
-    d = sigmoid(SEPARATION * u + logit(prior)) - 0.5
+    d = expit(SEPARATION * u + logit(prior)) - 0.5
     square = float(density @ d**2 / density.sum())
     sigma = 2 * math.sqrt(square**2 - (prior - 0.5) ** 4)
     if prior == 0.5:
@@ -170,7 +169,7 @@ def _prior_row(prior: float, n: int, repetitions: int, seed: int) -> Row:
 def _soft_similarities(rng: np.random.Generator, prior: float, n: int) -> Floats:
     positive = rng.random((2, n)) < prior
     u = rng.standard_normal((2, n)) + np.where(positive, SEPARATION / 2, -SEPARATION / 2)
-    r, r_prime = sigmoid(SEPARATION * u + logit(prior))
+    r, r_prime = expit(SEPARATION * u + logit(prior))
     similarity: Floats = PairLabels.from_posteriors(r, r_prime).similarity
     return similarity
 

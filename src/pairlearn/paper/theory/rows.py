@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -45,16 +44,6 @@ def columns(rows: Sequence[Row], *names: str) -> list[list[Any]]:
     return [[row[name] for row in rows] for name in names]
 
 
-def sigmoid(z: Floats) -> Floats:
-    """Probability of a logit."""
-    return 1 / (1 + np.exp(-z))
-
-
-def logit(p: float) -> float:
-    """Logit of a probability."""
-    return math.log(p / (1 - p))
-
-
 def normal_shape(z: Floats) -> Floats:
     """The standard normal density, up to its constant."""
     return np.exp(-(z**2) / 2)
@@ -75,8 +64,3 @@ def note(ax: Axes, text: str, at: Any, shift: tuple[float, float], **style: Any)
     """Words beside a point, moved by so many points."""
     style.setdefault("fontsize", 7)
     ax.annotate(text, at, xytext=shift, textcoords="offset points", **style)
-
-
-def boxed(alpha: float) -> dict[str, Any]:
-    """The style of words that stand on lines: a pale box behind them."""
-    return {"bbox": {"fc": "white", "ec": "none", "alpha": alpha, "pad": 0.8}}

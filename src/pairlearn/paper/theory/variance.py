@@ -13,15 +13,7 @@ import torch
 from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
-from pairlearn.paper.theory.rows import (
-    Row,
-    boxed,
-    columns,
-    note,
-    rounded,
-    row_of_panels,
-    where,
-)
+from pairlearn.paper.theory.rows import Row, columns, note, rounded, row_of_panels, where
 from pairlearn.randomness import stream
 from pairlearn.risks import (
     ConfDiff,
@@ -293,7 +285,8 @@ def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Ax
             title, shift, side = _MEMBERS[member["member"]]
             at = member["beta_plus"], member["beta_minus"]
             _mark(ax, at, member["member"])
-            note(ax, title, at, shift, ha=side, zorder=4, **boxed(0.75))
+            box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8}
+            note(ax, title, at, shift, ha=side, zorder=4, bbox=box)
     ax.set(xlim=(min(plus), max(plus)), ylim=(min(minus), max(minus)))
     return ax
 
