@@ -275,7 +275,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", default=None, help="folder with letter.npz; without: soft only")
     parser.add_argument("--pairs", default="300,2000")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=10, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--crowds", default=",".join(CROWDS).replace(",", ";").replace("; ", ", "))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=np.inf, help="start nothing after this")
@@ -288,7 +289,7 @@ def main() -> None:
     crowds = list(CROWDS) if parser.get_default("crowds") == told.crowds else told.crowds.split(";")
     jobs = [
         (crowd, name, int(pairs), seed, cache)
-        for seed in range(told.seeds)
+        for seed in range(told.first_seed, told.first_seed + told.seeds)
         for pairs in reversed(told.pairs.split(","))
         for crowd in crowds
         for name in (["soft", "letter"] if told.data else ["soft"])
