@@ -317,15 +317,15 @@ def _load(fleet: Fleet, callbacks: Sequence[Callback], state: Arrays) -> tuple[H
     """Go on from a state that the same training had; its history and its last seconds."""
     fleet.load_state(state)
     for place, callback, name in _kept(callbacks):
-        parts = {
+        value: Any = {
             key.removeprefix(place): torch.from_numpy(array).to(fleet.device)
             for key, array in state.items()
             if key.startswith(place)
         }
         before = getattr(callback, name)
         if not isinstance(before, dict):
-            parts = parts[""] if isinstance(before, Tensor) else parts[""].item()
-        setattr(callback, name, parts)
+            value = value[""] if isinstance(before, Tensor) else value[""].item()
+        setattr(callback, name, value)
     about = json.loads(str(state["loop"]))
     return about["history"], about["seconds"]
 
