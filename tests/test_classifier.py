@@ -83,7 +83,7 @@ def test_similarities_alone_with_the_majority(majority):
 
 def test_differences_alone_with_the_prior():
     told = PairLabels(None, LABELS.difference)
-    with pytest.raises(ValueError, match="up to an added constant only: pass prior="):
+    with pytest.raises(ValueError, match="do not tell how frequent the classes are: pass prior="):
         linear().fit(PAIRS, told)
     prior = float(R.mean())
     classifier = linear(prior=prior).fit(PAIRS, told)

@@ -231,7 +231,7 @@ def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
     items.write_text(table(x=TEN, key=[f"k{k}" for k in TEN]))
     told = run("annotate", "init", tmp_path / "two", items, "--pairs", 3).stdout
     assert "`pairlearn fit` will not take these items as they are" in told
-    assert "Drop them: --ignore key" in told
+    assert "Drop it: --ignore key" in told
     photos = tmp_path / "photos"
     photos.mkdir()
     for name in "abc":

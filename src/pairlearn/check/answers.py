@@ -43,10 +43,11 @@ def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]
     """Findings that the numbers of a table mean something else than they should.
 
     Answers out of range or on another scale; otherwise differences that say which item is the more
-    positive, and not by how much.
+    positive, and not by how much, and similarities that are written upside down.
     """
     columns = Columns.of(table)
-    return list(check_ranges(columns)) or list(check_comparisons(columns, prior))
+    ranges = list(check_ranges(columns))
+    return ranges or [*check_comparisons(columns, prior), *check_upside_down(columns)]
 
 
 def check_ranges(columns: Columns) -> Iterator[Finding]:
@@ -88,8 +89,30 @@ def check_ranges(columns: Columns) -> Iterator[Finding]:
         )
 
 
+def check_upside_down(columns: Columns) -> Iterator[Finding]:
+    """Similarities s that fit their differences as 1 − s, everybody's or somebody's."""
+
+    def off(s: Floats, c: Floats) -> float:
+        labels = PairLabels(s, c, noisy=True)
+        near = labels.project()
+        return float(np.hypot(near.similarity - s, near.difference - c).mean())
+
+    both, names = columns.has_s & columns.has_c, []
+    for name in columns.scales:
+        rows = both & (columns.names == name)
+        s, c = columns.s[rows], columns.c[rows]
+        if len(s) >= LEAST_ANSWERS and off(s, c) > max(FAR, 2 * off(1 - s, c)):
+            names.append(name)
+    if names:
+        everybody = len(names) == len(columns.scales)
+        yield _about("upside-down", names, severity="error" if everybody else "warning")
+
+
 def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
     """Check whether what a row says fits together."""
+    if upside := list(check_upside_down(columns)):
+        yield from upside  # which explains all the rest
+        return
     wrong, both = len(infeasible.rows), int((columns.has_s & columns.has_c).sum())
     if wrong:
         far, side = int((infeasible.distance > FAR).sum()), list(_lean(columns, infeasible))
@@ -255,6 +278,7 @@ class Columns:
 
     s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``who`` −1
     where the table names nobody. ``ids`` and ``annotators`` are in the order of the numbers.
+    ``rows`` are the rows about pairs; ``said`` has all statements, also those about one item.
     """
 
     s: Floats
@@ -266,10 +290,13 @@ class Columns:
     who: Indices
     annotators: NDArray[Any]
     said: Judgements
+    rows: Indices
 
     @classmethod
     def of(cls, table: PairTable) -> Columns:
         """Read them from a table."""
+        whole, rows = table, np.flatnonzero(~table.single)
+        table = table[rows]
         n = len(table)
         both: NDArray[Any] = np.concatenate([table.left, table.right])
         ids, numbers = np.unique(both, return_inverse=True)
@@ -286,6 +313,8 @@ class Columns:
                 similarity = np.where(np.isnan(similarity), stated, similarity)
         choice = np.zeros(n, np.int64) if table.preference is None else table.preference
         ends = numbers.reshape(2, n).T.astype(np.int64)
+        every = np.tile([0, -1], (len(whole), 1))  # which single item does not matter here
+        every[rows] = ends
         return cls(
             s=similarity,
             c=table.difference,
@@ -295,7 +324,8 @@ class Columns:
             ids=ids,
             who=who.reshape(-1).astype(np.int64),
             annotators=names,
-            said=Judgements.from_columns(ends, table.said()),
+            said=Judgements.from_columns(every, whole.said()),
+            rows=rows,
         )
 
     def __len__(self) -> int:
@@ -350,7 +380,7 @@ class Columns:
         fixed = frozenset().union(*(kind(name).fixes(False) for name in self.said.kinds()))
         if "level" in fixed:
             return "everything" if "side" in fixed else "classes up to a swap"
-        return "posteriors up to a shift" if "scale" in fixed else "a ranking"
+        return "a ranking" if len(self) and "scale" not in fixed else "posteriors up to a shift"
 
     @cached_property
     def judged(self) -> Judgements:

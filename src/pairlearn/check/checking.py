@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pairlearn import kinds
 from pairlearn.check import answers
 from pairlearn.check.answers import Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
@@ -38,7 +39,7 @@ def check(
 ) -> CheckReport:
     """Look a table of judgements over before anything is learnt from it.
 
-    Rows about a single item are counted only: there is nothing to compare them with.
+    Rows about a single item are counted: there is nothing to compare them with.
 
     Parameters
     ----------
@@ -69,11 +70,8 @@ def check(
         side = "positive" if prior > 0.5 else "negative"
         if side != majority:
             raise ValueError(f"prior {prior:g} makes the {side} class the majority, not {majority}")
-    about_pairs = np.flatnonzero(~table.single)
-    alone = len(table) - len(about_pairs)
-    table = table[about_pairs]
     if not len(table):
-        raise ValueError("table has no pairs: there is nothing to check")
+        raise ValueError("table has no rows: there is nothing to check")
     columns = Columns.of(table)
     ranges = list(answers.check_ranges(columns))
     # Of answers on another scale nothing more can be said than that.
@@ -92,14 +90,18 @@ def check(
     if readable:
         findings += _prior(columns, implied, prior, majority)
         findings += answers.check_comparisons(columns, prior)
-    findings += _graph(columns)
-    if len(columns) < FEW:
-        findings.append(finding("few-pairs", pairs=len(columns)))
+    if len(columns):
+        findings += _graph(columns)
+        if len(columns) < FEW:
+            findings.append(finding("few-pairs", pairs=len(columns)))
     if precision and not ranges:
         findings += _precision(columns, implied)
-    if alone:
+    findings += (
+        finding("ignored-column", column=name, count=rows) for name, rows in table.ignored.items()
+    )
+    if alone := len(table) - len(columns):
         findings.append(finding("single-items", count=alone))
-        numbers = about_pairs + 1
+        numbers = columns.rows + 1
         findings = [replace(f, rows=tuple(int(numbers[r - 1]) for r in f.rows)) for f in findings]
     # A stable sort: within one severity the order above stays.
     findings.sort(key=lambda found: ("error", "warning", "note").index(found.severity))
@@ -114,7 +116,7 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
     sizes = np.bincount(columns.component)
     return Summary(
         rows=len(columns),
-        pairs=int(columns.pair.max()) + 1,
+        pairs=int(columns.pair.max(initial=-1)) + 1,
         items=len(columns.ids),
         annotators=len(columns.annotators),
         both=int((s & c).sum()),
@@ -129,7 +131,7 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
         infeasible_distance=infeasible.mean_distance,
         prior=implied,
         components=len(sizes),
-        largest_component=float(sizes.max() / sizes.sum()),
+        largest_component=float(sizes.max(initial=0) / max(sizes.sum(), 1)),
         seen_once=int((columns.degree == 1).sum()),
         learnable=columns.learnable,
     )
@@ -169,13 +171,24 @@ def _dependence(columns: Columns, features: Any) -> Iterator[Finding]:
     if stands_out(alike, error):
         how = "more alike" if alike > 0 else "less alike"
         yield finding("dependent-ends", how=how, alike=alike)
+    # An honest similarity goes up with the product of deviations: s − ½ = (2r − 1)(2r' − 1)/2.
+    given = columns.has_s[rows]
+    if given.sum() >= answers.LEAST_ANSWERS and not list(answers.check_upside_down(columns)):
+        both = np.stack([left, right])[:, given]
+        one, two = (both - both.mean((0, 1))) / (both.std((0, 1)) + 1e-12)
+        s = columns.s[rows][given]
+        products = (s - s.mean()) * (one * two).mean(1) / len(s)
+        error = math.sqrt(float(Dependence.of(ends[given], len(s)).variance(products)))
+        if products.sum() < -4 * error:
+            yield finding("upside-down", severity="warning")
 
 
 def _learnable(
     columns: Columns, prior: float | None, majority: Majority | None
 ) -> Iterator[Finding]:
     """Say what is missing for training, or that nothing is."""
-    kind, what = columns.learnable, " and ".join(columns.said.kinds())
+    kind, stated = columns.learnable, [kinds.kind(name) for name in columns.said.kinds()]
+    what = " and ".join(map(str, stated))
     if kind == "classes up to a swap":
         known = "prior" if prior is not None and prior != 0.5 else "majority" if majority else None
         told = f"your {known} tells that" if known else "say which is the larger (--majority)"
@@ -188,7 +201,13 @@ def _learnable(
     elif kind == "a ranking":
         yield finding("ranking-only", what=what)
     else:
-        yield finding("learnable")
+        said = columns.said
+        if said.of("label").all() and np.ptp(said.u) == 0:
+            yield finding("one-class", side="positive" if said.u[0] else "negative")
+            return
+        usual = "similarities together with differences or preferences"
+        told = what if any(one.single for one in stated) else usual
+        yield finding("learnable", what=told[0].upper() + told[1:])
         missing = ~(columns.has_s & columns.has_c)
         if missing.any():
             yield finding("missing", np.flatnonzero(missing), share=missing.mean())

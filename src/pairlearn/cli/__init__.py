@@ -9,9 +9,9 @@ import typer
 from pairlearn import __version__
 from pairlearn.cli import annotate, bench
 from pairlearn.cli.command import register
-from pairlearn.cli.evaluate import compare, evaluate
+from pairlearn.cli.evaluate import evaluate, report
 from pairlearn.cli.fit import fit
-from pairlearn.cli.models import export, predict, report
+from pairlearn.cli.models import compare, export, predict
 from pairlearn.cli.pairs import check, plan, prior, split
 from pairlearn.cli.samples import demo, simulate
 

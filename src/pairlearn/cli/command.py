@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -112,6 +112,12 @@ def _print(parts: Sequence[Any], *, stderr: bool = False) -> None:
         console.print(part, soft_wrap=whole or (isinstance(part, str) and "\n" in part))
 
 
+NO_RANGE = (
+    "no range for annotators who are too sure, or not sure enough: that takes pairs with a "
+    "similarity and a difference"
+)
+
+
 def counted(number: int, word: str) -> str:
     """A number of things: "1 error", "1,200 pairs"."""
     return f"{number:,} {word}{'s' * (number != 1)}"
@@ -135,18 +141,20 @@ def as_options(text: str) -> str:
         value = f" {found[2]}" if found.lastindex == 2 and found[2] else ""
         return f"--{found[1].replace('_', '-')}{value}"
 
-    text = text.replace("overwrite=True", "--force")
+    text = re.sub("noisy=True(, or --noisy)?", "--noisy", text.replace("overwrite=True", "--force"))
     text = re.sub(r"The '(\w+)' parameter of PairClassifier", option, text)
     return re.sub(rf"\b({'|'.join(AS_OPTIONS)})=([^\s,;:]?)", option, text)
 
 
 @contextmanager
-def _refusing(name: str) -> Iterator[None]:
+def _refusing(name: str, options: Collection[str]) -> Iterator[None]:
     """Turn what is wrong with a request, or went wrong, into a line and an exit code."""
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
         message, code = as_options(str(error)), REFUSED
+        if "noisy" not in options:
+            message = message.replace(" (--noisy admits labels with noise)", "")
     except Failed as error:
         message, code = str(error), error.code
     except KeyboardInterrupt:
@@ -175,12 +183,13 @@ def command(
         shared = {block: _parameters(block) for block in blocks}
 
         def run(**given: Any) -> None:
+            options = set(given)
             as_json, silent = (bool(given.pop(one, False)) for one in ("as_json", "quiet"))
             chosen = [
                 block(**{p.name: given.pop(p.name) for p in fields if p.name in given})
                 for block, fields in shared.items()
             ]
-            with _refusing(name):
+            with _refusing(name, options):
                 with hidden_bars(as_json or silent):
                     told = function(*chosen, **given)
                 if told is not None:
@@ -214,7 +223,9 @@ def register(app: typer.Typer, *commands: Callable[..., None]) -> typer.Typer:
 
 def _parameters(function: Callable[..., Any], start: int = 0) -> list[inspect.Parameter]:
     """What typer shall make of the parameters of a function, or of the fields of a dataclass."""
-    hints, helps = get_type_hints(function, include_extras=True), HELP | _documented(function)[1]
+    hints, helps = get_type_hints(function, include_extras=True), dict(HELP)
+    for one in reversed(getattr(function, "__mro__", [function])):
+        helps |= _documented(one)[1]
     found = []
     for one in list(inspect.signature(function).parameters.values())[start:]:
         hint, option = hints[one.name], None

@@ -1,22 +1,21 @@
-"""``evaluate`` and ``compare``: how good models and methods are, from judged pairs alone."""
+"""``evaluate`` and ``report``: how good a model is, from judged pairs alone."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pairlearn.atomic import replacing
-from pairlearn.cli.command import Told, as_options, baseline, command
-from pairlearn.cli.options import Columns, Reading, Training, check_share, check_suffix
-from pairlearn.progress import bar
+import typer
+
+from pairlearn.cli.command import NO_RANGE, Told, as_options, baseline, command, counted
+from pairlearn.cli.options import Reading, check_new_file, check_share
 
 if TYPE_CHECKING:
-    from pairlearn.comparison import Comparison
-    from pairlearn.estimators.held_pairs import HeldPairs
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.held_pairs import HeldPairs, Sampled
     from pairlearn.evaluation import Evaluation
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
@@ -33,25 +32,87 @@ LINES = {
 """What was asked for beside the measures, in a line each."""
 
 
-@command("evaluate", Reading, quiet="Print the accuracy alone.")
+@dataclass(frozen=True, kw_only=True)
+class Measuring:
+    """A model, and judged pairs to measure it with; files by position or by name.
+
+    Parameters
+    ----------
+    files
+        ITEMS and PAIRS, unless they are given by name.
+    items
+        Table of items, or their folder: ITEMS by name.
+    pairs
+        Judged pairs that were held out: PAIRS by name.
+    """
+
+    model: Annotated[Path, typer.Argument()]
+    files: Annotated[list[Path] | None, typer.Argument(metavar="ITEMS PAIRS")] = None
+    items: Path | None = None
+    pairs: Path | None = None
+    ids: Path | None = None
+    threshold: float = 0.5
+    prior: float | None = None
+    confidence: float = 0.95
+    noisy: bool = False
+
+    @cached_property
+    def tables(self) -> tuple[Path, Path]:
+        """The files of items and of pairs."""
+        check_share("--threshold", self.threshold)
+        rest = [*(self.files or ())]
+        found = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
+        if rest or None in found:
+            raise ValueError("give ITEMS and PAIRS, by position or as --items and --pairs")
+        return found[0], found[1]  # type: ignore[return-value]
+
+    @cached_property
+    def classifier(self) -> PairClassifier:
+        """The model."""
+        from pairlearn.estimators import PairClassifier
+
+        return PairClassifier.load(self.model)
+
+    def sample(self, reading: Reading, *, stream: bool = False) -> Sampled:
+        """Items, and pairs as they are in the file, or some of a stream."""
+        from pairlearn.estimators.held_pairs import Sampled, sample_pairs_of
+        from pairlearn.estimators.pair_files import open_items
+        from pairlearn.tables import read_items
+
+        (items, pairs), columns = self.tables, self.classifier.columns()
+        if stream:
+            scales = reading.stream_scales()
+            known = open_items(items, self.ids, columns=columns)
+            return sample_pairs_of(known, pairs, noisy=self.noisy, scales=scales)
+        table = reading.checked(pairs, noisy=self.noisy, prior=self.prior)
+        return Sampled(read_items(items, self.ids, columns=columns), table, len(table))
+
+    def evaluated(self, held: HeldPairs, cost: tuple[float, float] | None = None) -> Evaluation:
+        """All measures on held-out pairs."""
+        options = {"cost": cost, "prior": self.prior}
+        return held.evaluate(self.classifier, self.threshold, self.confidence, **options)
+
+    def doubts(self, held: HeldPairs, told: Evaluation, reading: Reading) -> list[str]:
+        """What speaks against an evaluation."""
+        from pairlearn.estimators.held_pairs import doubts_of
+
+        found = doubts_of(self.classifier, self.tables[1], told, self.prior)
+        notes = [*held.items.notes, *reading.notes, *found, *held.strangers(self.classifier)]
+        return [*notes, *map(as_options, told.warnings)]
+
+
+@command("evaluate", Measuring, Reading, quiet="Print the accuracy alone.")
 def evaluate(
+    what: Measuring,
     reading: Reading,
-    model: Path,
-    items: Path,
-    pairs: Path,
     *,
-    ids: Path | None = None,
-    threshold: float = 0.5,
     cost: str | None = None,
     choose_threshold: bool = False,
     sensitivity: bool = False,
     calibration: bool = False,
     labelled: Path | None = None,
     positive: str | None = None,
-    prior: float | None = None,
-    confidence: float = 0.95,
     at_least: float | None = None,
-    noisy: bool = False,
     stream: bool = False,
 ) -> Told:
     """Measure a model on judged pairs that it was not fitted to.
@@ -92,32 +153,20 @@ def evaluate(
     Exit codes: 0 done, 1 the accuracy does not reach --at-least, 2 wrong request or
     unusable file.
     """  # noqa: D301
-    check_share("--threshold", threshold)
     if at_least is not None:
         check_share("--at-least", at_least)
     if positive is not None and labelled is None:
         raise ValueError("--positive is a class of --labelled, which is not given")
-    costs = _costs(cost)
-    from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.held_pairs import HeldPairs, Sampled, doubts_of, sample_pairs_of
-    from pairlearn.estimators.pair_files import open_items
-    from pairlearn.tables import read_items
+    costs, (items, pairs) = _costs(cost), what.tables
+    from pairlearn.estimators.held_pairs import HeldPairs
     from pairlearn.tables.read import read_labelled
 
-    classifier = PairClassifier.load(model)
-    if stream:
-        scales = reading.stream_scales()
-        known = open_items(items, ids, columns=classifier.columns())
-        sample = sample_pairs_of(known, pairs, noisy=noisy, scales=scales)
-    else:
-        table = reading.checked(pairs, noisy=noisy, prior=prior)
-        known_items = read_items(items, ids, columns=classifier.columns())
-        sample = Sampled(known_items, table, len(table))
+    classifier, sample = what.classifier, what.sample(reading, stream=stream)
     both, files = labelled is not None, (items, pairs)
     held = HeldPairs.of(classifier, sample.items, sample.table, files, both=both)
-    told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
+    told = what.evaluated(held, costs)
     more: dict[str, Any] = dict.fromkeys(LINES)
-    band = held.plausible(classifier, threshold, confidence)
+    band = held.plausible(classifier, what.threshold, what.confidence)
     if labelled is not None:
         if positive is None and classifier.classes_.dtype.kind == "U":
             positive = str(classifier.classes_[1])
@@ -126,32 +175,30 @@ def evaluate(
             raise ValueError(
                 f"{labelled}: none of its items is in the pairs that are measured with"
             )
-        band = held.plausible(classifier, threshold, confidence, mended)
+        band = held.plausible(classifier, what.threshold, what.confidence, mended)
         told_before, held = told.accuracy, replace(held, labels=mended.labels)
-        told = held.evaluate(classifier, threshold, confidence, cost=costs, prior=prior)
+        told = what.evaluated(held, costs)
         more["recalibration"] = {
             "slope": mended.slope,
             "shift": mended.shift,
             "labels": mended.n,
             "accuracy_before": told_before,
         }
-    options = held.options(confidence)
+    options = held.options(what.confidence)
     if choose_threshold:
-        more["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
+        more["chosen_threshold"] = _choice(held, costs or (1, 1), what.prior, options)
     if sensitivity:
         more["sensitivity"] = _band(held, options)
     if calibration:
-        more["calibration"] = _curve(held, prior, options)
+        more["calibration"] = _curve(held, what.prior, options)
     text = [LINES[name].format(**found) for name, found in more.items() if found is not None]
     text += _bins(**more["calibration"]) if calibration else []
-    warnings = [*sample.items.notes, *reading.notes, *doubts_of(classifier, pairs, told, prior)]
-    warnings += held.strangers(classifier)
-    warnings += map(as_options, told.warnings)
+    warnings = what.doubts(held, told, reading)
     low = told.accuracy.low
     below = at_least is not None and not low >= at_least
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    data = {"model": model, "pairs": pairs, **told.to_dict(), "threshold": threshold}
+    data = {"model": what.model, "pairs": pairs, **told.to_dict(), "threshold": what.threshold}
     data["plausible"] = None if band is None else band.to_dict()
     drawn = sample.rows - sample.ignored > len(sample.table)
     data |= {
@@ -161,13 +208,14 @@ def evaluate(
     }
     whole = f", drawn at random from the {sample.rows:,}" * drawn
     head = (
-        f"{model} on {told.n:,} pairs{whole} of {pairs}, as the annotators see it; positive above "
-        f"{threshold:g}"
+        f"{what.model} on {told.n:,} pairs{whole} of {pairs}, as the annotators see it; positive "
+        f"above {what.threshold:g}"
     )
     headline = band and f"accuracy {band.words()};\n  {band.remedy()} (--labelled)"
     return Told(
         data | more | {"warnings": warnings},
-        [*filter(None, [held.seen, headline]), head, _measures(told), *text],
+        [*filter(None, [held.seen, headline]), head, _measures(told), *text]
+        + [NO_RANGE] * (band is None),
         f"{told.accuracy.value:.4f}",
         warnings,
         code=1 if below else 0,
@@ -241,109 +289,62 @@ def _measures(told: Evaluation) -> Any:
     return grid
 
 
-@dataclass(frozen=True)
-class Comparing(Training):
-    """How to compare.
+@dataclass(frozen=True, kw_only=True)
+class Page(Measuring):
+    """The same, and the page to write.
 
     Parameters
     ----------
-    model
-        The network.
-    folds
-        Parts that the items are split into.
-    repeats
-        Splits; more are steadier and slower.
+    out
+        The page to write: .html.
     """
 
-    model: Literal["mlp-bn", "mlp", "linear"] = "mlp-bn"
-    folds: int = 5
-    repeats: int = 1
-    confidence: float = 0.95
+    out: Annotated[Path, typer.Argument()]
 
 
-@command("compare", Comparing, Reading, Columns, quiet="Print the best method alone.")
-def compare(
-    how: Comparing,
-    reading: Reading,
-    columns: Columns,
-    items: Path,
-    pairs: Path,
-    *,
-    methods: str | None = None,
-    noisy: bool = False,
-    out: Path | None = None,
-) -> Told:
-    """Which method? Rank all of them on your own pairs by cross-validation, without labels.
+@command("report", Page, Reading)
+def report(what: Page, reading: Reading, *, force: bool = False) -> Told:
+    """Write a page about a model for readers who do not know the method.
 
-    Accuracies are as the annotator sees them, on pairs that no model was trained on. The
-    intervals of the differences hold all together; methods whose interval contains 0 are ties.
-
-    Parameters
-    ----------
-    methods
-        Names, with commas between; 'sconf' is all corrections. [default: all]
-    out
-        Write the ranking: .csv.
+    Its accuracy without labels and what that means, rates, calibration, the judgements, the
+    annotators, the training, warnings, a glossary. The page needs no network and nothing
+    beside itself. Measure on pairs that the model was not fitted to.
 
     \b
     Examples:
-      pairlearn compare items.csv pairs.csv
-      pairlearn compare items.csv pairs.csv --model linear --out ranking.csv
-      pairlearn compare items.csv pairs.csv --methods likelihood,sconf --json
+      pairlearn report model items.csv held_out.csv report.html
+      pairlearn report model --items items.csv --pairs held_out.csv report.html \\
+        --force
 
-    Exit codes: 0 done, 2 wrong request or unreadable file.
+    Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
-    import numpy as np
+    items, pairs = files = what.tables
+    check_new_file(what.out, "reports", (".html",), inputs=[*files, what.ids], force=force)
+    from pairlearn.estimators.held_pairs import HeldPairs
+    from pairlearn.report import build_report, measure, write_page
 
-    from pairlearn.tables import read_items
-
-    check_suffix("--out", out, ".csv")
-    from pairlearn.comparison import compare as run
-
-    known = read_items(items, columns=columns.choice())
-    table = reading.checked(pairs, noisy=noisy, prior=how.prior)
-    with bar("training") as progress:
-        found = run(
-            known.like(np.arange(len(known)), known.features),  # judgements refer to rows
-            None,
-            table.judgements(known),
-            methods=None if methods is None else [m.strip() for m in methods.split(",")],
-            progress=progress,
-            **how.given(),
-        )
-    if out is not None:
-        _write(found, out)
-    warnings = [*known.notes, *reading.notes, *found.warnings]
-    return Told(found.to_dict(), list(_text(found, out)), found.best.name, warnings)
-
-
-def _write(found: Comparison, path: Path) -> None:
-    names = [f"{what}{end}" for what in ("accuracy", "difference") for end in ("", "_low", "_high")]
-    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["method", *names, "tie"])
-        for row in found.rows:
-            ends = [end for one in (row.accuracy, row.difference) for end in astuple(one)[:3]]
-            rows.writerow([row.name, *ends, str(row.tie).lower()])
-
-
-def _text(found: Comparison, out: Path | None) -> Iterator[Any]:
-    from rich.table import Table
-
-    grid = Table("method", "accuracy", "less than the best by")
-    for cells, row in zip(found.table(), found.distinct.values(), strict=True):
-        best = row is found.best
-        grid.add_row(*cells, style="bold" if best else "" if row.tie else "dim")
-    yield grid
-    lost = f", {found.dropped:,} lost between folds" if found.dropped else ""
-    prior = ""
-    if found.prior is not None:
-        prior = f"; class prior {found.prior:.3f}, {baseline(found.prior)}"
-    yield (
-        f"{found.pairs:,} judgements, {found.tested:,} held out in {found.folds} folds × "
-        f"{found.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; {found.confidence:.0%} "
-        "intervals, those of the differences all together."
+    classifier, sample = what.classifier, what.sample(reading)
+    held = HeldPairs.of(classifier, sample.items, sample.table, files)
+    told = what.evaluated(held)
+    seen = [] if held.seen is None else [held.seen]
+    measured = measure(
+        classifier,
+        held.items,
+        held.table,
+        told,
+        names=(what.model.resolve().name, pairs.name),
+        source=items,
+        threshold=what.threshold,
+        prior=what.prior,
+        band=held.plausible(classifier, what.threshold, what.confidence),
+        warnings=(*seen, *what.doubts(held, told, reading)),
     )
-    yield found.verdict
-    if out is not None:
-        yield f"ranking: {out}"
+    inputs = [*sorted(what.model.iterdir()), items, pairs]
+    size = write_page(what.out, build_report(measured), inputs)
+    data = measured.to_dict()
+    line = (
+        f"{what.out}: accuracy {told.accuracy} as the annotators see it, "
+        f"{baseline(told.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
+        f"{size / 1e3:.0f} kB"
+    )
+    return Told({"path": what.out, "bytes": size, **data}, [line, *seen])

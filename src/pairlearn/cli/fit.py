@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.command import INTERRUPTED, Failed, Told, as_options, baseline, command
+from pairlearn.cli.command import INTERRUPTED, NO_RANGE, Failed, Told, as_options, baseline, command
 from pairlearn.cli.options import (
     Columns,
     PerhapsSome,
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 SHOWN = 3
 RANGES = {"similarity-range", "difference-range"}
 """Findings that ``--noisy`` admits."""
-TOLD_BY_LABELS = {"majority-unclear", "needs-majority", "needs-prior", "ranking-only"}
-"""Findings that some known classes settle."""
+TOLD_BY_LABELS = {
+    "majority-unclear", "needs-majority", "needs-prior", "one-class", "ranking-only",
+}  # fmt: skip
+"""Findings that some known classes, or shares of groups, settle."""
 SAID_BY_FIT = {"prior-disagrees", "majority-unclear"}
 """Findings of which the training itself warns, with the remedy."""
 
@@ -197,17 +199,15 @@ def fit(
                 known_items = known = read_items(items, ids, columns=choice)
                 table = reading.table(pairs)
                 rows = len(table)
-            report = None
-            if not table.single.all():  # what is said of single items needs no such look
-                found = check(
-                    table, items=known, prior=how.prior, majority=how.majority, precision=False
-                )
-                report = reading.settled(found)
-            settled = (RANGES if noisy else set()) | (TOLD_BY_LABELS if labelled else set())
+            found = check(
+                table, items=known, prior=how.prior, majority=how.majority, precision=False
+            )
+            report, settled = reading.settled(found), RANGES if noisy else set()
+            settled = settled | TOLD_BY_LABELS if labelled or groups else settled
             sample = f" (in a sample of {len(table):,} rows)" * (len(table) < rows)
             place = None if known is not None else sample  # whose rows are not the file's
             warned = [*known_items.notes, *reading.notes]
-            doubts = {} if report is None else _usable(report, settled, (items, pairs), place)
+            doubts = _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 said = table.judgements(known)
@@ -306,8 +306,7 @@ def _interrupted(folder: Path) -> str:
 
 
 def _text(told: dict[str, Any], how: Learning) -> list[str]:
-    known = f"{told['labelled']:,} known classes" * bool(told["labelled"])
-    listed = ", ".join(filter(None, (by_kind(told), known)))
+    listed = by_kind(told, told["statements"])
     shifted = "" if how.target_prior is None else f", shifted to {how.target_prior:g}"
     chosen = " (chosen by --model auto)" * (how.model == "auto")
     text = [
@@ -334,8 +333,7 @@ def _text(told: dict[str, Any], how: Learning) -> list[str]:
             f"others{dropped}{capped}; {baseline(told['prior'])}"
         )
         text.append(line.format(**found))
-        if range_ is not None:
-            text.append("  {remedy} (--labelled)".format(**range_))
+        text.append("  {remedy} (--labelled)".format(**range_) if range_ else f"  {NO_RANGE}")
     elif told["not_measured"]:
         text.append(f"  accuracy not measured: {told['not_measured']}")
     by_manner: dict[str, list[str]] = {}

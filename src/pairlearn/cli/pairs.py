@@ -96,8 +96,9 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     told = report.summary
     by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""
     judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
-    yield Text.assemble((name, "bold"), f": {judged} of {pairs} of {told.items:,} items{by}")
-    yield f"  {by_kind(rows_by_kind(report.said, told.rows))}"
+    head = f"{judged} of {pairs} of {told.items:,} items{by}" if told.rows else "no pairs"
+    yield Text.assemble((name, "bold"), f": {head}")
+    yield f"  {by_kind(rows_by_kind(report.said, told.rows), report.said)}"
     yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
@@ -115,11 +116,14 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     yield Text.assemble(count, (verdict, colour))
 
 
-def by_kind(counts: Mapping[str, Any]) -> str:
-    """How many rows say what."""
-    kinds = {"both answers": counts["both"]}
-    kinds |= {name.replace("_", " "): n for name, n in counts.items() if name.endswith("_only")}
-    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
+def by_kind(rows: Mapping[str, Any], said: Mapping[str, int]) -> str:
+    """How many rows about pairs say what, and how many statements there are about one item."""
+    from pairlearn.kinds import kind
+
+    counts = {"both answers": rows["both"]}
+    counts |= {name.replace("_", " "): n for name, n in rows.items() if name.endswith("_only")}
+    counts |= {str(kind(name)): count for name, count in said.items() if kind(name).single}
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
 def where(found: Finding) -> str:

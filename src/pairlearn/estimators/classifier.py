@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from pairlearn.columns import Floats
 from pairlearn.estimators import population
 from pairlearn.estimators.cross_fitting import choose_model
+from pairlearn.estimators.instances import feature_range
 from pairlearn.estimators.listening import listen
 from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.network import train_network
@@ -150,6 +151,8 @@ class PairClassifier(PairPredictor):
         The model that "auto" chose.
     mean_, scale_ : array
         Of the standardisation (0 and 1 without).
+    range_ : array of shape (2, d)
+        Least and largest value of each feature in training.
     sign_ : int
         −1 where the model's outputs are log-odds of the negative class: similarities are
         the same with the classes exchanged, and training may have found either.
@@ -337,6 +340,8 @@ class PairClassifier(PairPredictor):
         if self.model == "auto":
             told = [MODEL_OF[kind] for kind in MODEL_OF if table.step.reads(kind)]
             self.model_ = told[0] if told else NETWORK
+        encoder = table.step.encoder
+        self.range_ = feature_range(table.features, True if encoder is None else encoder.scaled)
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
         if self.standardize:
             self.mean_, self.scale_ = table.scale(weight, normed=flattens(self))
@@ -351,7 +356,7 @@ class PairClassifier(PairPredictor):
     ) -> float | None:
         """The prior that the risk needs, or that the table has to be told; None if neither."""
         stated = None if self.prior == "estimate" else float(self.prior)
-        population.check_told(need, stated, self.majority)
+        population.check_told(need, rows, stated, self.majority)
         side = population.majority_told(stated, self.majority)
         if need == "majority" and side is not None:
             doubt = population.unclear_majority(rows, side)

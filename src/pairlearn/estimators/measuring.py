@@ -7,6 +7,7 @@ the model to keep is then fitted to all pairs.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -145,16 +146,21 @@ class PairsInMemory:
         """Kinds of statements that there are."""
         return self.said.kinds()
 
-    def counts(self) -> dict[str, int]:
-        """Rows by what they say, items that were judged, and items of known class."""
+    def counts(self) -> dict[str, Any]:
+        """Rows by what they say, items that were judged, and statements by their kind."""
         ends, single = self.said.ends.ravel(), int(self.said.single.sum())
         classes = 0 if self.known is None else len(self.known.rows)
+        statements = Counter(self.said.counts()) + Counter(label=classes)
+        if self.beside is not None:
+            told = self.beside[self.beside.joint]  # a group is one statement about its items
+            statements += Counter({name: len(np.unique(told.v)) for name in told.kinds()})
         return {
             "judgements": self.rows,
             "features": len(self.items.names),
             "items": len(np.unique(ends[ends >= 0])),
             **rows_by_kind(self.said.counts(), self.rows - single),
             "labelled": int(self.said.known.sum()) + classes,
+            "statements": dict(statements),
         }
 
     def fit(
@@ -234,14 +240,15 @@ class PairsInFile:
         said = Judgements.concatenate(self.survey.sampled)
         return PairTable.from_judgements(said, self.survey.file.items.ids)
 
-    def counts(self) -> dict[str, int]:
-        """Rows by what they say, and items that were judged."""
+    def counts(self) -> dict[str, Any]:
+        """Rows by what they say, items that were judged, and statements by their kind."""
         return {
             "judgements": self.rows,
             "features": len(self.survey.file.items.names),
             "items": int(self.survey.judged.sum()),
             **rows_by_kind(self.survey.counts, self.rows),
             "labelled": 0,
+            "statements": {name: self.survey.counts[name] for name in self.kinds},
         }
 
     def fit(

@@ -83,19 +83,22 @@ def majority_told(prior: float | None, majority: Majority | None) -> Majority | 
     return majority
 
 
-def check_told(need: Need, prior: float | None, majority: Majority | None) -> None:
+def check_told(
+    need: Need, rows: Judgements, prior: float | None, majority: Majority | None
+) -> None:
     """Refuse a table that needs to be told what it was not."""
+    what = " and ".join(str(kind(name)) for name in rows.kinds())
     if need == "majority" and majority_told(prior, majority) is None:
         raise ValueError(
-            "labels have similarities alone, which are the same with the two classes exchanged: "
+            f"labels have {what} alone, which are the same with the two classes exchanged: "
             "pass majority='positive' or 'negative', the larger class, or give some "
             "differences, preferences or labelled instances"
         )
     if need == "prior" and prior is None:
         raise ValueError(
-            "labels have no similarity, and differences and preferences fix the posteriors up to "
-            "an added constant only: pass prior=, the share of the positive class, or give some "
-            "similarities or labelled instances"
+            f"labels have {what} alone, which do not tell how frequent the classes are: pass "
+            "prior=, the share of the positive class, or give some similarities or labelled "
+            "instances"
         )
 
 

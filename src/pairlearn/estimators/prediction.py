@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, check_share, shown
+from pairlearn.columns import Floats, Mask, check_share, shown
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pairlearn.evaluation import AccuracyEstimate, Evaluation
 
 PathLike = str | os.PathLike[str]
+SHOWN = 5
+"""Columns that a note names."""
 NUMBERS = 1 << 20
 """Features that are in memory at a time."""
 
@@ -53,6 +55,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     instance_shape_: tuple[int, ...]
     mean_: Floats
     scale_: Floats
+    range_: Floats
     sign_: int
     slope_: float
     shift_: float
@@ -221,6 +224,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         plain = None if names is None else ItemEncoder.of_numbers(names)
         return getattr(self, "encoder_", plain)
 
+    def strange(self, features: NDArray[Any]) -> Mask:
+        """Mask (m, d) of values beyond the range of training by more than that range itself."""
+        low, high = getattr(self, "range_", (-np.inf, np.inf))  # older models have none
+        return np.asarray((features < 2 * low - high) | (features > 2 * high - low))
+
     def _instances(self, x: Any) -> NDArray[Any]:
         """Instances to predict, checked against those of `fit`."""
         step, items = self._step(), instances.is_item_table(x)
@@ -379,6 +387,7 @@ def predict_file(
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
     positive, notes, names = 0, tuple[str, ...](), [instances.id_codes(np.empty(0, np.int64))]
+    far, where = 0, np.zeros(math.prod(classifier.instance_shape_), bool)
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
@@ -386,11 +395,21 @@ def predict_file(
             label = classifier.classes_[above.astype(np.intp)]
             rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
+            strange = classifier.strange(batch.features)
+            far, where = far + int(strange.any(1).sum()), where | strange.any(0)
+            columns = np.array(batch.names)[where].tolist()
             names += [instances.id_codes(batch.ids)] * (rows.count <= instances.MOST_COMPARED)
             if progress is not None:
                 progress(rows.count)
     if again := sum(map(len, names)) - len(np.unique(np.concatenate(names))):
         notes += (f"{items}: ids come again in {again:,} rows: the predictions have them again",)
+    if far:
+        listed = ", ".join(columns[:SHOWN]) + ", …" * (len(columns) > SHOWN)
+        notes += (
+            f"{items}: {far:,} of {rows.count:,} rows have values far outside of those in "
+            f"training, in {len(columns):,} of {len(where):,} columns ({listed}): do not rely on "
+            "their predictions",
+        )
     return Predicted(rows.count, positive, notes)
 
 

@@ -5,23 +5,17 @@ The order is that of codes in `pairlearn.Judgements`; `register` adds a kind of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, Mask, placed
+from pairlearn.columns import Floats, first_rows, placed
 from pairlearn.kinds.base import Column, Kind
-from pairlearn.kinds.comparison import Comparison
-from pairlearn.kinds.confidence import Confidence
-from pairlearn.kinds.group import GroupShare
-from pairlearn.kinds.label import Label
-from pairlearn.kinds.positive import Positive
-from pairlearn.kinds.preference import Preference
-from pairlearn.kinds.same import Same
-from pairlearn.kinds.soft import Both, Difference, Similarity
-from pairlearn.kinds.triplet import Triplet
-from pairlearn.kinds.unlabelled import Unlabelled
+from pairlearn.kinds.comparison import Comparison, Preference
+from pairlearn.kinds.joint import GroupShare, Triplet
+from pairlearn.kinds.single import Confidence, Label, Positive, Unlabelled
+from pairlearn.kinds.soft import Both, Difference, Same, Similarity
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
 
@@ -105,38 +99,32 @@ def rows_by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
 
 
 def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
-    """Numbers, NaN where nothing is said, of columns of numbers or words."""
-    numbers = {name: _numbers(name, column) for name, column in given.items()}
-    _check_whole({name: ~np.isnan(column) for name, column in numbers.items()})
+    """Numbers, NaN where nothing is said, of columns of numbers or words, checked as in a file.
+
+    What has noise is checked where it is used.
+    """
+    known, numbers = columns(), {}
+    for name, values in given.items():
+        if name not in known:
+            raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
+        with placed(lambda row: f"row {row}"):
+            numbers[name] = known[name].read(values)
+        for row, text in () if known[name].noisy else known[name].mistakes(numbers[name]):
+            raise ValueError(f"row {row}: {text}")
+    for row, text in incomplete(numbers):
+        raise ValueError(f"row {row} {text}")
     return numbers
 
 
-def _numbers(name: str, values: Any) -> Floats:
-    """A column as numbers, checked as in a file; what has noise is checked where it is used."""
-    known = columns()
-    if name not in known:
-        raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
-    if name in ("similarity", "difference"):
-        return np.asarray(values, np.float64)
-    with placed(lambda row: f"row {row}"):
-        numbers = known[name].read(values)
-    for row, text in known[name].mistakes(numbers):
-        raise ValueError(f"row {row}: {text}")
-    return numbers
-
-
-def _check_whole(said: Mapping[str, Mask]) -> None:
-    """Refuse rows with one column of a kind that takes two."""
+def incomplete(numbers: Mapping[str, Floats]) -> Iterator[tuple[int, str]]:
+    """Rows with one column of a kind that takes two, the first for each column."""
+    said = {name: ~np.isnan(column) for name, column in numbers.items()}
     for name, rows in said.items():
-        lacking = rows.copy()
-        for one in KINDS:
-            names = [column.name for column in one.columns]
-            if name in names and all(other in said for other in names):
-                lacking &= ~np.logical_and.reduce([said[other] for other in names])
-        if lacking.any():
-            needs = " or ".join(
-                " and ".join(column.name for column in one.columns)
-                for one in KINDS
-                if name in [column.name for column in one.columns]
-            )
-            raise ValueError(f"row {int(lacking.argmax())} has a {name} alone: give {needs}")
+        kinds = [one.named for one in KINDS if name in one.named]
+        whole = [
+            np.logical_and.reduce([said[other] for other in names])
+            for names in kinds
+            if all(other in said for other in names)
+        ]
+        for row in first_rows(rows & ~np.logical_or.reduce([np.zeros_like(rows), *whole])):
+            yield row, f"has a {name} alone: give {' or '.join(map(' and '.join, kinds))}"

@@ -31,7 +31,7 @@ class Column:
     """One number that a statement has: its name in files, its range, and words for values.
 
     A column with words has no other values than theirs. `place` is 0 for the statement's value u
-    and 1 for v.
+    and 1 for v; `noisy` columns may leave their range where noise is admitted.
 
     Examples
     --------
@@ -45,6 +45,7 @@ class Column:
     high: float
     words: Mapping[str, float] = field(default_factory=dict)
     place: int = 0
+    noisy: bool = False
 
     @property
     def signed(self) -> bool:
@@ -102,8 +103,9 @@ class Column:
         """Rows whose number cannot be, the first of each sort, and what is wrong with them."""
         for row in first_rows(np.isinf(numbers)):
             yield row, f"{self.name} is {shown(numbers[row].item())}, not a finite number"
-        if noisy or self.words:
+        if (noisy and self.noisy) or self.words:
             return
+        advice = " (noisy=True admits labels with noise)" * self.noisy
         outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
         percent = (numbers >= 100 * self.low) & (numbers <= 100 * self.high)
         for rows, hint in ((percent, "; looks like percent: divide by 100"), (~percent, "")):
@@ -111,7 +113,7 @@ class Column:
                 yield (
                     row,
                     f"{self.name} is {shown(numbers[row].item())}, outside "
-                    f"[{self.low:g}, {self.high:g}]{hint} (noisy=True admits labels with noise)",
+                    f"[{self.low:g}, {self.high:g}]{hint}{advice}",
                 )
 
 
@@ -123,8 +125,8 @@ class Kind:
 
     Attributes
     ----------
-    name : str
-        As in messages and counts.
+    name, plural : str
+        As in counts, and in sentences about several; the name with "statements" by default.
     columns : tuple of Column
         The file's columns that hold u and v.
     single : bool
@@ -146,6 +148,7 @@ class Kind:
     """
 
     name: ClassVar[str]
+    plural: ClassVar[str] = ""
     columns: ClassVar[tuple[Column, ...]]
     single: ClassVar[bool] = False
     states: ClassVar[bool] = True
@@ -154,6 +157,11 @@ class Kind:
     joint: ClassVar[bool] = False
     settles: ClassVar[frozenset[str]] = frozenset({"level", "side"})
     shared: ClassVar[int] = 1
+
+    @property
+    def named(self) -> list[str]:
+        """Names of its columns."""
+        return [column.name for column in self.columns]
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """What such statements settle: the "level" of the posteriors, and their "side".
@@ -210,6 +218,9 @@ class Kind:
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Values (n, 2) that an honest annotator would give for posteriors r and q = r'."""
         raise TypeError(f"kind {self.name!r} cannot be simulated")
+
+    def __str__(self) -> str:
+        return self.plural or f"{self.name} statements"
 
     def __repr__(self) -> str:
         return f"<kind {self.name}>"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from pairlearn.risks.base import Risk
 
 
-SIMILARITY = Column("similarity", 0, 1)
-DIFFERENCE = Column("difference", -1, 1, place=1)
+SIMILARITY = Column("similarity", 0, 1, noisy=True)
+DIFFERENCE = Column("difference", -1, 1, place=1, noisy=True)
 
 
 def share_of_similar(s: Floats, prior: float) -> float:
@@ -45,7 +46,7 @@ def share_of_similar(s: Floats, prior: float) -> float:
 class Both(Kind):
     """Similarity s = P(y = y') and difference c = P(y' = +1) − P(y = +1)."""
 
-    name = "both"
+    name, plural = "both", "similarities with differences"
     columns = (SIMILARITY, DIFFERENCE)
 
     def table(self, risk: Risk) -> Tensor:
@@ -80,7 +81,7 @@ class Both(Kind):
 class Similarity(Kind):
     """Similarity alone, which is the same with the classes exchanged."""
 
-    name = "similarity"
+    name, plural = "similarity", "similarities"
     columns = (SIMILARITY,)
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
@@ -127,7 +128,7 @@ class Similarity(Kind):
 class Difference(Kind):
     """Difference alone, which leaves an added constant open."""
 
-    name = "difference"
+    name, plural = "difference", "differences"
     columns = (DIFFERENCE,)
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
@@ -165,3 +166,16 @@ class Difference(Kind):
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The difference c."""
         return np.stack([np.zeros_like(r), q - r], 1)
+
+
+class Same(Similarity):
+    """A similarity of 1 (yes) or 0 (no)."""
+
+    name, plural = "same", "answers “same” or “different”"
+    columns = (Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0}),)
+    means = ("similarity",)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """Of two classes drawn from the posteriors."""
+        drawn = (uniform(rng, len(r)) < r) == (uniform(rng, len(r)) < q)
+        return np.stack([drawn.astype(np.float64), np.zeros_like(r)], 1)

@@ -195,9 +195,10 @@ def refuse_columns(unusable: Mapping[str, str]) -> None:
     """Say of every column that cannot be used why, and what to do about all."""
     if unusable:
         said = "; ".join(f"{shown(name)} {why}" for name, why in unusable.items())
+        them, they = ("it", "it holds") if len(unusable) == 1 else ("them", "they hold")
         raise TableError(
-            f"cannot be learnt from: {said}. Drop them: ignore={','.join(unusable)}; or say what "
-            f"they hold: kinds={next(iter(unusable))}:category"
+            f"cannot be learnt from: {said}. Drop {them}: ignore={','.join(unusable)}; or say what "
+            f"{they}: kinds={next(iter(unusable))}:category"
         )
 
 

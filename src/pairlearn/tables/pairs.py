@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,12 @@ class PairTable:
         Columns of other kinds of statement (`pairlearn.kinds.columns`), such as ``label``.
         Those about one item count in rows with the right "", which need one.
 
+    Attributes
+    ----------
+    ignored : dict of str to int
+        Columns about one item that rows about pairs fill, where they count for nothing, and how
+        many rows these are.
+
     Examples
     --------
     >>> table = PairTable(["a", "b"], ["b", "c"], [0.9, np.nan], [0.1, -0.5])
@@ -76,6 +83,7 @@ class PairTable:
     preference: NDArray[np.int8] | None
     weight: Floats | None
     annotator: NDArray[np.str_] | None
+    ignored: dict[str, int]
 
     def __init__(
         self,
@@ -102,12 +110,14 @@ class PairTable:
             said["annotator"] = None if annotator is None else as_text("annotator", annotator)
             said["left"], said["right"] = same_kind(ends)
             alone = said["right"] == ""
-            for name in columns_about(single=True):
-                if name in said:
-                    said[name] = np.where(alone, said[name], np.nan) if np.any(alone) else None
             for name, column in said.items():
                 if column is not None and len(column) != len(ends[0]):
                     raise TableError(f"{name} has {len(column)} rows and left has {len(ends[0])}")
+            single = [name for name in columns_about(single=True) if name in said]
+            unused = {name: int((~np.isnan(said[name]) & ~alone).sum()) for name in single}
+            for name in single:
+                said[name] = np.where(alone, said[name], np.nan) if np.any(alone) else None
+            said["ignored"] = {name: rows for name, rows in unused.items() if rows}
             vars(self).update(vars(self.trusted(**said)))
             check_pairs(self, noisy=noisy)
 
@@ -115,6 +125,7 @@ class PairTable:
     def trusted(cls, **columns: Any) -> PairTable:
         """A table of columns that were checked before."""
         table = cls.__new__(cls)
+        table.ignored = columns.get("ignored", {})
         for name in pair_columns():
             setattr(table, name, columns.get(name))
         for name in ("similarity", "difference"):
@@ -154,7 +165,8 @@ class PairTable:
                         for part, column in zip(parts, found, strict=True)
                     ]
                 )
-        return cls.trusted(**joined)
+        ignored = sum((Counter(part.ignored) for part in parts), Counter[str]())
+        return cls.trusted(**joined, ignored=dict(ignored))
 
     @classmethod
     def from_judgements(cls, said: Judgements, ids: Any) -> PairTable:
@@ -180,6 +192,10 @@ class PairTable:
         """The columns that there are, by name, in the order of files."""
         found = {name: getattr(self, name) for name in pair_columns()}
         return {name: column for name, column in found.items() if column is not None}
+
+    def changed(self, **columns: Any) -> PairTable:
+        """The same table with other columns, None for one less."""
+        return self.trusted(**self.columns() | columns, ignored=self.ignored)
 
     def said(self) -> dict[str, Floats]:
         """The columns of statements as numbers, NaN where nothing is said."""
@@ -326,6 +342,7 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
     for name, column in kinds.columns().items():
         if name in said:
             problems += column.mistakes(said[name], noisy=noisy)
+    problems += kinds.incomplete(said)
     given = {
         single: np.logical_or.reduce(
             [~np.isnan(said[name]) for name in columns_about(single=single) if name in said]

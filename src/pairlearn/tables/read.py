@@ -74,9 +74,9 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     source = open_source(Path(path), "pairs")
     names = named_pairs(source)
     table = PairTable.concatenate(list(tables_of(source, names, pair_builder(source, noisy))))
-    unused = [] if table.single.any() else columns_about(single=True)
-    said = {name: column for name, column in table.columns().items() if name not in unused}
-    return PairTable.trusted(**said)
+    return (
+        table if table.single.any() else table.changed(**dict.fromkeys(columns_about(single=True)))
+    )
 
 
 def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Iterator[PairTable]:
@@ -216,14 +216,16 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
     import pyarrow
     from pyarrow import compute
 
-    found: Columns = {}
+    found: Columns = {"ignored": {}}
     for name, column in kinds.columns().items():
         if name in columns:
             cells = columns[name]
             if name in columns_about(single=True):  # beside a pair it is no statement
-                none = pyarrow.nulls(len(cells), cells.type)
+                none, given = pyarrow.nulls(len(cells), cells.type), len(cells) - cells.null_count
                 some = alone is not None and alone.any()
                 cells = compute.if_else(alone, cells, none) if some else pyarrow.nulls(len(cells))
+                if beside := given - len(cells) + cells.null_count:
+                    found["ignored"][name] = beside
             found[name] = column.read(
                 source.column(name, "text" if column.words else "number", cells)
             )

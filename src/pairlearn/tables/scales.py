@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ scale: noise takes half of the answers at an end out, and half of the difference
 
 @dataclass(frozen=True)
 class Scale:
-    """Ends of the scale that answers were given on."""
+    """Ends of the scale that answers were given on; upside down, `low` is the larger."""
 
     low: float
     high: float
@@ -31,13 +31,14 @@ class Scale:
             low, high = (float(part) for part in text.split(","))
         except ValueError:
             low, high = 0.0, 0.0
-        if not low < high < np.inf or low == -np.inf:
+        if not np.isfinite([low, high]).all() or low == high:
             raise ValueError(f"a scale is its lowest and highest answer, as in 1,5; got {text!r}")
         return cls(low, high)
 
     def mapped(self, name: str, values: Floats, least: float) -> Floats:
         """The answers with `low` as `least` and `high` as 1; NaN stays."""
-        outside = (values < self.low) | (values > self.high)
+        ends = sorted((self.low, self.high))
+        outside = (values < ends[0]) | (values > ends[1])
         if outside.any():
             row = int(outside.argmax())
             raise RowError(
@@ -92,11 +93,14 @@ def on_scales(
 
     An answer outside its scale is a `RowError`.
     """
-    columns: dict[str, Any] = dict(table.columns())
-    for name, scale, least in (("similarity", similarity, 0), ("difference", difference, -1)):
-        if scale is not None:
-            columns[name] = scale.mapped(name, columns[name], least)
-    return PairTable.trusted(**columns)
+    given = (("similarity", similarity, 0), ("difference", difference, -1))
+    return table.changed(
+        **{
+            name: scale.mapped(name, getattr(table, name), least)
+            for name, scale, least in given
+            if scale is not None
+        }
+    )
 
 
 def as_comparisons(table: PairTable) -> tuple[PairTable, int]:
@@ -111,9 +115,8 @@ def as_comparisons(table: PairTable) -> tuple[PairTable, int]:
         row = int((given & (stated != 0)).argmax())
         raise TableError(f"row {row + 1} has a preference beside its difference: give one of them")
     side = np.where(given, np.sign(np.nan_to_num(c)), stated).astype(np.int8)
-    columns: dict[str, Any] = dict(table.columns())
-    columns |= {"preference": side, "difference": np.full(len(table), np.nan)}
+    read = table.changed(preference=side, difference=None)
     said = (side != 0) | ~np.isnan(table.similarity)
     if not said.any():
         raise TableError("every difference is 0: read as comparisons, they say nothing")
-    return PairTable.trusted(**columns)[said], int((given & (c == 0)).sum())
+    return read[said], int((given & (c == 0)).sum())
