@@ -361,7 +361,7 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
 def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check(table((1, 2, 0.5, 0.1)), **given_)
-    with pytest.raises(ValueError, match="table has no pairs"):
+    with pytest.raises(ValueError, match="table has no rows"):
         check(PairTable([], [], [], []))
 
 

@@ -260,11 +260,11 @@ PERCENT = HEADER + "".join(f"{k},{k + 1},{90 - k},0.1\n" for k in range(20))
         (HEADER + "1,1,0.5,0\n", "self-pair: Items are paired with themselves"),
         (HEADER + "1,none,0.5,0\n", "unknown-item: 1 ids are not among the 400 items: add these "),
         ("left,right,similarity\n1,2,0.5\n", ": say which is the larger (--majority).\n"),
-        ("left,right,difference\n1,2,0.5\n", "constant: give the class prior (--prior).\n"),
+        ("left,right,difference\n1,2,0.5\n", "classes are: give the class prior (--prior).\n"),
         ("left,right,preference\n1,2,left\n", "pass --prior, the share of the positive class"),
         (
             HEADER + "1,2,1.2,-1.1\n3,4,0.5,0.1\n",
-            " is admitted by noisy=True, or --noisy. (rows 1)\n",
+            " is admitted by --noisy. (rows 1)\n",
         ),
         (PERCENT, "look like percentages, up to 90: divide them by 100, so that they lie in "),
         (PERCENT, ", or say --similarity-scale=0,100."),

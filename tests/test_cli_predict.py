@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,26 @@ def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     assert f"{items}: the item 'far' gets log-odds of " in result.stderr
     assert "its features are far outside of those in training" in result.stderr
     assert not out.exists()
+
+
+def test_values_far_outside_of_training_are_counted(made: Any, tmp_path: Path) -> None:
+    """Skewed columns and those that hardly ever differ raise no alarm."""
+    rng = np.random.default_rng(0)
+    told = simulated(tmp_path, seed=3)
+    x = np.c_[rng.lognormal(size=len(told.items)), np.arange(len(told.items)) == 5]
+    names = ("income", "rare")
+    train = replace(told, items=ItemTable(told.items.ids, x, names))
+    fitted(train, epochs=1).save(tmp_path / "model")
+    low, high = x[:, 0].min(), x[:, 0].max()
+    fine = np.c_[[*x[:, 0], 1.9 * high, low], [*x[:, 1], 9, 0]]
+    far = np.c_[[*x[:, 0], 2.1 * high, -1.1 * high], [*x[:, 1], 0, 0]]
+    for features, note in ((fine, None), (far, "2 of 402 rows have values far outside of those")):
+        write_items(ItemTable(None, features, names), tmp_path / "new.csv")
+        result = predict(tmp_path, tmp_path / "p.csv", "--force", items=tmp_path / "new.csv")
+        assert result.exit_code == 0
+        assert (note in result.stderr and "1 of 2 columns (income)" in result.stderr) if note else (
+            result.stderr == ""
+        )  # fmt: skip
 
 
 # ---- bars and memory --------------------------------------------------------------------------

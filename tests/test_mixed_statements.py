@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from model_folders import run
+from model_folders import plain, run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
@@ -130,7 +130,9 @@ def test_groups_from_files_and_from_python(tmp_path: Path) -> None:
     options = ("--groups", tmp_path / "groups.csv", "--model", "linear", "--epochs", 40, "--json")
     result = run("fit", *files, "--out", tmp_path / "model", *options, "--holdout", 0)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["features"] == made.items.features.shape[1]
+    found = json.loads(result.stdout)
+    assert found["features"] == made.items.features.shape[1]
+    assert found["statements"] == {"both": 10, "group": 2}
     from_files = PairClassifier.load(tmp_path / "model")
     from_python = PairClassifier(model="linear", epochs=40, random_state=0)
     from_python.fit(made.items.features, None, groups=(of, shares))
@@ -200,3 +202,56 @@ def test_statements_about_items_alone_are_fitted_from_a_file(tmp_path):
 def test_half_a_statement_is_refused(columns, message):
     with pytest.raises(ValueError, match=message):
         Judgements.from_columns([[0, 1], [2, 3]], columns)
+
+
+HEAD = "left,right,similarity,difference,label,confidence,positive\n"
+
+
+SAID = {
+    "beside a pair": (
+        "0,1,0.9,0.1,positive,,\n2,3,0.1,0.5,,,\n" * 6,
+        "ignored-column The column label is about one item, and 6 rows about pairs fill it",
+        "warning: ignored-column: The column label",
+    ),
+    "labels alone": (
+        "0,,,,positive,,\n1,,,,negative,,\n" * 3,
+        "no pairs 6 known classes they can teach: everything note learnable Known classes fix",
+        "6 judgements of 2 items with 1 feature: 6 known classes",
+    ),
+    "one class": (
+        "0,,,,positive,,\n" * 3,
+        "error one-class All known classes are positive",
+        "one-class: All",
+    ),
+    "positives": (
+        "0,,,,,,yes\n1,,,,,,yes\n",
+        "Nothing but known positives: such answers do not tell how frequent the classes are",
+        "needs-prior: Nothing but known positives",
+    ),
+    "out of range": (
+        "0,1,0.9,0.1,,,\n1,,,,,1.7,\n",
+        "{}, row 2: confidence is 1.7, outside [0, 1]; looks like percent: divide by 100",
+        "{}, row 2: confidence is 1.7, outside [0, 1]; looks like percent: divide by 100",
+    ),
+    "no range": (
+        "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),
+        "10 similarity only, 10 known classes they can teach: everything",
+        "no range for annotators who are too sure, or not sure enough",
+    ),
+    "counts": (
+        "0,1,0.9,0.1,,,\n0,,,,,0.9,\n1,,,,negative,,\n" * 4,
+        "4 both answers, 4 known classes, 4 confidences",
+        "4 both answers, 4 known classes, 4 confidences",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_what_is_said_of_statements_about_items(case: str, tmp_path: Path) -> None:
+    pairs, items = tmp_path / "said.csv", tmp_path / "items.csv"
+    rows, check, fit = SAID[case]
+    pairs.write_text(HEAD + rows)
+    items.write_text("id,x\n" + "".join(f"{k},{k**2 % 7}\n" for k in range(20)))
+    quick = ("--model", "linear", "--epochs", 1, "--out", tmp_path / "model", "--holdout", 0.3)
+    for found, text in ((run("check", pairs), check), (run("fit", items, pairs, *quick), fit)):
+        assert text.format(pairs) in plain(found.output), found.output

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 pytest.importorskip("sklearn")
 
 from pairlearn import PairLabels
-from pairlearn.cli.models import report as command
+from pairlearn.cli.evaluate import report as command
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import CalibrationCurve, Estimate
@@ -85,6 +85,15 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     told = json.loads(ran.output)
     line = ["evaluate", str(files.model), str(files.items), str(files.held), "--json"]
     evaluated = json.loads(CliRunner().invoke(whole, line).output)
+    named = ["evaluate", str(files.model), "--pairs", str(files.held), *line[2:3], "--json"]
+    assert json.loads(CliRunner().invoke(whole, named).output) == evaluated
+    placed = [*line[1:4], str(tmp_path / "placed.html")]
+    assert CliRunner().invoke(app, placed).exit_code == 0
+    assert len((tmp_path / "placed.html").read_text()) == len((tmp_path / "r.html").read_text())
+    ran_short = CliRunner().invoke(whole, ["report", *placed[:1], *placed[-1:]])
+    assert (
+        ran_short.exit_code == 2 and "give ITEMS and PAIRS, by position or as" in ran_short.output
+    )
     assert told["accuracy"] == evaluated["accuracy"]
     assert told["pairs"] == evaluated["n"] and told["annotators"] == 2
     assert told["bytes"] == (tmp_path / "r.html").stat().st_size

@@ -77,7 +77,7 @@ def test_what_a_scale_refuses(tmp_path: Path) -> None:
     path = written(tmp_path, np.array([1.0, 6, 3, 2]), None)
     for text, message in (
         ("1,5", "row 2: similarity is 6, outside the scale 1,5"),
-        ("5,1", "a scale is its lowest and highest answer, as in 1,5; got '5,1'"),
+        ("5,5", "a scale is its lowest and highest answer, as in 1,5; got '5,5'"),
         ("five", "got 'five'"),
     ):
         result = run("check", path, "--similarity-scale", text)
@@ -166,3 +166,32 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     refused = run("fit", *files, *options, "--similarity-scale", "1,4", "--force")
     assert refused.exit_code == 2
     assert "scaled.parquet, row" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize("difference", [True, False])
+def test_similarities_that_are_written_upside_down(difference: bool, tmp_path: Path) -> None:
+    """By the differences it is an error; by the features alone a warning."""
+    _, r, ends = made()
+    told = PairLabels.from_posteriors(*r[ends].T)
+    c = told.difference if difference else None
+    path = written(tmp_path, 1 - np.asarray(told.similarity), c)
+    line = ("check", path, "--items", tmp_path / "items.csv", "--majority", "negative", "--json")
+    scales = ("--similarity-scale=0,1", "--similarity-scale=1,0")
+    wrong, right = (json.loads(run(*line, scale).stdout)["findings"] for scale in scales)
+    severity = "error" if difference else "warning"
+    assert severity in [one["severity"] for one in wrong if one["code"] == "upside-down"]
+    assert not {"upside-down", "too-unlike", "infeasible"} & {one["code"] for one in right}
+    if difference:
+        fit = run("fit", tmp_path / "items.csv", path, "--out", tmp_path / "m")
+        assert fit.exit_code == 2 and "say --similarity-scale 1,0" in plain(fit.stderr)
+
+
+def test_one_annotator_with_similarities_upside_down() -> None:
+    _, r, ends = made()
+    told = PairLabels.from_posteriors(*r[ends].T)
+    bob = np.arange(len(ends)) % 2 == 0
+    s = np.where(bob, 1 - np.asarray(told.similarity), told.similarity)
+    who = np.where(bob, "bob", "ann")
+    found = check(PairTable(*ends.T, s, told.difference, annotator=who), precision=False)
+    (one,) = (one for one in found.findings if one.code == "upside-down")
+    assert (one.severity, one.ids) == ("warning", ("bob",))

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.command import INTERRUPTED, NO_RANGE, Failed, Told, as_options, baseline, command
+from pairlearn.cli.command import (
+    INTERRUPTED,
+    NO_RANGE,
+    Failed,
+    Told,
+    as_options,
+    baseline,
+    command,
+    counted,
+)
 from pairlearn.cli.options import (
     Columns,
     PerhapsSome,
@@ -310,8 +319,8 @@ def _text(told: dict[str, Any], how: Learning) -> list[str]:
     shifted = "" if how.target_prior is None else f", shifted to {how.target_prior:g}"
     chosen = " (chosen by --model auto)" * (how.model == "auto")
     text = [
-        "learnt from {judgements:,} judgements of {items:,} items with {features:,} features: "
-        "{listed}".format(**told, listed=listed),
+        f"learnt from {counted(told['judgements'], 'judgement')} of {told['items']:,} items with "
+        f"{counted(told['features'], 'feature')}: {listed}",
         "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with "
         "reading, choosing and measuring".format(**told, chosen=chosen),
         "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
