@@ -185,7 +185,7 @@ def test_compare_passes_on_the_published_numbers_and_fails_with_exit_code_one(
     assert "Within tolerance: 45 of 45 cells, 100.0% (at least 85% wanted)" in done.output
     assert "Published cells without runs of ours: 315" in done.output
     data = json.loads(call("compare", "accuracy", "--json").output)
-    assert (data["ok"], len(data["cells"]), len(data["improvements"])) == (True, 45, 3)
+    assert (data["ok"], len(data["cells"])) == (True, 45)
     # On the other test subset everything is .01 lower here, which is more than is allowed.
     done = call("compare", "accuracy", "--test-subset", "stratified", "--json")
     assert (done.exit_code, json.loads(done.output)["ok"]) == (1, False)
@@ -195,7 +195,6 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
     call("run", "robustness", "--datasets", "mnist", "--seeds", "1")
     done = call("compare", "robustness")
     assert "copied from a smaller noise: 30 cells" in done.output
-    assert "Likelihood-ABS at or above the best published: 3 of 3" in done.output
     call("run", "accuracy", "--datasets", "digits", "--seeds", "1")
     done = call("compare", "accuracy")
     assert done.exit_code == 2

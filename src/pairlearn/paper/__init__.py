@@ -29,9 +29,7 @@ from pairlearn.paper.headline import Tally as Tally
 from pairlearn.paper.headline import headline_counts as headline_counts
 from pairlearn.paper.reproduction import ComparedCell as ComparedCell
 from pairlearn.paper.reproduction import Comparison as Comparison
-from pairlearn.paper.reproduction import Improvement as Improvement
 from pairlearn.paper.reproduction import compare_with_published as compare_with_published
-from pairlearn.paper.reproduction import improvements as improvements
 from pairlearn.paper.reproduction import tolerance as tolerance
 from pairlearn.paper.runs import Method as Method
 from pairlearn.paper.runs import Record as Record

@@ -28,9 +28,6 @@ REQUIRED_SHARE = 0.85
 WORST_ALLOWED = 0.02
 ON_OTHER_IMAGES = ("cifar10",)
 """Data sets whose published numbers are on other images than the proper ones."""
-CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
-"""Our methods that are held against the published ones, and how their counts are named."""
-CEILING_MARGIN = 0.003
 ROUNDING = 1e-9
 """Of sums of decimal fractions."""
 
@@ -172,95 +169,6 @@ def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedC
     matched = match(cells, published)
     absent = len(published) - len(set(matched.values()))
     return Comparison(tuple(ComparedCell.of(*pair) for pair in matched.items()), absent)
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """The likelihood beside the best published method, and below its ceiling.
-
-    It learns from the annotator, so the annotator's own accuracy bounds what it can reach; so does
-    training on the true classes of the same pairs.
-
-    Parameters
-    ----------
-    dataset, prior, label_noise : str, float, float
-        The benchmark, the class prior and σ.
-    ours : float
-        Mean accuracy of the pair likelihood.
-    best, best_method : float, str
-        The best published mean of a weakly supervised method, with whatever ε, and its title.
-    supervised, annotator : float or None
-        Those of the same runs; None where there are none.
-    method, variant : str
-        Which likelihood, and that it is on images as published, with which network.
-
-    Examples
-    --------
-    >>> it = Improvement("mnist", 0.2, 0.0, 0.985, 0.978, "Sconf-ABS", 0.99, 0.986)
-    >>> it.beats_best, it.ceiling, it.reaches_ceiling
-    (True, 0.986, True)
-    """
-
-    dataset: str
-    prior: float
-    label_noise: float
-    ours: float
-    best: float
-    best_method: str
-    supervised: float | None = None
-    annotator: float | None = None
-    method: str = "likelihood-abs"
-    variant: str = ""
-
-    @property
-    def beats_best(self) -> bool:
-        """Whether it is at or above the best published method."""
-        return self.ours >= self.best - ROUNDING
-
-    @property
-    def ceiling(self) -> float | None:
-        """The lesser of supervised and annotator; None unless both are known."""
-        if self.supervised is None or self.annotator is None:
-            return None
-        return min(self.supervised, self.annotator)
-
-    @property
-    def reaches_ceiling(self) -> bool | None:
-        """Whether it is at most 0.003 below the ceiling; None where there is none."""
-        if self.ceiling is None:
-            return None
-        return self.ours >= self.ceiling - CEILING_MARGIN - ROUNDING
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing that could be checked failed."""
-        return self.beats_best and self.reaches_ceiling is not False
-
-
-def improvements(cells: Sequence[Cell], published: Sequence[PublishedCell]) -> list[Improvement]:
-    """The likelihood, alone and guided, wherever ours has runs and the published tables numbers.
-
-    The cells are of one test subset. The likelihood takes no prior, so its cells at one σ and five
-    ε are the same; it is counted once and has to beat the best of the five. Published copies of a
-    smaller noise, and runs on other images, are left out.
-    """
-    cells = [cell for cell in cells if is_comparable(cell.config)]
-    supervised = best_of(cell for cell in cells if not cell.method.is_weak)
-    best = best_of(c for c in published if c.method.is_weak and c.copy_of is None)
-    return [
-        Improvement(
-            *(one.dataset, one.prior, one.label_noise),
-            *(ours[at].mean, one.mean, one.method.title),
-            supervised=supervised[at].mean if at in supervised else None,
-            annotator=ours[at].annotator,
-            method=method,
-            variant=ours[at].config.variant,
-        )
-        for method in CHALLENGERS
-        for ours in [best_of(cell for cell in cells if cell.config.method == method)]
-        for at, one in best.items()
-        if at in ours
-    ]
 
 
 AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
