@@ -31,7 +31,7 @@ OTHERS = (
 
 
 def public_names(module: types.ModuleType) -> list[str]:
-    """What a module offers: its `__all__`, or else what it imports `as` itself.
+    """What a module offers: its `__all__`, or else what it imports `as` itself and defines.
 
     Examples
     --------
@@ -40,7 +40,8 @@ def public_names(module: types.ModuleType) -> list[str]:
     ['PriorEstimate', 'estimate_prior']
     """
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
-    return list(getattr(module, "__all__", re.findall(r"\b(\w+) as \1\b", source)))
+    own = re.findall(r"^(?:def |class |(?=\w+(?:: [^=\n]+)? = ))([A-Za-z]\w*)", source, re.M)
+    return list(getattr(module, "__all__", re.findall(r"\b(\w+) as \1\b", source) + own))
 
 
 def kind_of(found: Any) -> str:

@@ -16,7 +16,7 @@ from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.losses import make_loss
 from pairlearn.paper import bounds
-from pairlearn.paper.bounds.quantities import Form
+from pairlearn.paper.bounds import Form
 from pairlearn.paper.theory.rows import (
     Row,
     columns,
