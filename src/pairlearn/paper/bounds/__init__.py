@@ -51,7 +51,9 @@ class _Classifiers(TypedDict):
     form: NotRequired[Form]
 
 
-class _Pairs(_Classifiers):
+class Setting(_Classifiers):
+    """The arguments n, delta, prior, lipschitz, loss_bound, rademacher and, by choice, form."""
+
     n: int
 
 
@@ -62,8 +64,8 @@ class _Labels(TypedDict):
     noisy_difference: ArrayLike
 
 
-class _NoisyClassifiers(_Classifiers, _Labels):
-    """Arguments of the bounds for noisy labels, whose number is n."""
+class NoisySetting(_Classifiers, _Labels):
+    """The four arrays of labels, clean and noisy, and those of `Setting` but n, their length."""
 
 
 def _t(n: int, delta: float, events: int) -> float:
@@ -148,7 +150,7 @@ def uniform_deviation(
     return 2.0 * complexity + (_same_class(prior) + 2.5) * loss_bound * _t(n, delta, 2)
 
 
-def estimation_error(**setting: Unpack[_Pairs]) -> float:
+def estimation_error(**setting: Unpack[Setting]) -> float:
     """Excess risk of the SconfConfDiff minimiser: 12LR + (2q + 5)·C·t(2) (Theorem 3.5).
 
     Twice :func:`uniform_deviation`, with the same arguments, in either form.
@@ -163,7 +165,7 @@ def estimation_error(**setting: Unpack[_Pairs]) -> float:
 
 
 @checked
-def robust_estimation_error(*, noisy_prior: float, **given: Unpack[_NoisyClassifiers]) -> float:
+def robust_estimation_error(*, noisy_prior: float, **given: Unpack[NoisySetting]) -> float:
     """Excess risk when labels s̄, c̄ and prior π̄ are noisy (Theorem 3.7).
 
     ``24LR + (4q + 10)·C·t(2) + 4C·mean(|π̄₊c̄ − π₊c| + |π̄₋c̄ − π₋c| + |s̄ − s|)
@@ -248,7 +250,7 @@ def corrected_deviation(
 
 @checked
 def corrected_estimation_error(
-    *, correction_lipschitz: float, negativity: float, **setting: Unpack[_Pairs]
+    *, correction_lipschitz: float, negativity: float, **setting: Unpack[Setting]
 ) -> float:
     """Excess risk of the corrected minimiser (Theorem 3.9).
 
@@ -318,7 +320,7 @@ def convex_uniform_deviation(
     return complexity + _mix(prior, gamma, 1.0, 2.0) * loss_bound * _t(n, delta, 4)
 
 
-def convex_estimation_error(*, gamma: float, **setting: Unpack[_Pairs]) -> float:
+def convex_estimation_error(*, gamma: float, **setting: Unpack[Setting]) -> float:
     """Excess risk of the convex minimiser: twice :func:`convex_uniform_deviation`.
 
     Theorem B.1: (4γ/d + 8(1 − γ))LR + (2γ/d + 4(1 − γ))·C·t(4).
@@ -333,7 +335,7 @@ def convex_estimation_error(*, gamma: float, **setting: Unpack[_Pairs]) -> float
 
 
 @checked
-def convex_robust_estimation_error(*, gamma: float, **given: Unpack[_NoisyClassifiers]) -> float:
+def convex_robust_estimation_error(*, gamma: float, **given: Unpack[NoisySetting]) -> float:
     """Excess risk of the convex minimiser on noisy labels (Theorem B.3).
 
     ``(8γ/d + 16(1 − γ))LR + (4γ/d + 8(1 − γ))·C·t(4) + 2C·(γ/d)·mean|s̄ − s|
@@ -358,7 +360,7 @@ def convex_robust_estimation_error(*, gamma: float, **given: Unpack[_NoisyClassi
 @checked
 def convex_corrected_estimation_error(
     *, gamma: float, correction_lipschitz: float, negativity_sconf: float,
-    negativity_confdiff: float, **setting: Unpack[_Pairs],
+    negativity_confdiff: float, **setting: Unpack[Setting],
 ) -> float:  # fmt: skip
     """Excess risk of the corrected convex minimiser (Theorem B.4).
 
