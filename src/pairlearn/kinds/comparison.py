@@ -1,4 +1,4 @@
-"""Which of the two is more positive: without how much, or with ties and grades."""
+"""Which of the two is more positive, with ties and grades."""
 
 from __future__ import annotations
 
@@ -6,62 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, Kind, logarithm_guard
+from pairlearn.kinds.base import Column, Floats, Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pairlearn.risks.base import Risk
-
-
-class Preference(Kind):
-    """The more positive one of a pair: u = −1 the left, u = +1 the right.
-
-    "The right one is more positive" is not c = 1. It rules out one of the four joint classes:
-
-        u = +1 (right)   −log P(not +,−)/2 = −log[1 − p(1 − p')]/2
-        u = −1 (left)    −log P(not −,+)/2 = −log[1 − (1 − p)p']/2
-    """
-
-    name, plural = "preference", "preferences"
-    columns = (Column("preference", -1, 1, {"left": -1, "right": 1}),)
-    settles = frozenset({"side"})  # with a prior too: no risk of the family reads preferences
-
-    def table(self, risk: Risk) -> Tensor:
-        """The likelihood, under every risk."""
-        from pairlearn.risks.base import make_table
-
-        return make_table(
-            {"log_not_left": (-0.25, -0.25, 0.0), "log_not_right": (-0.25, 0.25, 0.0)}
-        )
-
-    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """A third for the outcome that fits, as the model p = p' = ½ would say."""
-        return (u < 0) / 3, (u > 0) / 3
-
-    def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
-        """Of pairs less those in the wrong order, which are π₊π₋ of all (Feng et al., 2021)."""
-        possible = 1 - prior * (1 - prior)
-        middle, half = prior * (1 + prior) / (2 * possible), prior * (1 - prior) / (2 * possible)
-        return middle - u * half, middle + u * half
-
-    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Posteriors given that one outcome is ruled out."""
-        right = u > 0
-        event = self._event(p, q, u)
-        return np.where(right, p * q, p) / event, np.where(right, q, p * q) / event
-
-    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """−log P of what was said."""
-        return -np.log(logarithm_guard(self._event(p, q, u)))
-
-    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-        """The item with the larger posterior."""
-        return np.stack([np.where(q > r, 1.0, -1.0), np.zeros_like(r)], 1)
-
-    @staticmethod
-    def _event(p: Floats, q: Floats, u: Floats) -> Floats:
-        return 1 - np.where(u > 0, p * (1 - q), (1 - p) * q)
 
 
 WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}

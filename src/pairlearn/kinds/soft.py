@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence
-from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -166,16 +165,3 @@ class Difference(Kind):
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The difference c."""
         return np.stack([np.zeros_like(r), q - r], 1)
-
-
-class Same(Similarity):
-    """A similarity of 1 (yes) or 0 (no)."""
-
-    name, plural = "same", "answers “same” or “different”"
-    columns = (Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0}),)
-    means = ("similarity",)
-
-    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-        """Of two classes drawn from the posteriors."""
-        drawn = (uniform(rng, len(r)) < r) == (uniform(rng, len(r)) < q)
-        return np.stack([drawn.astype(np.float64), np.zeros_like(r)], 1)
