@@ -33,7 +33,7 @@ from pairlearn.paper.page import EXPLAINED, TITLES, cells_page
 README = Path(__file__).resolve().parents[2] / "README.md"
 _BLOCK = re.compile(r"^```\{([\w-]+)\} *(\S*)\n```$", re.MULTILINE)
 _SHOWN = re.compile(r"^```\{repository-page\} (\S+)$", re.MULTILINE)
-_LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#]*)(#[^)\s]*)?\)")
+_LINK = re.compile(r'(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#]*)((?:#[^)\s]*)?(?: "[^"]*")?)\)')
 _FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
 _KEPT_LINES = re.compile(r"\x08\n(.*)\n((?:  .*\n?)+)")
 

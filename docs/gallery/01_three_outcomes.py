@@ -3,8 +3,8 @@ Three outcomes, one plane
 =========================
 
 A similarity and a difference are a distribution over three outcomes: left positive and right
-negative, the other way round, or both of the same class. Where the labels of a pair are
-independent, not every point of the triangle can occur: only the shaded part can.
+negative, the other way round, or both of the same class. The classes of a
+pair are independent given its items, so only the shaded part of the triangle can occur.
 
 On the left each pair is a point of the triangle of outcomes. On the right are the same pairs
 as an annotator gives them. The map between the two is linear. The curved edge is where the

@@ -1,13 +1,13 @@
 """
-One family of estimators, and the member that varies least
+One family of estimators, and the member of least variance
 ==========================================================
 
 A weight that is affine in the judgements and unbiased for its loss term is ConfDiff's plus β times
 a term T whose mean is zero. For a given classifier the variance of the estimated risk is a parabola
-in β, so the data say which member varies least.
+in β, so the data determine which member has the least variance.
 
-Line and star: the closed form, from one table of 2,000 judged pairs. Points: what happens, the
-spread over 400 other tables of 200 pairs. β is the same on the positive and on the negative
+Line and star: the closed form, from one table of 2,000 judged pairs. Points: the
+variance observed over 400 other tables of 200 pairs. β is the same for the positive and the negative
 terms; ConfDiff is β = 0 and SconfConfDiff β = −1. Where the star lies depends on the classifier
 and on the data.
 """

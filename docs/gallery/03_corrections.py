@@ -2,12 +2,12 @@
 What a correction does to training
 ==================================
 
-A risk that is estimated from pairs has negative weights. A flexible model can push it below
-zero, which no true risk can be, by fitting those weights. The correction bends a partial risk
-back when it turns negative.
+A risk estimated from pairs has negative weights. By fitting them, a flexible model can push it
+below zero, where no true risk can be. The correction acts on a partial risk when it turns
+negative.
 
 One network, 200 judged pairs of digits (even or odd), three corrections of SconfConfDiff.
-Left: the estimated risk before correction. Right: the accuracy on digits of no pair.
+Left: the estimated risk before correction. Right: the accuracy on digits that are in no pair.
 """
 
 import matplotlib.pyplot as plt

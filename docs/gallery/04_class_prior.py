@@ -3,10 +3,11 @@ The class prior from similarities
 =================================
 
 Two independent instances agree with probability π₊² + π₋², which the mean similarity
-estimates; the larger class must be told. The error falls like n^−½, and slower near π₊ = ½.
+estimates, once you say which class is larger. The error falls like n^−½, and more slowly near
+π₊ = ½.
 
 Points and bars: the estimate and its 95% interval as more and more pairs of one table are
-used. Dashed: the prior that the pairs were drawn at.
+used. Dashed: the true prior of the pairs.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,11 @@
 Accuracy without labels
 =======================
 
-Held-out judgements say how accurate a classifier is, although nobody gave a class. Here are
-linear classifiers that look in more and more wrong directions: the estimate from 500 judged
-pairs, with its 95% interval, beside the accuracy that the true classes give.
+Held-out judgements tell how accurate a classifier is although no class is known. The linear
+classifiers here point in more and more wrong directions: the estimate from 500 judged pairs, with
+its 95% interval, against the accuracy by the true classes.
 
-The annotator of this example is calibrated: right as often as it says. What is estimated is
+The annotator in this example is calibrated: right as often as it says. The estimate is the
 accuracy as the annotator sees it.
 """
 
@@ -28,7 +28,7 @@ for angle in np.linspace(0, 1.6, 9):
 
 value, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
 fig, ax = plt.subplots(figsize=(4.2, 3.8), layout="constrained")
-ax.plot([0.45, 1], [0.45, 1], color=GREY, lw=0.8, label="as it should be")
+ax.plot([0.45, 1], [0.45, 1], color=GREY, lw=0.8, label="estimate = truth")
 ax.errorbar(truth, value, [value - low, high - value], fmt="o", ms=5, color=BLUE, capsize=2,
             label="500 pairs, 95% interval")  # fmt: skip
 ax.set_aspect("equal")

@@ -2,11 +2,11 @@
 Noisy judgements need a correction
 ==================================
 
-Every judgement is multiplied by a draw from N(1, σ²) and nothing is clipped, so that many are
-impossible. The risks are linear in the judgements, which keeps them unbiased; but without a
-correction they fall without bound, and the network learns the noise.
+Every judgement is multiplied by a draw from N(1, σ²) and not clipped, so many are infeasible. The
+risks are linear in the judgements and so remain unbiased, but without a correction they fall
+without bound, and the network learns the noise.
 
-Accuracy on digits (even or odd) of no pair after training on 300 pairs. Small points are single
+Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs. Small points are single
 seeds, lines their means. In this small example the likelihood is ahead on clean judgements and
 SconfConfDiff on noisy ones; with 1,200 to 15,000 pairs at prior 0.2 the likelihood was ahead at
 all five levels of noise on six data sets (:doc:`../results/robustness`).

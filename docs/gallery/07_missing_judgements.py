@@ -2,11 +2,11 @@
 Missing judgements cost little
 ==============================
 
-An annotator may give the similarity, the difference, or both. The likelihood uses what there
-is: a pair with one judgement still says something about both of its ends.
+An annotator may give the similarity, the difference, or both. The likelihood uses whatever is
+given: a pair with one judgement still carries information about both of its items.
 
-Accuracy on digits (even or odd) of no pair after training on 300 pairs, when more and more of
-them lack one of the two judgements; and when those pairs are thrown away instead.
+Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs of which more and
+more lack one judgement, compared with discarding those pairs.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ from pairlearn.models import MLP
 from pairlearn.style import BLUE, ORANGE, STYLE, label_axes
 
 plt.rcParams.update(STYLE)
-shares, found = [0.0, 0.4, 0.8, 1.0], {"one judgement is missing": [], "thrown away": []}
+shares, found = [0.0, 0.4, 0.8, 1.0], {"one judgement is missing": [], "discarded": []}
 for share in shares:
     made = simulate("digits", pairs=300, items=1290, prior=0.3, missing=share, seed=0)
     pairs, said = made.pairs.ids(), made.pairs.to_array()

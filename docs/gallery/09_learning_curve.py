@@ -2,9 +2,9 @@
 How accuracy grows with the number of pairs
 ===========================================
 
-Two methods that learn from judgements beside one that is given the true classes of both ends of
-the same pairs. Soft judgements carry more than classes do, so that the likelihood is ahead
-while pairs are few.
+Two methods that learn from judgements, compared with supervised training on the true classes of the
+same pairs. Soft judgements carry more information than classes, so the likelihood is ahead when
+pairs are few.
 
 Accuracy on other instances of two moons. Small points are single seeds, lines their means.
 """
