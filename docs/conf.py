@@ -38,7 +38,7 @@ extensions = [
     "docstrings",
     "expansion",
     "mathml",
-    "rooms",
+    "packages",
 ]
 if "quick" not in tags:  # noqa: F821  (given by Sphinx)
     extensions.insert(0, "sphinx.ext.viewcode")  # a page for every file of the source
@@ -80,7 +80,7 @@ autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 110
 # autodoc lists the members; numpydoc would list those of scikit-learn and torch as well.
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -208,7 +208,7 @@ def linked_number(text: str, place: str) -> str:
 
 
 def test_places_in_files():
-    text = "first\n| a | b |\n|--|--|\n| x | 1.5 ± 0.1 |\nthen\n  p  q\n x  2  3 of 4\nit is 0.7, or 0.8\n"
+    text = "| a | b |\n|--|--|\n| x | 1.5 ± 0.1 |\nthen\n  p  q\n x  2  3 of 4\nit is 0.7, or 0.8\n"
     assert linked_number(text, "x: b") == "1.5"
     assert linked_number(text, "then > x: q") == "3 of 4"
     assert linked_number(text, "it is …,") == "0.7"

@@ -140,7 +140,7 @@ def offered(path: Path) -> list[str]:
     ]
 
 
-def rooms() -> dict[str, Path]:
+def packages() -> dict[str, Path]:
     """The modules and packages that people import from, with their files."""
     found = {f"pairlearn.{path.stem}": path for path in sorted(SOURCE.glob("*.py"))}
     for path in sorted(SOURCE.rglob("__init__.py")):
@@ -160,7 +160,7 @@ def documented(folder: Path) -> set[str]:
 
 def test_every_public_name_is_documented(folder):
     entries = documented(folder)
-    files = {name: path for name, path in rooms().items() if name not in ("pairlearn.__init__",)}
+    files = {name: path for name, path in packages().items() if name not in ("pairlearn.__init__",)}
     missing = [
         f"{module}.{name}"
         for module, path in files.items()
@@ -179,7 +179,7 @@ def test_the_names_at_the_top_are_listed():
 
 def test_every_package_is_on_a_page_and_internal_ones_are_not_in_the_sidebar(folder):
     pages = "".join(path.read_text("utf-8") for path in (DOCS / "api").glob("*.md"))
-    described = set(re.findall(r"\{room\} pairlearn\.(\w+)", pages))
+    described = set(re.findall(r"\{package\} pairlearn\.(\w+)", pages))
     table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert described == set(re.findall(r"^\| `(\w+)(?:\.py|/)` \|", table, re.MULTILINE))
     sidebar = (folder / "api" / "index.html").read_text("utf-8").split("sidebar-tree")[1]

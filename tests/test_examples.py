@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,26 @@ def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
             assert_shown(block.shown, printed, within=0.04)
             shown += 1
     assert shown >= 9 or EXAMPLES not in page.parents
+
+
+NEEDED = {  # by what a page imports or calls: the extra, or the package
+    "^import pandas": "pandas",
+    "^from PIL": "data",
+    "^import onnxruntime|^pairlearn export": "onnx",
+    "matplotlib|--figure|^pairlearn (report|demo|bench figure)": "plot",
+    "^pairlearn annotate": "annotate",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_says_what_to_install(page):
+    code = "\n".join(block.text for block in read_page(page))
+    imported = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
+    known = {"numpy", "torch", "sklearn", "pairlearn", "pandas", "PIL", "onnxruntime", "matplotlib"}
+    assert imported <= known | sys.stdlib_module_names
+    told = " ".join(re.findall(r"pip install ([^`\n]+)", page.read_text(encoding="utf-8")))
+    needed = {extra for used, extra in NEEDED.items() if re.search(used, code, re.MULTILINE)}
+    assert needed <= set(re.findall(r"\w+", told))
 
 
 def test_there_are_pages_to_run(tmp_path):

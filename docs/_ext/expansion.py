@@ -98,8 +98,8 @@ def relocate(text: str, origin: Path, page: Path, shown: dict[Path, Path]) -> st
 def repository_page(name: str, place: Place) -> str:
     """The text of a file, for the page that shows it."""
     origin = place.file(name)
-    shown = shown_pages(place.root / "docs")
-    return relocate(origin.read_text("utf-8"), origin, place.page, shown)
+    text = origin.read_text("utf-8").replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+    return relocate(text, origin, place.page, shown_pages(place.root / "docs"))
 
 
 def results_table(grid: str, place: Place) -> str:

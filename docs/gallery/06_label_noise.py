@@ -6,9 +6,9 @@ Every judgement is multiplied by a draw from N(1, σ²) and not clipped, so many
 risks are linear in the judgements and so remain unbiased, but without a correction they fall
 without bound, and the network learns the noise.
 
-Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs. Small points are single
-seeds, lines their means. In this small example the likelihood is ahead on clean judgements and
-SconfConfDiff on noisy ones; with 1,200 to 15,000 pairs at prior 0.2 the likelihood was ahead at
+Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs. Small points are
+single seeds, lines their means. In this small example the likelihood is ahead on clean judgements
+and SconfConfDiff on noisy ones; with 1,200 to 15,000 pairs at prior 0.2 the likelihood was ahead at
 all five levels of noise on six data sets (:doc:`../results/robustness`).
 """
 

@@ -140,7 +140,7 @@ def _read_manifest(file: Path) -> Manifest:
     try:
         found = msgspec.convert(manifest, Manifest)
         checksum = _checksum(manifest)
-    except (ValueError, RecursionError) as error:
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file}: {str(error)[:300]}") from None
     if checksum != found.checksum:
         raise ModelFolderError(

@@ -1,6 +1,6 @@
-"""The API reference: one page a room, with every name that the room offers.
+"""The API reference: one page per package, with every public name.
 
-    ```{room} pairlearn.labels
+    ```{package} pairlearn.labels
     ```
 
 writes the module's own text, a table of its public names, and the entry of each.
@@ -72,7 +72,7 @@ def _text_below(module: str, name: str) -> list[str]:
     return []
 
 
-class Room(SphinxDirective):
+class Package(SphinxDirective):
     """Describe a module and every public name of it."""
 
     required_arguments = 1
@@ -109,7 +109,7 @@ def follow(app: Sphinx, module: str, attribute: str) -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
-    app.add_directive("room", Room)
+    app.add_directive("package", Package)
     if "sphinx.ext.viewcode" in app.extensions:
         app.connect("viewcode-follow-imported", follow)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
