@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The demo alone needs neither the tools nor the extras; where they are, it takes them.
 DEMO := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo)
-# What is imported is compiled when it is; all of it would take a minute.
+# What is imported is compiled when it is; all of it would take a minute. It is kept, whatever
+# the environment says: without that every process compiles torch anew, seconds each.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
   --constraint constraints.txt
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-# A busy machine is no reason to fail.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+# A busy machine is no reason to fail, and what passed once passes again: whoever looks for
+# more examples gives --hypothesis-profile=default.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 # Processes are forked from one that has everything imported, so that they start at once.
 multiprocessing.set_forkserver_preload(

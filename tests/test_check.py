@@ -190,7 +190,7 @@ def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
         assert "leaning-similarity" not in codes(check(fine, precision=False))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(
@@ -365,7 +365,7 @@ def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
         check(PairTable([], [], [], []))
 
 
-@settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
 @given(st.data())
 def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
     """Whatever a table holds, there is a report, and it goes into JSON."""

@@ -22,7 +22,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 @given(graphs(), st.integers(2, 5), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_masks_by_brute_force(graph: Graph, count: int, seed: int) -> None:
     items, pairs = graph
     folds = split_items(np.array(pairs), items, count, seed)

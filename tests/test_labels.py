@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pairlearn import PairLabels
@@ -191,7 +191,6 @@ def test_projection_is_the_nearest_point(make: Make) -> None:
     assert_nearest(PairLabels(make(s.ravel()), make(c.ravel()), noisy=True), 2e-6)
 
 
-@settings(deadline=None)
 @given(s=st.floats(-4, 4), c=st.floats(-4, 4))
 @example(s=0.0, c=1.0)
 @example(s=-0.5, c=0.0)

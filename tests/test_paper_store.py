@@ -14,16 +14,18 @@ from pyarrow import parquet
 
 from pairlearn.paper import DuplicateRunError, Record, Run, RunStore, StoreError, StoreLockedError
 
+PATIENCE = 120
+
 
 def make_run(seed: int = 0) -> Run:
     return Run(dataset="digits", prior=0.2, seed=seed, method="likelihood-abs", pairs=9, epochs=1)
 
 
-def work(path: Path, runs: int) -> None:
+def work(path: Path, runs: int, pause: float = 0.0) -> None:
     """Run what is missing with a deterministic fake training."""
     with RunStore(path) as store:
         for run in store.missing([make_run(seed) for seed in range(runs)]):
-            time.sleep(0.001)
+            time.sleep(pause)
             accuracy = random.Random(run.key()).random()
             store.append(run, {"paper": accuracy, "stratified": accuracy / 2}, seconds=time.time())
 
@@ -39,17 +41,16 @@ def test_killed_and_restarted_ends_in_the_same_rows(tmp_path: Path, kills: int, 
     hit = 0
     for _ in range(kills):
         size = killed.path.stat().st_size if killed.path.exists() else 0
-        worker = context.Process(target=work, args=(killed.path, runs))
+        worker = context.Process(target=work, args=(killed.path, runs, 0.02))
         worker.start()
-        deadline = time.monotonic() + 120
         # From its first byte on it is appending: kill it at a random moment after that.
-        while worker.is_alive() and time.monotonic() < deadline:
-            if killed.path.exists() and killed.path.stat().st_size > size:
-                break
+        deadline = time.monotonic() + PATIENCE
+        while not (killed.path.exists() and killed.path.stat().st_size > size):
+            assert time.monotonic() < deadline and worker.is_alive()
             time.sleep(0.0005)
         time.sleep(chance.random() * 0.2)
         worker.kill()
-        worker.join(120)
+        worker.join()
         hit += worker.exitcode == -signal.SIGKILL
         assert len(killed) <= runs
     assert hit > 0, "every worker was done before it could be killed"
@@ -150,7 +151,7 @@ def test_a_forked_worker_does_not_keep_the_lock(tmp_path: Path) -> None:
         "with RunStore(sys.argv[1]):\n"
         "    child = os.fork()\n"
         "    if not child:\n"
-        "        time.sleep(60); os._exit(0)\n"
+        "        time.sleep(600); os._exit(0)\n"
         "    print(child, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -162,8 +163,8 @@ def test_a_forked_worker_does_not_keep_the_lock(tmp_path: Path) -> None:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         try:
-            assert parent.wait(60) == -signal.SIGKILL
-            deadline = time.monotonic() + 10
+            assert parent.wait(PATIENCE) == -signal.SIGKILL
+            deadline = time.monotonic() + PATIENCE
             while True:
                 try:
                     RunStore(path).append(make_run(), {"paper": 0.5})

@@ -244,7 +244,7 @@ def test_gradients(name: str, correction: str, loss: str) -> None:
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from([n for n in EVERY if n != "supervised"]),
     loss=st.sampled_from(["logistic", "sigmoid", "hinge"]),

@@ -137,7 +137,7 @@ def test_few_answers_weigh_nearly_as_the_average() -> None:
     assert 0.5 < crowd_of(late).weights()["random"] < 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(
@@ -215,7 +215,7 @@ def test_impossible_plans(items: int, pairs: int) -> None:
         random_pairs(items, pairs, seed=0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 2**32), st.data())
 def test_overlap_and_balance(
     pairs: int, annotators: int, overlap: int, seed: int, data: st.DataObject

@@ -260,7 +260,7 @@ def as_csv_gives_it(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return values
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(table=pair_tables(), rows=st.integers(1, 7), suffix=st.sampled_from([".csv", ".parquet"]))
 def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
     if len(table) == 0:
@@ -279,7 +279,7 @@ def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
     assert PairTable.concatenate(streamed) == table
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     names=st.lists(st.sampled_from(["a", "é", "x0", "a,b", '"', "id2"]), min_size=1, unique=True),
     some=ids.map(lambda column: list(dict.fromkeys(column))),

@@ -73,7 +73,7 @@ groups = st.builds(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(mixed=st.lists(groups, min_size=1, max_size=3), data=st.data())
 def test_a_member_does_not_depend_on_its_neighbours(mixed, data):
     together = trained(mixed)
