@@ -16,17 +16,11 @@ _SPLIT_STREAM = int.from_bytes(b"split", "big")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Instances with their original multi-class labels, in their original order.
+    """Instances ``x`` with their original multi-class labels ``y``, in their original order.
 
-    Where the data come with an official split, the first ``spec.n_train`` rows are the training
-    part and the rest is the test part; :func:`split` takes them apart.
-
-    Parameters
-    ----------
-    spec : DatasetSpec
-    x : ndarray of uint8, shape (n, ...)
-    y : ndarray of uint8, shape (n,)
-        Original labels, 0 to ``spec.n_classes - 1``.
+    Both are uint8, labels from 0 to ``spec.n_classes - 1``. Where the data come with an official
+    split, the first ``spec.n_train`` rows are the training part and the rest is the test part;
+    :func:`split` takes them apart.
     """
 
     spec: DatasetSpec
@@ -70,10 +64,8 @@ class Split:
     --------
     >>> from pairlearn.data import load
     >>> part = split(load("digits"), seed=0)
-    >>> part.x_train.shape, part.x_test.shape
-    ((1436, 64), (361, 64))
-    >>> bool(part.y_test[0]), int(part.classes_test[0]) % 2
-    (True, 0)
+    >>> part.x_train.shape, bool(part.y_test[0]), int(part.classes_test[0]) % 2
+    ((1436, 64), True, 0)
     """
 
     x_train: NDArray[np.uint8]
@@ -159,8 +151,8 @@ def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     """Images with the channels first, divided by ``spec.scale``, for convolutional models.
 
     From uint8 (n, height, width[, channels]) to float32 (n, channels, height, width). With
-    ``spec.images="published"`` the values of an image are reshaped in their order, which mixes
-    colours and places, and not scaled; see :func:`load`.
+    ``spec.images="published"`` the values are reshaped in their order and not scaled: see
+    :func:`load`.
 
     Examples
     --------

@@ -66,8 +66,7 @@ def load(
         Whether to go to the net when no folder has the data.
     progress : callable or None
         Called during a download with the bytes done and the bytes in all, None while those
-        are unknown (OpenML tells neither until it is done). By default there is a bar on a
-        terminal and nothing elsewhere.
+        are unknown. By default there is a bar on a terminal and nothing elsewhere.
     images : {"proper", "published"}
         How colour images (CIFAR-10) are prepared for a model. "published" does what the
         public code of the field did: the 32×32×3 values of an image are *reshaped* to
@@ -83,9 +82,8 @@ def load(
 
     Examples
     --------
-    >>> digits = load("digits")
-    >>> digits.x.shape, digits.y[:5]
-    ((1797, 64), array([0, 1, 2, 3, 4], dtype=uint8))
+    >>> load("digits").x.shape
+    (1797, 64)
     """
     spec = dataset if isinstance(dataset, DatasetSpec) else get_spec(dataset)
     if images not in get_args(Images):
@@ -130,21 +128,12 @@ def load(
 
 
 def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint8]:
-    """CIFAR-10H: how many people chose each class for each test image of CIFAR-10.
+    """CIFAR-10H: how many people chose each class (10000, 10) for each test image of CIFAR-10.
 
-    Peterson et al. (ICCV 2019) showed every image to about 51 people. Their counts are licensed
-    CC BY-NC-SA 4.0 (non-commercial): they are no part of this package and it downloads none.
-
-    Parameters
-    ----------
-    data : path-like or None
-        Folder with ``cifar10h.npz``, which has the authors' table as its array ``counts``;
-        None takes ``PAIRLEARN_DATA``.
-
-    Returns
-    -------
-    ndarray of uint8, shape (10000, 10)
-        Rows in the order of the test set, columns in the order of the classes.
+    Peterson et al. (ICCV 2019) showed every image to about 51 people. Their counts are licensed CC
+    BY-NC-SA 4.0 (non-commercial): they are no part of this package and it downloads none. The
+    folder ``data``, by default ``PAIRLEARN_DATA``, must have ``cifar10h.npz`` with the authors'
+    table as its array ``counts``.
 
     Raises
     ------

@@ -62,10 +62,8 @@ class DatasetSpec:
 
     Parameters
     ----------
-    name : str
-        Short name, also the stem of its files.
-    title : str
-        Name for tables and figures.
+    name, title : str
+        Short name, also the stem of its files, and the name for tables and figures.
     shape : tuple of int
         Shape of one instance.
     class_names : tuple of str
@@ -73,10 +71,9 @@ class DatasetSpec:
     positive : tuple of int
         Original labels that make up the positive class.
     n_train, n_test : int
-        Instances in each part. Where ``official_split`` is False they are pooled and
-        divided anew for each seed.
+        Instances in each part.
     official_split : bool
-        Whether the split into training and test part is part of the data.
+        Whether the split is part of the data; else instances are divided anew for each seed.
     n_pairs : int
         Pairs sampled for training.
     scale : float
@@ -89,8 +86,7 @@ class DatasetSpec:
     epochs, batch_size, learning_rate, weight_decay, model
         Training recipe, with Adam.
     images : {"proper", "published"}
-        How :func:`as_features` and :func:`as_images` prepare colour images; see
-        :func:`load`.
+        How colour images are prepared; see :func:`load`.
 
     Examples
     --------

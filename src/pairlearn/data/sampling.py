@@ -18,15 +18,7 @@ TestSubset = Literal["paper", "stratified"]
 def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
     """Draw n pairs (n, 2) from 2n distinct instances, a share `prior` of them positive.
 
-    Parameters
-    ----------
-    positive : array of bool, shape (m,)
-        Which instances are positive: used only to meet the prior.
-    n : int
-        Number of pairs.
-    prior : float
-        π₊ in (0, 1); ⌊2n π₊⌋ of the 2n instances are positive.
-    seed : int
+    ``positive`` says which instances are positive, only to meet the prior: ⌊2n π₊⌋ of the 2n are.
 
     Examples
     --------
@@ -88,7 +80,6 @@ def subset_at_prior(
     prior : float
         π₊ in (0, 1).
     kind : {"stratified", "paper"}
-        How the larger class is cut down.
     classes : array of int, shape (m,), optional
         Original classes: the strata, or the order of truncation.
     seed : int

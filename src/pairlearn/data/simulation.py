@@ -42,15 +42,8 @@ _INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
 class Simulation:
     """Items, judged pairs and the truth about the items.
 
-    Attributes
-    ----------
-    items : ItemTable
-        Instances with ids 0, 1, ….
-    pairs : PairTable
-    positive : array of bool
-        True classes of the items: for checking, not for learning.
-    posterior : array of float
-        P(y = +1 | x) of the items at the prior of the simulation.
+    The items have ids 0, 1, …; ``positive`` are their true classes, for checking, not for learning,
+    and ``posterior`` is their P(y = +1 | x) at the prior of the simulation.
     """
 
     items: ItemTable

@@ -1,8 +1,8 @@
 """Where data sets are published: OpenML, scikit-learn, and zip archives of images.
 
-An archive is read tolerantly: images may lie at any depth and inside zip files of the
-archive; the class of an image is the one number below the number of classes in the name of
-its innermost folder that has one (``PMU-UD/4/629.jpg`` is a four), or else in its own name.
+Images may lie at any depth of an archive and inside zip files in it; the class of an image is the
+one number below the number of classes in the name of its innermost folder that has one
+(``PMU-UD/4/629.jpg`` is a four), or else in its own name.
 """
 
 from __future__ import annotations

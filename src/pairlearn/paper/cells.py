@@ -28,19 +28,12 @@ PUBLISHED_SEEDS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCell:
-    """A cell of the paper's tables.
+    """A cell of the paper's tables: the mean and deviation of an accuracy over five seeds.
 
-    Parameters
-    ----------
-    dataset, prior, method : str, float, Method
-    mean, std : float
-        Accuracy over five seeds.
-    prior_factor, label_noise : float
-        ε and σ of the noise tables.
-    copy_of : float or None
-        The smaller σ whose printed numbers these repeat, over the whole table of the
-        data set and to the last digit. Other noise cannot have given the same fifteen
-        means and deviations, so such a cell says nothing about its own noise.
+    ``prior_factor`` and ``label_noise`` are ε and σ of the noise tables. ``copy_of``, if not None,
+    is the smaller σ whose printed numbers these repeat, over the whole table of the data set and to
+    the last digit. Other noise cannot have given the same fifteen means and deviations, so such a
+    cell says nothing about its own noise.
 
     Examples
     --------
@@ -130,16 +123,9 @@ def _published(name: str) -> tuple[PublishedCell, ...]:
 class Cell:
     """The accuracy of one configuration on one test subset, over its seeds.
 
-    Parameters
-    ----------
-    config : Run
-        The configuration, with the first of its seeds.
-    test_subset : {"paper", "stratified"}
-    mean, std : float
-        Mean and population standard deviation over seeds.
-    seeds : tuple of int
-    annotator : float or None
-        Mean accuracy over the same seeds of the annotator that was learnt from.
+    ``config`` is the configuration with the first of its seeds; ``mean`` and ``std`` are over the
+    ``seeds``, the latter of the population; ``annotator``, if known, is the mean accuracy over the
+    same seeds of the annotator that was learnt from.
 
     Examples
     --------
@@ -174,16 +160,10 @@ class Cell:
 
 
 def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
-    """One cell for each configuration, in the order of the paper's tables.
+    """One cell for each configuration of finished runs, in the order of the paper's tables.
 
-    Runs that differ in anything but the seed are never averaged together.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        Finished runs, such as a :class:`~pairlearn.paper.RunStore`.
-    test_subset : {"paper", "stratified"}
-        Which accuracy.
+    ``test_subset``, "paper" or "stratified", says which accuracy. Runs that differ in anything but
+    the seed are never averaged together.
     """
     if test_subset not in TEST_SUBSETS:
         raise ValueError(f"test_subset={test_subset!r} must be one of {', '.join(TEST_SUBSETS)}")

@@ -1,9 +1,8 @@
 """From runs to trained models: which runs train together, where, and how they did.
 
-Runs of one data set that share architecture, number of pairs and epochs form fleets.
-Within a fleet a group is one (prior, seed): the same pairs, the same batches. On CUDA
-a fleet is as large as the device's memory allows; on a CPU, where stacking gains
-nothing, small fleets run side by side in processes of this machine.
+Runs of one data set that share architecture, number of pairs and epochs form fleets, in which a
+group is one (prior, seed). On CUDA a fleet is as large as the device's memory allows; on a CPU,
+where stacking gains nothing, small fleets run side by side in processes.
 """
 
 from __future__ import annotations
@@ -122,6 +121,11 @@ def execute(
 ) -> Generator[Result, None, None]:
     """Train the runs and yield each with its accuracies, in the order they finish.
 
+    The accuracies are means over the run's window: "paper" and "stratified" on the two test
+    subsets, "annotator_paper" and "annotator_stratified" of the annotator; and all four with
+    "_shifted", where log-odds are moved from the class prior of the annotator's population to that
+    of the pairs.
+
     Parameters
     ----------
     runs : sequence of Run
@@ -139,14 +143,6 @@ def execute(
         Processes on a CPU; by default one a core. One trains in this process.
     checkpoints : Checkpoints, optional
         Where fleets keep their state from time to time; an interrupted one is resumed.
-
-    Yields
-    ------
-    (Run, dict)
-        Mean accuracies over the run's window: "paper" and "stratified" on the two test
-        subsets, "annotator_paper" and "annotator_stratified" of the annotator; and all four
-        with "_shifted", where log-odds are moved from the class prior of the annotator's
-        population to that of the pairs.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers} must be 1 or more")

@@ -39,14 +39,10 @@ class Grid:
     name, description : str
     methods : tuple of str
         Names for :func:`pairlearn.make_risk`.
-    datasets : tuple of str
-    priors, prior_factors, label_noises, fractions : tuple of float
+    datasets, priors, prior_factors, label_noises, fractions, seeds : tuple
         Values of those fields of :class:`Run`.
-    seeds : tuple of int
-    pairs, epochs, model, annotator : optional
-        In place of the recipe of each benchmark.
-    images : str
-        How colour images are prepared, as in :func:`pairlearn.data.load`.
+    pairs, epochs, model, annotator, images : optional
+        In place of the recipe of each benchmark; as in :class:`Run`.
 
     Examples
     --------

@@ -48,14 +48,8 @@ _PAPER = ("sconf", "confdiff", "convex", "sconfconfdiff")
 class Tally:
     """In how many cells a claim holds, by how much, and where it does not.
 
-    Parameters
-    ----------
-    claim, test_subset : str
-        What is counted, and on which test subset.
-    margins : tuple of (str, float)
-        The cells by name; the claim holds where the margin is not negative.
-    unit : str
-        What is counted, if not cells.
+    ``margins`` has the cells by name: the claim holds where the margin is not negative. ``unit`` is
+    what is counted, if not cells.
 
     Examples
     --------

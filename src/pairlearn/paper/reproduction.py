@@ -34,23 +34,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """A published cell and ours.
+    """A published mean and ours, and how far apart they may be.
 
-    Parameters
-    ----------
-    dataset, prior, method : str, float, str
-    prior_factor, label_noise : float
-        ε and σ.
-    published, ours : float
-        Mean accuracies.
-    tolerance : float
-        How far apart they may be.
-    is_copy : bool
-        The published numbers repeat those of another noise, and count for nothing.
-    is_steady : bool
-        A method that hardly depends on chance: supervised or with ABS.
-    variant : str
-        That ours is on images as published, with which network.
+    ``is_copy``: the published numbers repeat those of another noise, and count for nothing.
+    ``is_steady``: a method that hardly depends on chance, supervised or with ABS. ``variant``: that
+    ours is on images as published, with which network.
 
     Examples
     --------
@@ -155,10 +143,9 @@ def tolerance(std: float, seeds: int, published_std: float) -> float:
 
 
 def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedCell]) -> Comparison:
-    """Compare cells of one test subset with published tables.
+    """Compare cells of one test subset with :func:`published_accuracy` or `published_robustness`.
 
-    Cells that were never published are passed over. The tables are :func:`published_accuracy` or
-    :func:`published_robustness`.
+    Cells that were never published are passed over.
 
     Examples
     --------

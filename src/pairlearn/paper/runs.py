@@ -34,23 +34,16 @@ _ORDINARY_PRIOR = 0.3
 class Method:
     """The three columns by which the paper's tables tell methods apart.
 
-    Parameters
-    ----------
-    risk : str
-        Family of the risk; with its number for families other than convex.
-    gamma : float or None
-        γ of the convex combination.
-    correction : str
-        "none", "relu", "abs", "slope=NUMBER" or "guided".
+    ``risk`` is the family, with its number for families other than convex; ``gamma`` the γ of the
+    convex combination, else None; ``correction`` is "none", "relu", "abs", "slope=NUMBER" or
+    "guided".
 
     Examples
     --------
     >>> Method.parse("convex-0.5-abs")
     Method(risk='convex', gamma=0.5, correction='abs')
-    >>> Method.parse("convex-0.5-abs").title
-    'Convex(γ=0.5)-ABS'
-    >>> Method.parse("supervised").title
-    'Supervised'
+    >>> Method.parse("convex-0.5-abs").title, Method.parse("supervised").title
+    ('Convex(γ=0.5)-ABS', 'Supervised')
     """
 
     risk: str
@@ -208,18 +201,15 @@ class Run:
         Seed of everything random.
     method : str
         Name of the risk for :func:`pairlearn.make_risk`; kept in its canonical spelling.
-    prior_factor : float
-        ε: the estimator is given ε π₊ in place of π₊.
-    label_noise : float
-        σ: similarities and differences are multiplied by N(1, σ²).
+    prior_factor, label_noise : float
+        ε and σ: the estimator is given ε π₊ in place of π₊, and similarities and differences
+        are multiplied by N(1, σ²).
     fraction : float
-        Share of the pairs that is used, in (0, 1].
+        Share of the ``pairs`` that is used, in (0, 1].
     model : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
     annotator : {"paper", "calibrated"}
         Trained at the natural class balance, or at that of the pairs.
-    pairs : int
-        Pairs sampled before ``fraction`` is taken.
-    epochs, batch_size : int
+    pairs, epochs, batch_size : int
     learning_rate, weight_decay : float
         Of Adam.
     window : int
@@ -232,8 +222,6 @@ class Run:
     >>> run = Run(dataset="letter", prior=0.2, seed=0, method="confdiff", pairs=4000, epochs=200)
     >>> run.method, run.n_training_pairs
     ('confdiff-none', 4000)
-    >>> Run.from_fields(json.loads(run.key())) == run
-    True
     """
 
     dataset: str
@@ -343,14 +331,9 @@ class StoreError(ValueError):
 class Record:
     """A finished run.
 
-    Parameters
-    ----------
-    run : Run
-    results : dict of str to float
-        Accuracies: on the test subsets "paper" and "stratified", and under
-        "annotator_paper" and "annotator_stratified" those of the annotator itself.
-    notes : dict of str to object
-        How it came about ("seconds", "device", "precision", "version"): no part of the result.
+    ``results`` are accuracies: on the test subsets "paper" and "stratified", and under
+    "annotator_paper" and "annotator_stratified" those of the annotator itself. ``notes`` say how
+    it came about ("seconds", "device", "precision", "version"): no part of the result.
     """
 
     run: Run

@@ -1,9 +1,9 @@
 """What can be asked about the same items: the statements of the grid "siblings".
 
-Each is a table of n rows about n pairs of items, or about one item of each pair. Soft answers
-are the annotator's posteriors r; hard ones are those of classes drawn from r, anew for each
-answer. A method of that grid is a risk with the statements that it reads: those of "sd" are
-"same", and "likelihood-same" is the likelihood of the same answers.
+Each is a table of n rows about n pairs of items, or about one item of each pair. Soft answers are
+the annotator's posteriors r; hard ones are those of classes drawn from r, anew for each answer. A
+method is a risk with the statements that it reads: "sd" reads "same", and "likelihood-same" is
+the likelihood of the same answers.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class DuplicateRunError(StoreError):
 class RunStore:
     """The finished runs in one file of JSON lines, each there once.
 
-    The first append creates the file and its folder. ``with store:`` keeps other writers out until
-    the block ends; an ``append`` outside of a block does so for itself.
+    ``with store:`` keeps other writers out until the block ends; an ``append`` outside of a block
+    does so for itself, and the first one creates the file and its folder.
 
     Examples
     --------
@@ -245,21 +245,12 @@ class Source:
 def read_sources(paths: Iterable[Path]) -> list[Source]:
     """Read run stores, their exports to Parquet, and folders of both, in the order of experiments.
 
-    A file that is called like an experiment, ``accuracy`` or ``accuracy-PART``, is that
-    experiment's; of any other, the runs tell. Runs whose place in the tables an earlier file
-    fills are left out, unless they are further seeds of the same. CIFAR-10's proper images, and
-    its published ones with each network, are places of their own.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        Files, or folders whose files are read; of one with a folder ``runs``, as results/ has,
-        the files of all its folders.
-
-    Raises
-    ------
-    StoreError
-        If a file is not there, is not of this kind, or none holds a run.
+    Of a folder with a folder ``runs``, as results/ has, the files of all its folders are read. A
+    file that is called like an experiment, ``accuracy`` or ``accuracy-PART``, is that experiment's;
+    of any other, the runs tell. Runs whose place in the tables an earlier file fills are left out,
+    unless they are further seeds of the same. CIFAR-10's proper images, and its published ones with
+    each network, are places of their own. Raises StoreError if a file is not there, is not of this
+    kind, or none holds a run.
     """
     paths = list(paths)
     found: list[Source] = []

@@ -37,15 +37,8 @@ from pairlearn.risks.base import Risk, check_unit, make_table
 def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
     """Coefficients (4, 8, 3) of (β₊, β₋), one partial risk for each weight.
 
-    Parameters
-    ----------
-    prior : float
-        π₊ in (0, 1).
-    beta_plus, beta_minus : float
-        Multiples of T on the + and on the − terms.
-    lam : float
-        Share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images. λ = ½ is the
-        member, and of all λ has the least variance (paper, theorem on minimum variance).
+    ``lam`` is the share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images. λ = ½ is the
+    member, and of all λ has the least variance (paper, theorem on minimum variance).
 
     Examples
     --------
@@ -171,12 +164,8 @@ class Sconf(AffineRisk):
 class Convex(Sconf):
     """γ·Sconf + (1 − γ)·ConfDiff (paper, theorem on the convex combination).
 
-    The six partial risks of the two are corrected one by one, not in sum.
-
-    References
-    ----------
-    Tate, Sugiyama and Uchida, `Learning from Similarity-Confidence and Confidence-Difference
-    <https://arxiv.org/abs/2508.05108>`__, 2025.
+    The six partial risks of the two are corrected one by one, not in sum. See `SconfConfDiff` for
+    the reference.
 
     Examples
     --------

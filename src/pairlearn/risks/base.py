@@ -92,8 +92,8 @@ def pair_moments(
     terms : int
         How many of `TERMS` to compute.
     share : Tensor of shape (n,) or (..., n), optional
-        Shares of the pairs in the mean, 1/n by default. Those of a part of a batch sum to
-        less than one: the parts' moments then sum to those of the batch.
+        Shares of the pairs in the mean, 1/n by default. Parts of a batch, whose shares sum to
+        less than one, have moments that sum to those of the batch.
     """
     values = pair_terms(logits, logits_prime, loss, terms)
     basis = torch.stack([torch.ones_like(u), u, v], -2).to(values.dtype)

@@ -33,21 +33,16 @@ _NAME = re.compile(
 
 
 def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> Risk:
-    """Build a risk from its name; `str(risk)` gives the name back.
+    """Build a risk from its name, ``family[-parameter][-correction]``; `str(risk)` gives it back.
 
     Parameters
     ----------
     name : str
-        ``family[-parameter][-correction]``; the correction is "none" if left out
-        ("relu" for nnpu, whose "none" is uPU).
+        The correction is "none" if left out ("relu" for nnpu, whose "none" is uPU).
     prior : float, optional
         The class prior π₊: needed by the affine risks, ignored by the others.
     loss : str
         Margin loss of the affine and supervised risks.
-
-    See Also
-    --------
-    pairlearn.estimators.PairClassifier : Trains a model with a risk.
 
     Examples
     --------

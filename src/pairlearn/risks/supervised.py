@@ -49,14 +49,8 @@ class Supervised(Risk):
 class Mixed(nn.Module):
     """weight · pair risk + (1 − weight) · ordinary risk (paper, on ordinary labels).
 
-    Unbiased for every weight in [0, 1] if the pair risk is.
-
-    Parameters
-    ----------
-    pair_risk : Risk
-        Any pair risk; its correction and loss are used throughout.
-    weight : float
-        λ in [0, 1]: the share of the pairs.
+    Unbiased for every weight in [0, 1] if the pair risk is, whose correction and loss are used
+    throughout.
 
     Examples
     --------

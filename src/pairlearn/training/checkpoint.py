@@ -35,14 +35,10 @@ class CheckpointError(ValueError):
 
 
 class Checkpoint:
-    """The state of one piece of work, in a file and the one before it.
+    """The state of one piece of work, in the file ``path`` and the one before it.
 
-    Parameters
-    ----------
-    path : Path
-        The file; the one before is beside it, with ``.before`` at the end of its name.
-    seconds : float
-        How often `due` says that it is time for another; for the first one, after a second.
+    The one before has ``.before`` at the end of its name. `due` says every so many ``seconds`` that
+    it is time for another; for the first one, after a second.
 
     Examples
     --------

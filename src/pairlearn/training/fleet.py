@@ -1,11 +1,9 @@
 """The fleet: many models trained as one; a fleet of one is the ordinary trainer.
 
-A fleet has G groups of up to M members. The members of a group share pairs and
-batches and differ in risk, labels, rates and initial weights; every risk being a
-table of coefficients, a step is the same few tensor operations whatever the mix.
-Features, pairs, labels and batch order live on the device; the pairs of one group may
-also come as a stream of blocks. Under ``torch.distributed`` every process takes its part of
-each batch, and the models are those of one process.
+A fleet has G groups of up to M members. The members of a group share pairs and batches and differ
+in risk, labels, rates and initial weights; every risk being a table of coefficients, a step is
+the same few tensor operations whatever the mix. Under ``torch.distributed`` every process takes
+its part of each batch, and the models are those of one process.
 """
 
 from __future__ import annotations
@@ -50,9 +48,8 @@ class Fleet:
     features : array of shape (N, ...)
         Instances that pairs and test sets refer to by row.
     groups : sequence of Group
-        All with the same number of pairs. Groups may differ in size; those with fewer
-        members are filled up with idle ones. One group of one member may have a
-        `PairStream` for its pairs.
+        All with the same number of pairs; those with fewer members are filled up with idle
+        ones. One group of one member may have a `PairStream` for its pairs.
     model : str or nn.Module
         A name for `make_model`, or a module of your own (a fleet of one).
     batch_size : int
@@ -71,14 +68,12 @@ class Fleet:
     >>> from pairlearn import PairLabels, make_risk
     >>> from pairlearn.training import Group, Member, TestSet
     >>> x = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
-    >>> pairs = np.arange(400).reshape(200, 2)
-    >>> r = 1 / (1 + np.exp(-4 * x[:, 0]))
+    >>> pairs, r = np.arange(400).reshape(200, 2), 1 / (1 + np.exp(-4 * x[:, 0]))
     >>> labels = PairLabels.from_posteriors(*r[pairs].T).to_array()
     >>> risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.5)
-    >>> test = TestSet(np.arange(400), x[:, 0] > 0)
-    >>> group = Group(pairs, [Member(risk, labels, 1e-2) for risk in risks], test=test)
-    >>> fleet = Fleet(x, [group], "linear", batch_size=50)
-    >>> history = fleet.fit(epochs=20)
+    >>> members = [Member(risk, labels, 1e-2) for risk in risks]
+    >>> group = Group(pairs, members, test=TestSet(np.arange(400), x[:, 0] > 0))
+    >>> history = Fleet(x, [group], "linear", batch_size=50).fit(epochs=20)
     >>> bool((history["all"][-1] > 0.95).all())
     True
     """
@@ -159,18 +154,13 @@ class Fleet:
         ----------
         epochs : int
         window : int
-            Accuracy is measured after each of the last `window` epochs, if every group
-            has a test set.
+            Accuracy is measured after each of the last `window` epochs, if every group has a
+            test set: the result has arrays (window, G, M) by subset, NaN in idle places.
         progress : callable, optional
             Called after each epoch with its number and the members' mean risk.
         checkpoint : Path, optional
-            Written between steps, at most every `checkpoint_seconds`. If it is there
-            already, training resumes from it; at the end it is removed.
-
-        Returns
-        -------
-        dict of array of shape (window, G, M)
-            Accuracies on each named subset of the test sets; idle places are NaN.
+            Written between steps, at most every `checkpoint_seconds`, and removed at the end. If
+            it is there already, training resumes from it.
         """
         from pairlearn.training.loop import Callback, Guidance, Testing, run_epochs
 

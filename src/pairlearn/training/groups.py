@@ -33,16 +33,15 @@ class Member:
     ----------
     risk : Risk
     labels : array of shape (n, 2), or None
-        The two judgements that the risk reads for each pair of the group: similarity and
-        difference, or the two classes for `Supervised`. None for pairs of a stream.
+        The two values that the risk reads of each pair: similarity and difference, or the
+        two classes for `Supervised`. None for pairs of a stream.
     learning_rate, weight_decay : float
         Of Adam, with the decay in the gradient.
     seed : int
         Of the initial weights.
-    held_prior : float, optional
-        Class prior that mean(p) is held to, where no statement fixes the level.
-    guiding_prior : float, optional
-        Class prior that mean(p) is drawn to in the first epochs.
+    held_prior, guiding_prior : float, optional
+        Class prior that mean(p) is held to where no statement fixes the level, and that it is
+        drawn to in the first epochs.
     """
 
     risk: Risk
@@ -77,10 +76,8 @@ class TestSet:
 
     Parameters
     ----------
-    rows : array of int, shape (t,)
-        Rows of the fleet's features.
-    positive : array of bool, shape (t,)
-        Their classes.
+    rows, positive : arrays of int and bool, shape (t,)
+        Rows of the fleet's features, and their classes.
     subsets : mapping of str to array of int
         Positions in `rows`; "all" by default.
     thresholds : mapping of str to float
@@ -102,18 +99,16 @@ class Group:
     Parameters
     ----------
     pairs : array of int, shape (n, 2), or PairStream
-        Rows of x and x' in the fleet's features. A stream brings the labels with it, and
-        trains one member.
+        Rows of x and x' in the fleet's features. A stream brings labels and weights with it,
+        and trains one member.
     members : sequence of Member
     seed : int
         Of the order of the batches.
     test : TestSet, optional
         Evaluated during training.
-    kinds : sequence of str
-        Kinds of the rows.
-    columns : sequence of arrays of shape (n,)
-        For each kind the weights of its rows, zero for the others; empty where all rows are
-        of one kind and weight. A stream brings its own.
+    kinds, columns : sequences of str and of arrays of shape (n,)
+        Kinds of the rows, and for each the weights of its rows, zero for the others; no columns
+        where all rows are of one kind and weight.
     """
 
     pairs: Any

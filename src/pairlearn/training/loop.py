@@ -1,8 +1,7 @@
 """The loop: epochs of a fleet until they are done, and what happens around them.
 
-Whatever trains runs this loop: `PairClassifier`, comparisons, the paper's experiments, from
-memory and from streams. What differs between them is a `Callback`: averaged weights, early
-stopping, accuracy on a test set, progress. A checkpoint holds the fleet and every callback.
+`PairClassifier`, comparisons and the paper's experiments all run it, from memory and from
+streams. They differ in their callbacks: averaged weights, early stopping, tests, progress.
 """
 
 from __future__ import annotations

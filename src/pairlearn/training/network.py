@@ -31,20 +31,12 @@ EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 class Network(nn.Module, ABC):
     """What a fleet needs of a network; every parameter is (G, M, ...), or of the only model.
 
-    Attributes
-    ----------
-    groups, members : int
-        G and M.
-    stacked : bool
-        Whether `run` is a function of the operands that changes nothing; a lone module is
-        run as it is, and moves its own buffers.
-    pads : bool
-        Whether it takes row weights, so that a short last batch can be filled up with
-        rows of weight zero and every step has the same shape.
-    sums : tuple of str
-        Operands, and parameters' gradients, that are sums over a layer's weights.
-    ranks : Ranks
-        Those that have parts of each batch: batch norm is over all of it.
+    ``groups`` and ``members`` are G and M. With ``stacked``, `run` is a function of the operands
+    that changes nothing; a lone module is run as it is, and moves its own buffers. One that
+    ``pads`` takes row weights, so that a short last batch can be filled up with rows of weight
+    zero and every step has the same shape. ``sums`` names operands, and parameters' gradients,
+    that are sums over a layer's weights. ``ranks`` have parts of each batch: batch norm is over
+    all of it.
     """
 
     groups: int

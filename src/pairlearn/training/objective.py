@@ -1,16 +1,11 @@
 """What training minimises: one corrected risk for each kind of statement.
 
-A batch of B rows costs a member
-
-    Σ_kinds f(Σ_i w_i L_i / B),    with weights w of mean one over the whole table,
-
-which is what the kind's corrected risk is, times its expected share of the batch. Every kind
-is a table of numbers under every risk (`pairlearn.kinds`), so that all kinds and all members
-are one contraction of the moments of `pairlearn.risks.base`.
-
-Two priors may be held beside: `held_prior` where no statement fixes the level, and
-`guiding_prior`, to which the first epochs are drawn (`pairlearn.estimators.guidance`), each by
-KL(π ‖ mean p) of the batch.
+A batch of B rows costs a member Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one over the
+whole table: each kind's corrected risk, times its expected share of the batch. Every kind is a
+table of numbers under every risk (`pairlearn.kinds`), so that all kinds and all members are one
+contraction of the moments of `pairlearn.risks.base`. Two priors may be held beside, each by
+KL(π ‖ mean p) of the batch: `held_prior` where no statement fixes the level, and `guiding_prior`,
+to which the first epochs are drawn.
 """
 
 from __future__ import annotations
@@ -36,16 +31,10 @@ PARTIAL_RISKS = 6  # of the convex combination, which has the most
 class Objective:
     """The sum over members of the corrected risks of their rows.
 
-    Groups with fewer members are filled up with idle ones, whose tables are zero.
-
-    Attributes
-    ----------
-    kinds : tuple of str
-        The kinds of rows that there are.
-    guidance : Tensor
-        Weight of the guiding priors, from one at the start of training down to zero.
-    signs : Tensor of shape (G, M, 1), or None
-        −1 for members whose outputs are read as log-odds of the negative class.
+    Groups with fewer members are filled up with idle ones, whose tables are zero. ``kinds`` are
+    those of the rows; ``guidance`` is the weight of the guiding priors, from one at the start of
+    training down to zero; ``signs`` (G, M, 1), if any, are −1 for members whose outputs are read
+    as log-odds of the negative class.
     """
 
     def __init__(
@@ -94,19 +83,11 @@ class Objective:
     ) -> Tensor:
         """The corrected risk (G, M) of every member on a batch.
 
-        Parameters
-        ----------
-        left, right, u, v : Tensor of shape (G, M, B)
-            Log-odds of both items, and the values of the rows.
-        share : Tensor of shape (B,)
-            Shares of the rows, which sum to one; rows that only fill up a batch have none.
-        *columns : Tensor of shape (G, M, B)
-            Weights of the rows for each of the kinds; none where all rows are of one kind
-            and weight.
-        total : callable
-            Sums over the ranks that have parts of the batch.
-        guidance : Tensor, optional
-            Weight of the guiding priors.
+        ``left`` and ``right`` (G, M, B) are log-odds of both items, ``u`` and ``v`` the values of
+        the rows, ``share`` (B,) their shares, which sum to one; rows that only fill up a batch have
+        none. ``columns`` (G, M, B) are weights of the rows for each of the kinds, none where all
+        rows are of one kind and weight. ``total`` sums over the ranks that have parts of the batch,
+        and ``guidance`` weighs the guiding priors.
         """
         if self.signs is not None:
             left, right = self.signs * left, self.signs * right

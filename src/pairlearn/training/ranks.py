@@ -1,12 +1,10 @@
 """Several processes that train one model: sums over all of them, with gradients.
 
-A correction is not linear, so N processes with a part of the batch each cannot correct
-their own risks and average gradients: moments are summed over the processes first. The
-same holds for batch norm, whose means and variances are those of the whole batch.
-
-Let L = F(Σ_r m_r(θ)) on every rank r. The adjoint of a sum over ranks is a sum over ranks,
-so each rank's gradient is N ∂F/∂m · ∂m_r/∂θ, and the mean of the ranks' gradients, which is
-what PyTorch's ``DistributedDataParallel`` takes, is the gradient of L.
+A correction is not linear, so N processes with a part of the batch each cannot correct their own
+risks and average gradients: moments are summed over the processes first, and so are the means and
+variances of batch norm. Let L = F(Σ_r m_r(θ)) on every rank r. The adjoint of a sum over ranks is
+a sum over ranks, so each rank's gradient is N ∂F/∂m · ∂m_r/∂θ, and the mean of the ranks'
+gradients, which is what ``DistributedDataParallel`` takes, is the gradient of L.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Similarities are the same with the classes exchanged. Where they say more than the rest of a
 table, as at a prior far from ½, training can settle on the wrong side of what the rest says.
 If exchanging the classes of a trained model lowers its objective, training goes on from there.
-A guiding prior keeps networks that learn pairs by heart from the reflection of some of them
-(`pairlearn.estimators.guidance`).
 """
 
 from __future__ import annotations
@@ -52,12 +50,8 @@ class Recipe:
 class Trained:
     """A trained module, the epoch it is of, and the record of all epochs.
 
-    Attributes
-    ----------
-    sign : int
-        −1 where the module's outputs are the log-odds of the negative class.
-    slope : float
-        The best of the `slopes` for the rows that were held out.
+    ``sign`` is −1 where the module's outputs are the log-odds of the negative class, ``slope`` the
+    best of the `slopes` for the rows that were held out.
     """
 
     module: nn.Module
@@ -93,16 +87,13 @@ def train(
         What to learn from, packed; with a `source` a sample of it, with one row of every
         kind at least, by which the sides are compared.
     risks : sequence of Risk
-        One for each model.
     model : str or nn.Module
         A module of one's own trains with one risk.
     recipe : Recipe
     source : PairStream, optional
         Rows that do not fit into memory.
-    held_out : Judgements, optional
-        Rows to stop by, for one risk: the weights of the epoch that is best on them are kept.
-    slopes, earliest
-        As in `EarlyStopping`.
+    held_out, slopes, earliest
+        Rows to stop by, for one risk; see `EarlyStopping`.
     held_prior, guiding_prior : float, optional
         As in `Member`; risks with a prior of their own are not guided.
     callbacks, checkpoint : optional

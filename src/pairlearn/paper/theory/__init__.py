@@ -1,11 +1,9 @@
 """The theory in numbers and pictures: class prior, variance, bounds beside errors.
 
-Functions named ``*_rows`` are pure and return dictionaries with stable columns; what they draw
-at random follows from their seed alone. Those named ``plot_*`` draw such rows into given axes
-and return them. `compute_theory` gathers all rows into tables, `summarize_theory` says in a few
-numbers what they show, and `save_theory` writes tables and figures.
-
-Colours are those of Okabe and Ito; what a colour tells, a marker or a line style tells too.
+Functions named ``*_rows`` return dictionaries with stable columns; what they draw at random follows
+from their seed alone. Those named ``plot_*`` draw such rows into given axes and return them.
+`compute_theory` gathers all rows into tables, `summarize_theory` says in a few numbers what they
+show, and `save_theory` writes tables and figures.
 """
 
 from __future__ import annotations

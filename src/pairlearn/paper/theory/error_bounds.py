@@ -45,10 +45,10 @@ ESTIMATORS = ("sconfconfdiff-none", "sconfconfdiff-abs", "convex-0.5-none")
 class TwoGaussians:
     """Two Gaussian classes, linear classifiers ‖w‖ ≤ B, sigmoid loss: the exact risk is known.
 
-    x ~ N(±m e₁, I) in `dimension` features, and a constant feature carries the bias. The
-    sigmoid loss has L = ¼ and C = 1 for all logits, so the features need no bound: the
-    Rademacher complexity is at most B√(E‖x‖²/n). The risk depends on w only through w₁, the
-    norm of the weights and the bias, and is a one-dimensional integral.
+    x ~ N(±m e₁, I) in `dimension` features, and a constant feature carries the bias. The sigmoid
+    loss has L = ¼ and C = 1 for all logits, so the features need no bound: the Rademacher
+    complexity is at most B√(E‖x‖²/n). The risk, a one-dimensional integral, depends on w only
+    through w₁, the norm of the weights and the bias.
 
     Examples
     --------
@@ -161,12 +161,9 @@ class TwoGaussians:
 def bound_rows(n: int, *, repetitions: int, seed: int = 0) -> list[Row]:
     """Bounds on the excess risk at n pairs, and the excess risk of trained minimisers.
 
-    Returns
-    -------
-    list of dict
-        For each estimator: the mean, 95% quantile and maximum of R(ĝ) − R(g*) over
-        repetitions, with exact risks; the share of them in which a partial risk of ĝ was
-        negative, so that a correction would act; and the bounds.
+    For each estimator: the mean, 95% quantile and maximum of R(ĝ) − R(g*) over repetitions, with
+    exact risks; the share of them in which a partial risk of ĝ was negative, so that a correction
+    would act; and the bounds.
 
     Examples
     --------

@@ -38,21 +38,9 @@ _PRIOR_STYLES = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))
 def prior_rows(prior: float, sizes: Sequence[int], *, repetitions: int, seed: int = 0) -> list[Row]:
     """Errors and coverage of `estimate_prior` over simulated tables of similarities.
 
-    Parameters
-    ----------
-    prior : float
-        π₊; the estimator is told the majority, which is "positive" at ½.
-    sizes : sequence of int
-        Numbers n of pairs in a table.
-    repetitions : int
-        Number of tables of each size.
-    seed : int
-
-    Returns
-    -------
-    list of dict
-        For each n the bias and the root mean square error, the latter's limit for large n,
-        and for both intervals the share that contains π₊ and the mean width.
+    For each number n of pairs in ``sizes``, over so many ``repetitions``: the bias and the root
+    mean square error, the latter's limit for large n, and for both intervals the share that
+    contains π₊ and the mean width. The estimator is told the majority, which is "positive" at ½.
 
     Examples
     --------

@@ -103,12 +103,7 @@ class SmallWorld:
 
 
 def lambda_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
-    """Variance of the λ-estimator, exact and simulated, for λ = 0, 0.05, …, 1.
-
-    Returns
-    -------
-    list of dict
-        lam, the exact variance of one pair's loss, the simulated one, its standard error.
+    """Variance of the λ-estimator for λ = 0, 0.05, …, 1: exact, simulated, its standard error.
 
     Examples
     --------
@@ -123,13 +118,9 @@ def lambda_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
 
 
 def beta_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
-    """Variance along two slices of the affine family, exact and simulated.
+    """Variance along two slices of the affine family: exact, simulated, its standard error.
 
-    Returns
-    -------
-    list of dict
-        direction ("same": β₊ = β₋ = β, "opposite": β₊ = −β₋ = β), beta, beta_plus,
-        beta_minus, the exact variance, the simulated one, its standard error.
+    The direction is "same" for β₊ = β₋ = β and "opposite" for β₊ = −β₋ = β.
 
     Examples
     --------
@@ -160,10 +151,7 @@ def plane_rows() -> list[Row]:
 def member_rows() -> list[Row]:
     """The named members of the affine family and the optima, with their exact variances.
 
-    Returns
-    -------
-    list of dict
-        member, beta_plus, beta_minus, exact, and relative: exact over the optimum's.
+    ``relative`` is the variance over the optimum's.
 
     Examples
     --------
