@@ -187,6 +187,8 @@ def test_the_config(kind: Any) -> None:
         Path("p"), kind, "items", Plan(1), title="A & B <c>", question_similarity='$x "same"?'
     )
     root = ElementTree.fromstring(labelling_config(project))
+    (cannot_say,) = root.iterfind("./Choices[@name='cannot_say']/Choice")
+    assert cannot_say.get("value") == "Can't say"
     sliders = {one.get("name"): one for one in root.iter("Number")}
     assert set(sliders) == {"similarity", "difference"}
     for name, low in (("similarity", "0"), ("difference", "-100")):
