@@ -31,9 +31,9 @@ from browser import (
 )
 from pairlearn import PairLabels
 from pairlearn.studio import Project, server
-from pairlearn.studio.export import judgements
-from pairlearn.studio.known import LEVELS
+from pairlearn.studio.exchange import judgements
 from pairlearn.studio.project import words_of
+from pairlearn.studio.records import LEVELS
 from pairlearn.studio.server import make_app
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
@@ -287,8 +287,8 @@ def test_a_language_has_every_text_of_the_page(language: str) -> None:
     asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', source))
     asked |= set(re.findall(r'raise (?:Denied|HTTPException)\(\d+, "([^"]+)"', source))
     asked |= set(re.findall(r'(?:reason = \d+,|            words =) "([^"]+)"', source))
-    asked |= set(re.findall(r'return (?:found or )?\[\("([^"]+)", {', source))
-    asked |= set(re.findall(r'(?<!f)"([^"\n]*\{(?:share|lean|spread)[:}][^"\n]*)"', source))
+    asked |= set(re.findall(r'(?:return (?:found or )?\[|append\()\("([^"]+)", {', source))
+    asked |= set(re.findall(r'(?<!f)"([^"\n]*\{(?:share|lean|spread|all)[:}][^"\n]*)"', source))
     for pattern in ("static/*.js", "templates/*.html"):
         for path in SERVER.glob(pattern):
             asked |= set(re.findall(r'\bt\(\s*"([^"]+)"', path.read_text("utf-8")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.annotators import Crowd
+from pairlearn.annotators import Crowd, Manner
 from pairlearn.labels import PairLabels
 from pairlearn.studio import Annotator, StoredAnswer
 from pairlearn.studio.choosing import assign, random_pairs
-from pairlearn.studio.export import aggregate
+from pairlearn.studio.exchange import aggregate
 from pairlearn.studio.overview import crowd_of, overview_of
 from studio_store import stored as row
 
@@ -66,6 +67,12 @@ def test_drift_of_somebody_who_grows_generous() -> None:
     assert found.drift.similarity_z == pytest.approx((0.8 - 0.7 / 3) / math.sqrt(1 / 900 + 1 / 300))
     assert found.drift.seconds == 0.5
     assert math.isnan(found.drift.strength)
+
+
+def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
+    wide = Manner("ann", 40, random=0.47, random_error=0.2)
+    assert wide.words().startswith("too little to tell how many of the answers are guesses")
+    assert "guesses (" in replace(wide, random_error=0.05).words()
 
 
 def test_nobody_and_nothing() -> None:

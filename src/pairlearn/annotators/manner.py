@@ -29,6 +29,8 @@ Phrase: TypeAlias = tuple[str, dict[str, Any]]
 LEAST_LEAN = 0.03
 """Less is not told from none: the grid is no finer."""
 LEAST_CONSTANT = 10
+WIDE = 0.5
+"""Width of an interval of the share of guesses that says nothing."""
 COST = 3.0
 """Log-likelihood that a lean must gain to be believed."""
 COSTS = np.where(np.abs(AMOUNTS) > 1e-9, COST, 0.0)
@@ -144,12 +146,15 @@ class Manner:
         """The parts of the sentence, which other languages have tables for."""
         if self.constant:
             return [("gives one answer to everything", {})]
-        if self.guesses >= 0.8:
-            return [("answers are hardly related to the pairs", {})]
+        low = max(self.guesses - 1.96 * self.guesses_error, 0)
+        high = min(self.guesses + 1.96 * self.guesses_error, 1)
         found: list[Phrase] = []
-        if self.guesses >= 0.02:
-            low, high = (self.guesses + z * self.guesses_error for z in (-1.96, 1.96))
-            values = {"share": _share(self.guesses), "low": max(low, 0), "high": min(high, 1)}
+        if self.random_error and high - low > WIDE:
+            found.append(("too little to tell how many of the answers are guesses", {}))
+        elif self.guesses >= 0.8:
+            return [("answers are hardly related to the pairs", {})]
+        elif self.guesses >= 0.02:
+            values = {"share": _share(self.guesses), "low": low, "high": high}
             text = "{share} of the answers are guesses"
             if self.random_error:
                 text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
