@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pairlearn.data import as_features, load
 from pairlearn.labels import PairLabels
-from pairlearn.studio.known import CERTAIN, LEVELS
+from pairlearn.studio.records import CERTAIN, LEVELS
 from pairlearn.studio.stopping import outlook, quick_model
 
 SETS = ("optdigits", "pendigits", "letter")

@@ -22,12 +22,13 @@ import numpy as np
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from pairlearn.studio import Plan, Project, Store, StoredAnswer
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.app import server_config
 
+expect.set_options(timeout=60_000)  # a busy machine is no fault of the page
 SCREENSHOTS = os.environ.get("PAIRLEARN_SCREENSHOTS")
 """A folder that keeps pictures of the pages, if somebody wants to look at them."""
 
@@ -192,10 +193,10 @@ def settled(page: Page, done: int | None = None, *, begin: bool = True) -> None:
     body = "body" if done is None else f"body[data-done='{done}']"
     ready = f"{body} #work:not([hidden]) #pair[aria-busy=false], {body} #finished:not([hidden])"
     start = "#start:not([hidden])"
-    page.wait_for_selector(f"{ready}, {start}", state="attached", timeout=10_000)
+    page.wait_for_selector(f"{ready}, {start}", state="attached")
     if begin and page.locator(start).count():
         page.locator("#begin").click()
-        page.wait_for_selector(ready, state="attached", timeout=10_000)
+        page.wait_for_selector(ready, state="attached")
 
 
 def complaints(page: Page) -> list[str]:

@@ -11,6 +11,7 @@ import importlib
 import json
 import multiprocessing
 import os
+import random
 import re
 import resource
 import signal
@@ -18,8 +19,8 @@ import socket
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ class Command:
     def words(self) -> str:
         return self.output.read_text() if self.output.exists() else ""
 
-    def wait(self, seconds: float = 30) -> int | None:
+    def wait(self, seconds: float = 120) -> int | None:
         """Its exit code; minus the signal that ended it."""
         self.process.join(seconds)
         return self.process.exitcode
@@ -93,9 +94,20 @@ def said_once(words: str) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port below those that the system gives to connections, which could take it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    """Wait for something that happens soon, however busy the machine is."""
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end, "nothing happened for two minutes"
+        time.sleep(0.02)
 
 
 class Place:
@@ -115,12 +127,9 @@ class Place:
     def serve(self) -> Command:
         """A server that answers."""
         command = self.run("serve", "--port", self.port)
-        for _ in range(1500):
-            if self.url in command.words():
-                return command
-            assert command.process.is_alive(), command.words()
-            time.sleep(0.02)
-        raise AssertionError("the server did not start")
+        wait_until(lambda: self.url in command.words() or not command.process.is_alive())
+        assert command.process.is_alive(), command.words()
+        return command
 
     @contextmanager
     def served(self) -> Iterator[Command]:

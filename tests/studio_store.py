@@ -31,7 +31,9 @@ def stored(
         "left": str(pair), "right": str(pair + 10), "preference": 0, "cant_say": False, "note": "",
         "seconds": 5.0, "at": "", "revision": 1,
     }  # fmt: skip
-    return StoredAnswer(number, who, pair, similarity=s, difference=c, **(words | rest))
+    return StoredAnswer(
+        id=number, annotator=who, pair=pair, similarity=s, difference=c, **(words | rest)
+    )
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from pairlearn.studio.ask import AnswerCache
 from pairlearn.studio.project import Plan, Project
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
+from studio_processes import wait_until
 
 app = typer.Typer()
 app.command()(ask)
@@ -260,7 +260,7 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
     )
     cache = project / CACHE
     try:
-        _wait_for(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
+        wait_until(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
         os.kill(process.pid, signal.SIGKILL)
     finally:
         process.kill()
@@ -283,13 +283,6 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
 def _cached(path: Path) -> int:
     with AnswerCache(path) as cache:
         return len(cache)
-
-
-def _wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened for a minute"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from pairlearn.studio import Project, Store, StoreError, backups
+from pairlearn.studio import Project, Store, StoreError, writer
 from pairlearn.studio.store_file import StoreFileError, copy_of, find_damage
 from studio_processes import Person, Place, limit_files, said_once
 from studio_store import make, rows, said
@@ -38,13 +38,13 @@ def test_a_backup_is_one_file_for_its_owner(tmp_path: Path) -> None:
     project = answered(tmp_path / "p")
     with Store.open(project) as store:  # in use, with a log beside it
         store.submit(1, 7, said("k")).result()
-        path, count = backups.back_up(project, tmp_path / "copy.sqlite")
+        path, count = writer.back_up(project, tmp_path / "copy.sqlite")
         assert count == 7
     assert rows(path, COUNT) == [(7,)]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(one.name for one in tmp_path.iterdir()) == ["copy.sqlite", "p"]
     with pytest.raises(StoreError, match="there already"):
-        backups.back_up(project, path)
+        writer.back_up(project, path)
 
 
 def test_a_copy_that_is_not_whole_does_not_appear(
@@ -53,7 +53,7 @@ def test_a_copy_that_is_not_whole_does_not_appear(
     project = answered(tmp_path / "p")
     monkeypatch.setattr("pairlearn.studio.store_file.find_damage", lambda *_: "page 7 is lost")
     with pytest.raises(StoreFileError, match=r"not written whole \(page 7 is lost\)"):
-        backups.back_up(project, tmp_path / "copy.sqlite")
+        writer.back_up(project, tmp_path / "copy.sqlite")
     assert [one.name for one in tmp_path.iterdir()] == ["p"]
 
 
@@ -70,36 +70,36 @@ def snapshots(project: Project) -> list[int]:
 
 def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after an older state was restored."""
-    monkeypatch.setattr(backups, "EVERY", 5)
+    monkeypatch.setattr(writer, "EVERY", 5)
     project = answered(tmp_path / "p", 0)
     answer(project, 1, 8)
-    early, _ = backups.back_up(project, tmp_path / "early.sqlite")
+    early, _ = writer.back_up(project, tmp_path / "early.sqlite")
     answer(project, 9, 25)
     assert snapshots(project) == [15, 20, 25]
     for number in snapshots(project):
         path = project.folder / "backups" / f"auto-{number:09}.sqlite"
         assert rows(path, COUNT) == [(number,)]
-    backups.restore(project, early)
+    writer.restore(project, early)
     assert snapshots(project) == []
     assert len(list((project.folder / "backups").glob("replaced-auto-*"))) == 3
     with pytest.raises(StoreError, match="has no backups"):
-        backups.newest_backup(project)
+        writer.newest_backup(project)
     answer(project, 9, 14)
     assert snapshots(project) == [9, 14]
-    assert rows(backups.newest_backup(project), COUNT) == [(14,)]
+    assert rows(writer.newest_backup(project), COUNT) == [(14,)]
 
 
 def test_snapshots_with_more_answers_than_there_are_stop_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backups, "EVERY", 5)
+    monkeypatch.setattr(writer, "EVERY", 5)
     project = answered(tmp_path / "p", 2)
     for number in (20, 25, 30):
-        backups.back_up(project, project.folder / "backups" / f"auto-{number:09}.sqlite")
+        writer.back_up(project, project.folder / "backups" / f"auto-{number:09}.sqlite")
     with Store.open(project) as store:
         for pair in range(3, 9):
             store.submit(1, pair, said("k")).result()
-    assert backups.newest_backup(project).name == "auto-000000008.sqlite"
+    assert writer.newest_backup(project).name == "auto-000000008.sqlite"
     assert len(snapshots(project)) == 3
 
 
@@ -107,17 +107,17 @@ def test_nobody_writes_while_a_backup_is_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = answered(tmp_path / "p")
-    path, _ = backups.back_up(project)
+    path, _ = writer.back_up(project)
     with Store.open(project), pytest.raises(StoreError, match="in use by another command"):
-        backups.restore(project, path)
+        writer.restore(project, path)
 
     def copy_while_others_try(connection: sqlite3.Connection, kept: Path) -> dict[str, int]:
         with pytest.raises(StoreError, match="being restored from a backup"):
             Store.open(project)
         return copy_of(connection, kept)
 
-    monkeypatch.setattr(backups, "copy_of", copy_while_others_try)
-    done = backups.restore(project, path)
+    monkeypatch.setattr(writer, "copy_of", copy_while_others_try)
+    done = writer.restore(project, path)
     assert done.replaced is not None and done.replaced.exists()
     with Store.open(project) as store:
         store.submit(1, 7, said("k")).result()
@@ -129,15 +129,15 @@ def test_a_snapshot_does_not_hold_up_answers(
     go = threading.Event()
 
     def slow(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
-        assert go.wait(20)
+        assert go.wait(120)
         return copy_of(connection, path)
 
-    monkeypatch.setattr(backups, "EVERY", 5)
-    monkeypatch.setattr(backups, "copy_of", slow)
+    monkeypatch.setattr(writer, "EVERY", 5)
+    monkeypatch.setattr(writer, "copy_of", slow)
     project = answered(tmp_path / "p", 0)
     with Store.open(project) as store:
         for pair in range(1, 21):
-            store.submit(1, pair, said("k")).result(timeout=10)
+            store.submit(1, pair, said("k")).result(timeout=60)
         go.set()
     assert [path.name for path in (project.folder / "backups").iterdir()] == [
         "auto-000000005.sqlite"
@@ -147,7 +147,7 @@ def test_a_snapshot_does_not_hold_up_answers(
 def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(backups, "EVERY", 10)
+    monkeypatch.setattr(writer, "EVERY", 10)
     project = answered(tmp_path / "p", 0)
     (project.folder / "backups").write_text("in the way")
     with Store.open(project) as store:
@@ -161,7 +161,7 @@ def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
 @pytest.mark.parametrize("harm", ["overwritten", "cut", "gone"])
 def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> None:
     project = answered(tmp_path / "p")
-    path, _ = backups.back_up(project)
+    path, _ = writer.back_up(project)
     if harm == "overwritten":
         project.store_path.write_bytes(b"no SQLite here\n" * 1000)
     elif harm == "cut":
@@ -170,7 +170,7 @@ def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> Non
         project.store_path.unlink()
     with pytest.raises(StoreError):
         Store.open(project)
-    done = backups.restore(project, backups.newest_backup(project))
+    done = writer.restore(project, writer.newest_backup(project))
     assert done.answers == 6
     with Store.open(project) as store:
         assert len(store.answers()) == 6
@@ -182,18 +182,18 @@ def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> Non
 def test_what_is_not_restored(tmp_path: Path) -> None:
     project = answered(tmp_path / "p")
     with pytest.raises(StoreError, match="has no backups"):
-        backups.newest_backup(project)
+        writer.newest_backup(project)
     with pytest.raises(StoreError, match="is the file of answers itself"):
-        backups.restore(project, project.store_path)
+        writer.restore(project, project.store_path)
     other = tmp_path / "other.sqlite"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE bookmarks (url TEXT)")
     with pytest.raises(StoreError, match="of another program"):
-        backups.restore(project, other)
-    path, _ = backups.back_up(project)
+        writer.restore(project, other)
+    path, _ = writer.back_up(project)
     os.truncate(path, path.stat().st_size - 4096)
     with pytest.raises(StoreError, match="damaged"):
-        backups.restore(project, path)
+        writer.restore(project, path)
     assert rows(project.store_path, COUNT) == [(6,)]
 
 

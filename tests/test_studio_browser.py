@@ -242,7 +242,7 @@ def test_tutorial_of_three_pairs(bare: Desk) -> None:
     settled(page)
     press(page, "r")
     expect(page.locator("#coach-step")).to_contain_text("Practice 3 of 3")
-    page.wait_for_timeout(200)
+    settled(page)
     press(page, "5", "Enter", "4", "Enter")
     expect(page.locator("#coach")).to_be_hidden()
     expect(page.locator("#count")).to_have_text("0 of 12")

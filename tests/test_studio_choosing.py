@@ -6,7 +6,6 @@ import itertools
 import math
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,21 @@ from pairlearn import PairLabels
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
 from pairlearn.studio.choosing import (
+    Forecast,
     choose_pairs,
+    choosing,
     expected_information,
     inclusion_weights,
     pool_weights,
+    replenish,
 )
 from pairlearn.studio.creating import create_project
-from pairlearn.studio.forecast import Forecast, choosing, replenish
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Answer
 from pairlearn.studio.server import serve
 from pairlearn.studio.stopping import look
 from pairlearn.studio.store import Store
+from studio_processes import wait_until
 from studio_store import make
 
 Floats = NDArray[np.float64]
@@ -224,16 +226,11 @@ def test_pairs_are_chosen_by_the_model_of_the_forecast(
         ann, _ = store.add_annotator("ann")
         forecast = Forecast(project.folder)
         with choosing(store, forecast, ahead=10, every=0.01):
-            done, deadline = 0, time.monotonic() + 60
-            while done < 50 and time.monotonic() < deadline:
-                done += answer_all(store, ann.id)
-                time.sleep(0.01)
-            while not forecast.posterior and time.monotonic() < deadline:
-                time.sleep(0.05)
+            wait_until(lambda: answer_all(store, ann.id) >= 0 and len(store.answers()) >= 50)
+            wait_until(lambda: forecast.posterior)
             chosen = len(store.pairs())
-            while len(store.pairs()) < chosen + 10:
-                answer_all(store, ann.id)
-                time.sleep(0.01)
+            more = chosen + 10
+            wait_until(lambda: answer_all(store, ann.id) >= 0 and len(store.pairs()) >= more)
         assert np.corrcoef(forecast.posterior, np.arange(30))[0, 1] > 0.8
         assert len({one.weight for one in store.pairs()[chosen:]}) > 1
         nowhere = np.full(30, np.nan)

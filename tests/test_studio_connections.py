@@ -5,15 +5,16 @@ from __future__ import annotations
 import resource
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from browser import LiveStudio, live_studio
-from pairlearn.studio.server.connections import Connection, most_connections
-from studio_processes import Person, Place
+from pairlearn.studio.server.security import Connection, most_connections
+from studio_processes import Person, Place, wait_until
 
 HEAD = b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 SLOW = {
@@ -30,7 +31,7 @@ def slow_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         callers = []
         for number in range(count):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=120))
             one.sendall(list(SLOW.values())[number % len(SLOW)])
             callers.append(one)
         yield callers
@@ -49,8 +50,9 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def hurried(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudio]:
-    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 0.6)
+def patient(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudio]:
+    """A studio that gives every request time, however busy the machine is."""
+    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 120.0)
     with live_studio(place.folder) as studio:
         place.port = studio.port
         yield studio
@@ -58,12 +60,20 @@ def hurried(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudi
             place.connections.pop().close()
 
 
+@pytest.fixture
+def hurried(patient: LiveStudio, monkeypatch: pytest.MonkeyPatch) -> LiveStudio:
+    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 0.6)
+    return patient
+
+
+def connections(studio: LiveStudio) -> list[Any]:
+    return list(studio._server.server_state.connections)
+
+
 def test_a_request_has_to_arrive_in_time(hurried: LiveStudio) -> None:
-    begun = time.monotonic()
     with slow_callers(hurried.port, len(SLOW)) as callers:
         for wire in callers:
             wait_for_end(wire)
-    assert time.monotonic() - begun < 3
 
 
 def test_a_request_that_the_end_cuts_off_is_no_traceback(
@@ -71,43 +81,41 @@ def test_a_request_that_the_end_cuts_off_is_no_traceback(
 ) -> None:
     token = f"Authorization: Bearer {place.tokens['ann']}\r\n".encode()
     with live_studio(place.folder) as studio:
-        wire = socket.create_connection(("127.0.0.1", studio.port), timeout=5)
+        wire = socket.create_connection(("127.0.0.1", studio.port), timeout=120)
         wire.sendall(SLOW["half of a body"].replace(b"Content-Type", token + b"Content-Type"))
-        time.sleep(0.2)
+        wait_until(lambda: [one for one in connections(studio) if one.cycle is not None])
     with wire:
         assert wire.recv(65536).startswith(b"HTTP/1.1 503")
     assert [one.getMessage() for one in caplog.records if one.exc_info] == []
 
 
 def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
-    with socket.create_connection(("127.0.0.1", hurried.port), timeout=5) as wire:
-        begun = time.monotonic()
+    begun = time.monotonic()
+    with socket.create_connection(("127.0.0.1", hurried.port), timeout=120) as wire:
         with pytest.raises(OSError):
             for letter in HEAD * 3:
                 wire.sendall(bytes([letter]))
                 time.sleep(0.02)
-        assert 0.5 < time.monotonic() - begun < 3
+        assert time.monotonic() - begun > 0.5
 
 
-def test_a_patient_annotator_stays(hurried: LiveStudio, place: Place) -> None:
+def test_a_patient_annotator_stays(patient: LiveStudio, place: Place) -> None:
+    """The time that a request has does not run between requests."""
     ann = Person(place, "ann")
     ann.answer_many(2)
-    time.sleep(0.7)  # longer than a request may take: between requests another limit holds
+    wait_until(lambda: [one._deadline for one in connections(patient)] == [None])
     first = ann.connection.sock
     ann.answer_many(2)
     assert ann.connection.sock is first
 
 
 def test_new_connections_take_the_place_of_waiting_ones(
-    hurried: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
+    patient: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 60.0)
     monkeypatch.setattr(Connection, "MOST", 20)
-    with slow_callers(hurried.port, 60) as callers:
-        ann = Person(place, "ann")
-        ann.answer_many(5)
-        time.sleep(0.2)
-        assert len(hurried._server.server_state.connections) <= 20
+    with slow_callers(patient.port, 60) as callers:
+        Person(place, "ann").answer_many(5)
+        wait_until(lambda: len(connections(patient)) <= 20)
         wait_for_end(callers[0])
 
 
@@ -120,7 +128,7 @@ def deaf_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
         for _ in range(count):
             one = stack.enter_context(socket.socket())
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            one.settimeout(5)
+            one.settimeout(120)
             one.connect(("127.0.0.1", port))
             one.sendall(ask * 400)
             callers.append(one)
@@ -129,14 +137,7 @@ def deaf_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 def stuck(studio: LiveStudio) -> int:
     """Connections whose replies wait for somebody to read them."""
-    return sum(one.flow.write_paused for one in list(studio._server.server_state.connections))
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    return sum(one.flow.write_paused for one in connections(studio))
 
 
 def test_a_reply_has_to_be_read_in_time(
@@ -145,31 +146,33 @@ def test_a_reply_has_to_be_read_in_time(
     monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.4)
     with deaf_callers(hurried.port, 3):
         wait_until(lambda: stuck(hurried) == 3)
-        wait_until(lambda: not hurried._server.server_state.connections)
+        wait_until(lambda: not connections(hurried))
 
 
 def test_a_slow_reader_gets_the_whole_reply(
-    hurried: LiveStudio, monkeypatch: pytest.MonkeyPatch
+    patient: LiveStudio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.3)
-    with deaf_callers(hurried.port, 1) as (caller,):
-        wait_until(lambda: stuck(hurried) == 1)
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
+    looks: list[int] = []
+    look = Connection._look_at_reply
+    monkeypatch.setattr(Connection, "REPLY_SECONDS", 1.5)  # far longer than the reader pauses
+    monkeypatch.setattr(Connection, "_look_at_reply", lambda one: (looks.append(1), look(one)))
+    with deaf_callers(patient.port, 1) as (caller,):
+        wait_until(lambda: stuck(patient) == 1)
+        seen = len(looks)
+        while len(looks) < seen + 2:
             assert caller.recv(65536)
             time.sleep(0.005)
 
 
 def test_connections_that_never_read_lock_nobody_out(
-    hurried: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
+    patient: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "REPLY_SECONDS", 60.0)
+    monkeypatch.setattr(Connection, "REPLY_SECONDS", 120.0)
     monkeypatch.setattr(Connection, "MOST", 6)
-    with deaf_callers(hurried.port, 6):
-        wait_until(lambda: stuck(hurried) == 6)
-        ann = Person(place, "ann")
-        ann.answer_many(5)
-        assert stuck(hurried) == 5
+    with deaf_callers(patient.port, 6):
+        wait_until(lambda: stuck(patient) == 6)
+        Person(place, "ann").answer_many(5)
+        assert stuck(patient) == 5
 
 
 def test_connections_leave_files_for_the_project(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,13 @@ from pairlearn.data.simulation import simulate
 from pairlearn.studio import Answer, Store, StoreError
 from pairlearn.studio.exchange import (
     Statement,
+    aggregated,
     from_probability,
     import_judgements,
+    judgements,
     judgements_of,
     read_preferences,
 )
-from pairlearn.studio.export import aggregated, judgements
 from pairlearn.studio.server import make_app
 from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from studio_client import HERE, Visitor
@@ -196,16 +197,6 @@ def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
         )
     if abs(difference) > 1e-9:  # at a tie rounding decides
         assert from_probability([right + same / 2], "side-only")[1] == np.sign(difference)
-
-
-def test_probabilities_and_similarities_have_one_shape() -> None:
-    for p, s, message in (
-        ([[0.5]], [0.5], r"\(n,\); got \(1, 1\)"),
-        ([0.5] * 2, [0.5], "has shape"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            from_probability(p, "given-different", s)
-    assert from_probability([0.75], "ties-half", [80.0])[0] == 0.5  # a similarity is not read
 
 
 def write(folder: Path, text: str) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,11 @@ from browser import (
 )
 from pairlearn.cli.annotate import app
 from pairlearn.studio import Project, Store, StoreError
-from pairlearn.studio.known import LEVELS, Known
 from pairlearn.studio.overview import quality_of
+from pairlearn.studio.records import LEVELS, Known
 from pairlearn.studio.server import make_app
 from studio_client import HERE, Visitor
-from studio_processes import Command, free_port
+from studio_processes import Command, free_port, wait_until
 from studio_store import make, said, stored
 
 NUMBERS: dict[str, Any] = {"similarity": None, "difference": None}
@@ -230,12 +229,10 @@ def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:
     folder, port = tmp_path / "demo", free_port()
     command = Command(tmp_path / "said", "demo", folder, "--port", port, "--no-open")
     try:
-        for _ in range(1500):
-            links = re.findall(r"^  (\w+)  (http\S+)$", command.words(), re.M)
-            if len(links) == 2:
-                break
-            assert command.process.is_alive(), command.words()
-            time.sleep(0.02)
+        link = re.compile(r"^  (\w+)  (http\S+)$", re.M)
+        alive = command.process.is_alive
+        wait_until(lambda: len(link.findall(command.words())) == 2 or not alive())
+        links = link.findall(command.words())
         with browser.new_context(viewport={"width": 1280, "height": 720}) as context:
             page = context.new_page()
             page.goto(dict(links)["you"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,10 +15,10 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from browser import make_project
-from pairlearn.studio import Answer, Store, StoreError
-from pairlearn.studio.backups import using
-from pairlearn.studio.known import LEVELS
+from pairlearn.studio import Answer, StoreError
+from pairlearn.studio.records import LEVELS
 from pairlearn.studio.server import make_app
+from pairlearn.studio.writer import using
 from studio_client import HERE, Visitor
 
 
@@ -126,33 +125,51 @@ def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
     assert (path["name"], path["in"], query["name"]) == ("annotator", "path", "item")
 
 
+class Hook:
+    """An address, the paths and bodies that were sent there, and how it replies."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.received: list[Any] = []
+        self.nonsense = self.redirects = False
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                hook.paths.append(self.path)
+                hook.received.append(
+                    json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                )
+                if hook.nonsense and len(hook.paths) == 1:
+                    self.wfile.write(b"nonsense\r\n\r\n")
+                    return
+                self.send_response(302 if hook.redirects else 204)
+                self.send_header("Location", "/elsewhere")
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                hook.paths.append(self.path)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/judged"
+
+
 @pytest.fixture
-def hook() -> Iterator[tuple[str, list[Any]]]:
-    """An address, and what was sent there."""
-    received: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/judged", received
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def hook() -> Iterator[Hook]:
+    made = Hook()
+    with made.server:
+        thread = threading.Thread(target=made.server.serve_forever)
+        thread.start()
+        yield made
+        made.server.shutdown()
+        thread.join()
 
 
-def test_a_webhook_is_told_when_all_is_answered(
-    tmp_path: Path, hook: tuple[str, list[Any]]
-) -> None:
-    url, received = hook
+def test_a_webhook_is_told_when_all_is_answered(tmp_path: Path, hook: Hook) -> None:
+    url, received = hook.url, hook.received
     _, tokens, _ = make_project(tmp_path / "p", pairs=3, names=("ann", "bob"))
     with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
         for name in ("ann", "bob"):
@@ -168,8 +185,8 @@ def test_a_webhook_is_told_when_all_is_answered(
             make_app(tmp_path / "p", webhook=wrong)
 
 
-def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: tuple[str, list[Any]]) -> None:
-    url, received = hook
+def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: Hook) -> None:
+    url, received = hook.url, hook.received
     project, tokens, boss = make_project(tmp_path / "p", pairs=2, overlap=2, answers="graded")
     with TestClient(make_app(project.folder, webhook=url), HERE) as client:
         visitor = Visitor(client, tokens["ann"])
@@ -181,7 +198,7 @@ def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: tuple[str, l
         assert received == []  # each pair has one answer of two
         for pair in (1, 2):  # by another process, of which nothing else tells
             settled = Answer(*LEVELS["alike"], key=f"key-{pair}", level="alike")
-            client.app.state.studio.store.adjudicate(pair, settled)  # type: ignore[attr-defined]
+            client.app.state.studios[""].store.adjudicate(pair, settled)  # type: ignore[attr-defined]
         assert supervisor.post("/api/annotators", {"name": "Zoë"}).status_code == 200
         assert received == []
         for pair in (1, 2, 2):
@@ -190,51 +207,12 @@ def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: tuple[str, l
 
 
 def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = []
+    hook.nonsense = hook.redirects = True
     monkeypatch.setattr("pairlearn.studio.server.api.time.sleep", lambda _: None)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.path)
-            if len(asked) == 1:
-                self.wfile.write(b"nonsense\r\n\r\n")
-                return
-            self.send_response(302)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
-
-        do_GET = do_POST
-
-        def log_message(self, *_: object) -> None:
-            pass
-
     _, tokens, _ = make_project(tmp_path / "p", pairs=1)
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/judged"
-        with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
-            Visitor(client, tokens["ann"]).answer()
-        server.shutdown()
-        thread.join()
-    assert asked == ["/judged"] * 3 and "the webhook was not told: HTTP Error 302" in caplog.text
-
-
-def test_a_problem_is_one_line_of_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", pairs=3)
-
-    def broken(*_: object) -> None:
-        raise RuntimeError("a screw is loose")
-
-    with TestClient(make_app(tmp_path / "p"), HERE) as client, caplog.at_level(logging.WARNING):
-        visitor = Visitor(client, tokens["ann"])
-        monkeypatch.setattr(Store, "next_task", broken)
-        reply = visitor.client.get("/annotate/1/api/task")
-    assert reply.status_code == 500 and "screw" not in reply.text
-    (line,) = [one for one in caplog.records if one.name.startswith(("pairlearn", "uvicorn"))]
-    assert line.exc_info is None
-    assert line.getMessage().endswith("/annotate/1/api/task: RuntimeError('a screw is loose')")
+    with TestClient(make_app(tmp_path / "p", webhook=hook.url), HERE) as client:
+        Visitor(client, tokens["ann"]).answer()
+    assert hook.paths == ["/judged"] * 3
+    assert "the webhook was not told: HTTP Error 302" in caplog.text

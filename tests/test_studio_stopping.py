@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,17 @@ from pairlearn.check import check
 from pairlearn.cli.annotate import app
 from pairlearn.labels import PairLabels
 from pairlearn.studio import Answer, Project, Store
+from pairlearn.studio.choosing import Forecast
 from pairlearn.studio.creating import create_project
-from pairlearn.studio.export import judgements
-from pairlearn.studio.forecast import Forecast
-from pairlearn.studio.known import LEVELS, Known
+from pairlearn.studio.exchange import judgements
+from pairlearn.studio.records import LEVELS, Known
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.pages import dots
 from pairlearn.studio.stopping import look, quick_model
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import read_pairs
 from studio_client import HERE, Visitor
+from studio_processes import wait_until
 from studio_store import stored
 
 CARELESS = ("constant 0", "constant 1", "random 0", "random 1")
@@ -83,11 +83,9 @@ def test_the_page_shows_what_the_careless_cost(
     assert run.exit_code == 0, run.output
     with TestClient(make_app(project.folder), HERE) as client:
         visitor = Visitor(client, boss, "s")
-        for _ in range(1200):  # a process of its own, which the page does not wait for
-            found = visitor.client.get("/api/status").json()["forecast"]
-            if "without" in found:
-                break
-            time.sleep(0.1)
+        status: Any = lambda: visitor.client.get("/api/status").json()["forecast"]  # noqa: E731
+        wait_until(lambda: "without" in status())  # the page does not wait for that process
+        found = status()
         page = visitor.client.get("/supervisor").text
     assert set(found["flagged"]) == set(CARELESS)  # and nobody else
     with Store.open(project) as store:
@@ -135,7 +133,7 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
     with TestClient(make_app(project.folder), HERE) as client:
         manner = Manner("ann", 200, random=0.5, same_amount=0.2, lean_same=0.12, hard=True)
         needs["manners"] = {"ann": (manner.phrases(), True)}
-        client.app.state.studio.forecast.found |= needs  # type: ignore[attr-defined]
+        client.app.state.studios[""].forecast.found |= needs  # type: ignore[attr-defined]
         page = Visitor(client, boss, "s").client.get("/supervisor").text
         told = client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
@@ -161,9 +159,7 @@ def test_the_forecast_imports_nothing_from_the_current_folder(
     monkeypatch.chdir(tmp_path)
     forecast = Forecast(project.folder)
     try:
-        deadline = time.monotonic() + 60
-        while not forecast.refresh(1) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: forecast.refresh(1))
         assert "needs" in forecast.found
     finally:
         forecast.close()

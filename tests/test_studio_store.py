@@ -299,7 +299,7 @@ def test_answers_that_wait_are_committed_together(store: Store) -> None:
     go, statements = threading.Event(), []
 
     def block(connection: sqlite3.Connection) -> None:
-        go.wait(10)
+        go.wait(60)
 
     def listen(changes: Changes) -> None:
         changes.connection.set_trace_callback(statements.append)
@@ -317,7 +317,7 @@ def test_answers_that_wait_are_committed_together(store: Store) -> None:
 def test_one_bad_answer_does_not_spoil_the_others(store: Store) -> None:
     ann, _ = store.add_annotator("ann")
     go = threading.Event()
-    store._writer.submit(lambda _: go.wait(10))
+    store._writer.submit(lambda _: go.wait(60))
     futures = [store.submit(ann.id, pair, said("k")) for pair in (1, 777, 2)]
     go.set()
     assert futures[0].result().revision == 1

@@ -90,7 +90,7 @@ def test_supervisor_makes_ends_and_renews_links(studio: Studio) -> None:
 
 
 def test_invitations_hold_beside_the_links_and_end_with_them(studio: Studio) -> None:
-    links = studio.client.app.state.studio.sessions.invite()  # type: ignore[attr-defined]
+    links = studio.client.app.state.studios[""].sessions.invite()  # type: ignore[attr-defined]
     client, paths = studio.client, {"ann": "/annotate/1", "bob": "/annotate/2"}
     assert client.get(links["supervisor"]).url.path == "/supervisor"
     for name, path in paths.items():

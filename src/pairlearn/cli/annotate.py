@@ -177,7 +177,7 @@ def link(
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio.backups import served_at
+    from pairlearn.studio.writer import served_at
 
     if not names and not supervisor:
         raise ValueError("give names of annotators, or --supervisor")
@@ -226,7 +226,7 @@ def known(
     import csv
 
     from pairlearn.studio import Project, Store
-    from pairlearn.studio.known import read_known
+    from pairlearn.studio.records import read_known
 
     with file.open(encoding="utf-8-sig", newline="") as lines:
         rows = [{name: cell for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
@@ -276,7 +276,7 @@ def status(project: Path) -> Told:
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio.export import judgements
+    from pairlearn.studio.exchange import judgements
 
     with opened(project) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()

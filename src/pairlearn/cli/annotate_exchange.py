@@ -61,7 +61,14 @@ def export(
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.annotators.crowd import KNOWN
-    from pairlearn.studio.export import aggregated, exportable, judgements, settled, write_lines
+    from pairlearn.studio.exchange import (
+        aggregated,
+        exportable,
+        in_numbers,
+        judgements,
+        settled,
+        write_lines,
+    )
     from pairlearn.studio.overview import crowd_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
@@ -110,6 +117,8 @@ def export(
         "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
+    numbers = sum(in_numbers(one) for one in answers)
+    line += ", {numbers:,} of them imported as numbers" * bool(mode == "graded" and numbers)
     line += "; {mixed_in:,} answers to known or repeated pairs are left out" * bool(checks)
     line += "; {overruled:,} answers overruled by the supervisor" * bool(data["overruled"])
     few = f" (under {KNOWN} answers, drawn towards the mean)"
@@ -117,7 +126,7 @@ def export(
         f"  reliability of {name}: {weight:.2f}{few * (crowd.manners[name].answers < KNOWN)}"
         for name, weight in trust.items()
     ]
-    return Told(data, [line.format(**data), *reliable])
+    return Told(data, [line.format(numbers=numbers, **data), *reliable])
 
 
 @command("annotate import", Reading)
@@ -226,7 +235,7 @@ def backup(project: Path, out: Path | None = None) -> Told:
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio import Project
-    from pairlearn.studio.backups import back_up
+    from pairlearn.studio.writer import back_up
 
     path, answers = back_up(Project.load(project), out)
     return Told({"file": path, "answers": answers}, [f"{path}: {answers:,} answers, checked"])
@@ -250,11 +259,11 @@ def restore(project: Path, source: Path | None = None) -> Told:
 
     Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
-    from pairlearn.studio import Project, Store, backups
+    from pairlearn.studio import Project, Store, writer
 
     description = Project.load(project)
-    path = source or backups.newest_backup(description)
-    done = backups.restore(description, path)
+    path = source or writer.newest_backup(description)
+    done = writer.restore(description, path)
     Store.open(description).close()
     text = [f"{description.store_path}: {done.answers:,} answers, from {path}"]
     if done.replaced is not None:

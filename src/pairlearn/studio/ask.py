@@ -1,15 +1,12 @@
 """Models that judge the pairs of a project: a Python function, or an endpoint of the chat protocol.
 
-*Per pair*, both items are shown side by side, in both orders, so that position bias averages
-out: two questions a pair. *Per item*, P(positive) of every item is asked once and pairs are
-derived from it: far cheaper, since items recur, but it relies on the model's probabilities
-with nothing to compare with.
+Per pair (`by_pairs`), both items are shown side by side, in both orders; per item (`by_items`),
+P(positive) is asked once and pairs are derived from it, which is far cheaper, since items recur.
 
 A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
 difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x). Either
-returns None where it cannot say. Arguments are `pairlearn.studio.items.ItemView`: a cell of a
-table is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``. On the
-command line the function is named ``module:function``.
+returns None where it cannot say. Arguments are `pairlearn.studio.ItemView`: a cell of a table is
+``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
 """
 
 from __future__ import annotations
@@ -22,13 +19,14 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.changes import THEIRS, Changes, stored_answers
+from pairlearn.studio.changes import Changes
 from pairlearn.studio.endpoint import ChatEndpoint
 from pairlearn.studio.items import ItemView
 from pairlearn.studio.judges import (
@@ -46,6 +44,7 @@ from pairlearn.studio.judges import (
 )  # fmt: skip
 from pairlearn.studio.limits import AnswerCache, Budget, LimitReached, ModelError, Pace, Stopped
 from pairlearn.studio.records import Answer
+from pairlearn.studio.stored import THEIRS
 
 if TYPE_CHECKING:
     from pairlearn.studio.store import Store
@@ -92,60 +91,49 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     Traceback (most recent call last):
     pairlearn.studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
     """
-    ranges = {"similarity": 0, "difference": -1}
-
-    def ask(first: ItemView, second: ItemView) -> Said:
-        said = _numbers(function, "(similarity, difference)", ranges, first, second)
-        return Said(None, None, 0.0) if said is None else Said(*said)
-
-    return ask
+    said = {"similarity": 0, "difference": -1}
+    return _checked(function, Said, Said(None, None, 0.0), "(similarity, difference)", said)
 
 
 def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
-    """A function of one item, with its answers checked.
+    """A function of one item, with its answers checked, as by `pair_model`."""
+    said = {"P(positive)": 0}
+    return _checked(function, SaidOfItem, SaidOfItem(None, 0.0), "P(positive)", said)
 
-    Examples
-    --------
-    >>> item_model(lambda item: 0.8)("a")
-    SaidOfItem(posterior=0.8, mass=1.0)
-    """
 
-    def ask(item: ItemView) -> SaidOfItem:
-        said = _numbers(function, "P(positive)", {"P(positive)": 0}, item)
-        return SaidOfItem(None, 0.0) if said is None else SaidOfItem(*said)
+def _checked(
+    function: Callable[..., Any], kind: Any, silent: Any, what: str, ranges: dict[str, int]
+) -> Callable[..., Any]:
+    """What a function says of items, each number in its range up to 1."""
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def ask(*items: ItemView) -> Any:
+        try:
+            answer = function(*items)
+        except (AttributeError, TypeError) as error:
+            if "ItemView" not in str(error):
+                raise
+            # An item was taken for a row or a dict.
+            raise ModelError(
+                f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
+                "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
+            ) from error
+        if answer is None:
+            return silent
+        try:
+            values = [float(one) for one in (answer if len(ranges) > 1 else [answer])]
+            found = dict(zip(ranges, values, strict=True))
+        except (TypeError, ValueError):
+            wrong = f"return {what}, or None for “can't say”"
+        else:
+            # The comparison refuses NaN.
+            outside = [one for one, low in ranges.items() if not low <= found[one] <= 1]
+            if not outside:
+                return kind(*values)
+            wrong = f"{outside[0]} must lie in [{ranges[outside[0]]}, 1]"
+        raise ModelError(f"{name} returned {repr(answer)[:80]}: {wrong}")
 
     return ask
-
-
-def _numbers(
-    function: Callable[..., Any], what: str, ranges: dict[str, int], *items: ItemView
-) -> list[float] | None:
-    """What a function says of items, each number in its range up to 1; None for "can't say"."""
-    name = getattr(function, "__name__", type(function).__name__)
-    try:
-        answer = function(*items)
-    except (AttributeError, TypeError) as error:
-        if "ItemView" not in str(error):
-            raise
-        # An item was taken for a row or a dict.
-        raise ModelError(
-            f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
-            "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
-        ) from error
-    if answer is None:
-        return None
-    try:
-        values = [float(one) for one in (answer if len(ranges) > 1 else [answer])]
-        found = dict(zip(ranges, values, strict=True))
-    except (TypeError, ValueError):
-        wrong = f"return {what}, or None for “can't say”"
-    else:
-        # The comparison refuses NaN.
-        outside = [one for one, low in ranges.items() if not low <= found[one] <= 1]
-        if not outside:
-            return values
-        wrong = f"{outside[0]} must lie in [{ranges[outside[0]]}, 1]"
-    raise ModelError(f"{name} returned {repr(answer)[:80]}: {wrong}")
 
 
 class PairToJudge(NamedTuple):
@@ -158,17 +146,10 @@ class PairToJudge(NamedTuple):
 
 @dataclass
 class Filled:
-    """What came out of a run.
+    """What came out of a run: the judgements, in the order in which they were ready.
 
-    Attributes
-    ----------
-    judgements : list of Judgement
-        Of this run, in the order in which they were ready.
-    stopped : str
-        Why it ended before the last pair: "max-requests", "max-cost", "interrupted" or
-        "error"; empty if it did not.
-    error : ModelError or None
-        What "error" was.
+    ``stopped`` says why it ended before the last pair: "max-requests", "max-cost", "interrupted"
+    or "error", which is in ``error``; empty if it did not.
 
     Examples
     --------
@@ -183,19 +164,14 @@ class Filled:
 
     def summary(self) -> dict[str, Any]:
         """Counts, the mean position bias (None where orders were not asked), the least mass."""
-        said = [
-            (one.similarity, one.difference)
-            for one in self.judgements
-            if one.similarity is not None and one.difference is not None
-        ]
+        said = [one for one in self.judgements if not one.cant_say]
         biases = [one.bias for one in self.judgements if not math.isnan(one.bias)]
-        infeasible = 0
-        if said:
-            infeasible = int((~PairLabels.from_array(np.array(said)).feasible()).sum())
+        numbers = np.array([(one.similarity, one.difference) for one in said], np.float64)
+        feasible = PairLabels(*numbers.reshape(-1, 2).T).feasible()
         return {
             "judged": len(said),
             "cant_say": len(self.judgements) - len(said),
-            "infeasible": infeasible,
+            "infeasible": int((~feasible).sum()),
             "position_bias": math.fsum(biases) / len(biases) if biases else None,
             "least_mass": min((one.mass for one in self.judgements), default=None),
         }
@@ -219,15 +195,13 @@ def fill(
     ----------
     pairs : iterable of PairToJudge
     judge : callable
-        From both ids to a judgement; called from `concurrent` threads.
+        From both ids to a judgement; called from ``concurrent`` threads.
     keep : callable
         Called with pair, judgement and seconds; returns when the judgement is on disk.
     concurrent : int
         Pairs judged at a time.
-    stop : callable
-        Wakes questions that wait for their turn, to end them.
-    progress : callable
-        Called with the number of pairs that are done.
+    stop, progress : callable
+        Ends questions that wait for their turn; is called with the number of pairs done.
 
     Examples
     --------
@@ -260,10 +234,8 @@ def fill(
     with ThreadPoolExecutor(concurrent, thread_name_prefix="pairlearn-model") as pool:
         try:
             while True:
-                while not filled.stopped and len(running) < concurrent:
-                    pair = next(source, None)
-                    if pair is None:
-                        break
+                free = 0 if filled.stopped else concurrent - len(running)
+                for pair in islice(source, free):
                     running[pool.submit(work, pair)] = pair
                 if not running:
                     return filled
@@ -303,12 +275,6 @@ class Seat:
     It is created with its first judgement; its name cannot be that of a person. People keep the
     pairs that are theirs; when pairs are next assigned, its answers count towards the overlap.
 
-    Parameters
-    ----------
-    store : Store
-    name : str
-        Of the annotator.
-
     Examples
     --------
     >>> import tempfile
@@ -345,22 +311,13 @@ class Seat:
         note = f"understood {judgement.mass:.3f}"
         if not math.isnan(judgement.bias):
             note += f", position bias {judgement.bias:+.3f}"
-        silent = judgement.cant_say
-        answer = Answer(
-            similarity=None if silent else judgement.similarity,
-            difference=None if silent else judgement.difference,
-            cant_say=silent,
-            note=note,
-            seconds=seconds,
-            key=secrets.token_hex(8),
-        )
+        s, c, silent = judgement.similarity, judgement.difference, judgement.cant_say
+        answer = Answer(s, c, 0, silent, note, seconds, secrets.token_hex(8))
 
         def work(changes: Changes) -> None:
             changes.check_author(self._name)
-            number = changes.seat(self._name)
-            changes.assign_pair(number, pair.pair)
             # Unless another run was faster.
-            if not stored_answers(changes.connection, THEIRS, number, pair.pair):
-                changes.keep(number, pair.pair, answer)
+            if not changes.find_answers(THEIRS, changes.seat(self._name), pair.pair):
+                changes.keep_for(self._name, pair.pair, answer)
 
         self._store.carry_out(work, who="model")

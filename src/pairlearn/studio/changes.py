@@ -1,11 +1,19 @@
-"""Every way in which the file of answers changes, each inside the writer's transaction."""
+"""Every change of the file of answers, each inside the writer's transaction.
+
+Checks, the known pairs that are mixed in, get a row among the pairs outside of the plan, and are
+``known_share`` of what every annotator judges. Repeats are pairs of the plan the other way round,
+some time after the first answer. Which of the next tasks is one of these follows from the
+annotator and how many they have answered: it cannot be guessed, and stays the same when a page is
+reloaded.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import secrets
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,54 +21,16 @@ from typing import Any
 import msgspec
 
 from pairlearn.studio.choosing import assign
-from pairlearn.studio.known import share_out
-from pairlearn.studio.records import Annotator, Answer, Receipt, StoredAnswer
+from pairlearn.studio.records import Annotator, Answer, Known, Mixed, Receipt
 from pairlearn.studio.store_file import StoreError
+from pairlearn.studio.stored import ADJUDICATOR, MIXED, OTHERS, Rows, token_hash
 
 MAX_NAME = 80
-
-OTHERS = "statement"
-"""The table of what answers say in further columns; it is there from the first such answer on."""
-
-
-ADJUDICATOR = "adjudicator"
-"""The setting with the name under which the supervisor settles pairs."""
-
-STANDING = "assignment a JOIN answer x ON x.id = a.answer"
-"""The answers that stand."""
-THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
-"""The answer of one annotator to one pair."""
-
-
-def stored_answers(
-    connection: sqlite3.Connection, source: str, *values: object
-) -> list[StoredAnswer]:
-    """The answers of a part of a query, such as `STANDING`, in the order of being given."""
-    others, more = "NULL", ""
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (OTHERS,)).fetchone():
-        others, more = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
-    query = (
-        "SELECT x.id, n.name, x.pair, p.left, p.right, x.similarity, x.difference, x.preference, "
-        f"x.cant_say, x.note, x.seconds, x.at, x.revision, p.weight, x.level, {others} "
-        f"FROM {source} JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {more} "
-        "ORDER BY x.id"
-    )
-    found = []
-    for *row, level, said in connection.execute(query, values):
-        besides = msgspec.json.decode(said, type=dict[str, float]) if said else {}
-        row[8] = bool(row[8]) and not besides
-        found.append(StoredAnswer(*row, besides, level))  # type: ignore[call-arg]
-    return found
 
 
 def now() -> str:
     """The time, UTC, ISO 8601 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def token_hash(token: str) -> bytes:
-    """The digest kept of a token: enough to recognise it, too little to forge it."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def fresh_token() -> str:
@@ -77,7 +47,7 @@ def check_name(name: str) -> None:
         )
 
 
-class Changes:
+class Changes(Rows):
     """Every change of the answers, made in a transaction of the writer and logged for ``who``."""
 
     def __init__(self, connection: sqlite3.Connection, who: str) -> None:
@@ -86,10 +56,6 @@ class Changes:
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """What a query finds."""
         return self.connection.execute(query, values).fetchall()
-
-    def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        """The first row of a query, or None."""
-        return next(iter(self.rows(query, *values)), None)
 
     def _insert(self, table: str, **values: object) -> int:
         """Add a row; its number."""
@@ -105,11 +71,7 @@ class Changes:
         return self._insert("change", at=now(), who=self.who, action=action, detail=detail, **about)
 
     def record_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
-        """Keep an answer, as the first or a further one to its pair.
-
-        A key that was seen before, with this annotator and pair, changes nothing and returns
-        the first receipt.
-        """
+        """Keep an answer, unless its key was seen before with this annotator and pair."""
         whose = (annotator, pair)
         key = "SELECT id, revision FROM answer WHERE annotator = ? AND pair = ? AND key = ?"
         if (seen := self.first(key, *whose, answer.key)) is not None:
@@ -140,27 +102,21 @@ class Changes:
             "FROM assignment a WHERE a.annotator = ? AND a.pair = ?",
             *whose.values(),
         )
-        columns = vars(answer) | {"cant_say": not answer.compares}
-        others = columns.pop("others")
-        receipt = Receipt(
-            self._insert("answer", revision=(latest or 0) + 1, at=now(), **whose, **columns),
-            (latest or 0) + 1,
-        )
+        said = vars(answer) | {"cant_say": not answer.compares, "revision": (latest or 0) + 1}
+        others = said.pop("others")
+        number = self._insert("answer", at=now(), **whose, **said)
         if others:
-            self.connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {OTHERS} "
-                "(answer INTEGER PRIMARY KEY REFERENCES answer, said TEXT NOT NULL)"
-            )
-            self._insert(OTHERS, answer=receipt.answer_id, said=json.dumps(others))
-        action = "answered" if before is None else "revised"
-        self._touch(receipt.answer_id, action, before=before, **whose)
-        return receipt
+            columns = "answer INTEGER PRIMARY KEY REFERENCES answer, said TEXT NOT NULL"
+            self.rows(f"CREATE TABLE IF NOT EXISTS {OTHERS} ({columns})")
+            self._insert(OTHERS, answer=number, said=json.dumps(others))
+        self._touch(number, "answered" if before is None else "revised", before=before, **whose)
+        return Receipt(number, said["revision"])
 
     def adjudicate(self, pair: int, answer: Answer) -> Receipt:
         """Keep the supervisor's answer to a pair, under a name that nobody else has."""
         if not self.first("SELECT 1 FROM pair WHERE id = ? AND right <> ''", pair):
             raise StoreError(f"there is no pair {pair}")
-        name = self.adjudicator()
+        name = self.adjudicator
         if name is None:
             taken = {name for (name,) in self.rows("SELECT name FROM annotator")}
             name = "supervisor"
@@ -168,28 +124,24 @@ class Changes:
                 name = f"{name} (settles pairs)"
             Changes(self.connection, ADJUDICATOR).seat(name)
             self.set_setting(ADJUDICATOR, name)
+        return Changes(self.connection, name).keep_for(name, pair, answer)
+
+    def keep_for(self, name: str, pair: int, answer: Answer) -> Receipt:
+        """Keep an answer that came by no link, of an annotator who is added if new."""
         number = self.seat(name)
         self.assign_pair(number, pair)
-        return Changes(self.connection, name).keep(number, pair, answer)
-
-    def adjudicator(self) -> str | None:
-        """The name under which the supervisor settles pairs, if any was."""
-        return self.setting(ADJUDICATOR)
+        return self.keep(number, pair, answer)
 
     def check_author(self, name: str) -> None:
         """Refuse answers from elsewhere in the name that overrules everybody."""
-        if name == self.adjudicator():
+        if name == self.adjudicator:
             raise StoreError(
                 f"the annotator {name!r} settles pairs here, and overrules all others: "
                 "give these judgements another name"
             )
 
     def withdraw_last(self, annotator: int, answer_id: int | None) -> int | None:
-        """Reopen the pair that an annotator answered last; its id, or None if there is none.
-
-        With ``answer_id``, only if that is still their last answer: so a request that is
-        delivered twice takes back one answer, not two.
-        """
+        """Reopen the pair that an annotator answered last; its id, or None, as in `Store.undo`."""
         found = self.first(
             "SELECT a.pair, a.answer, n.name FROM assignment a "
             "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
@@ -210,10 +162,8 @@ class Changes:
     ) -> None:
         """Have an answer stand, or none, with a line in the history."""
         change = self.log(action, annotator=annotator, pair=pair, before=before, after=answer)
-        self.connection.execute(
-            "UPDATE assignment SET answer = ?, touched = ? WHERE annotator = ? AND pair = ?",
-            (answer, change, annotator, pair),
-        )
+        update = "UPDATE assignment SET answer = ?, touched = ? WHERE annotator = ? AND pair = ?"
+        self.rows(update, answer, change, annotator, pair)
 
     def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
         """Add annotators, each with a token that is told this once."""
@@ -223,19 +173,14 @@ class Changes:
             if self.first("SELECT 1 FROM annotator WHERE name = ?", name):
                 raise StoreError(f"an annotator {name!r} is there already: choose another name")
             token = fresh_token()
-            number = self._insert(
-                "annotator", name=name, token_hash=token_hash(token), added_at=now()
-            )
+            values = {"name": name, "token_hash": token_hash(token), "added_at": now()}
+            number = self._insert("annotator", **values)
             self.log("annotator added", annotator=number)
             added.append((Annotator(number, name), token))
         return added
 
     def seat(self, name: str) -> int:
-        """The number of an annotator without a link, for a model or an import.
-
-        One that is new has retired from the start: nobody can judge in their name, and they get
-        no pairs.
-        """
+        """The number of an annotator for a model or an import, without link and open pairs."""
         if (found := self.first("SELECT id FROM annotator WHERE name = ?", name)) is not None:
             return int(found[0])
         ((added, _),) = self.add_annotators([name])
@@ -264,11 +209,6 @@ class Changes:
         self.log("token renewed", annotator=annotator)
         return token
 
-    def setting(self, name: str) -> str | None:
-        """A setting of the project, if there is one."""
-        found = self.first("SELECT value FROM setting WHERE name = ?", name)
-        return None if found is None else str(found[0])
-
     def set_setting(self, name: str, value: str) -> None:
         """Write a setting of the project."""
         self.connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
@@ -286,59 +226,86 @@ class Changes:
         """Add pairs, none of which is there in either direction; their ids."""
         ids = []
         for left, right, weight in pairs:
+            pair = f"the pair ({left!r}, {right!r})"
             if left == right:
-                raise StoreError(f"the pair ({left!r}, {right!r}) is an item with itself")
+                raise StoreError(f"{pair} is an item with itself")
             if known := self.find_pair(left, right):
-                raise StoreError(
-                    f"the pair ({left!r}, {right!r}) is there already, as pair {known[0]}"
-                )
-            if not 0 < weight < float("inf"):
-                raise StoreError(
-                    f"weight of ({left!r}, {right!r}) must be positive; got {weight:g}"
-                )
+                raise StoreError(f"{pair} is there already, as pair {known[0]}")
+            if not 0 < weight < math.inf:
+                raise StoreError(f"weight of {pair} must be positive; got {weight:g}")
             ids.append(self._insert("pair", left=left, right=right, weight=weight, origin=origin))
         self.log("pairs added", f"{len(ids)} pairs, origin {origin}")
         return ids
 
-    def add_repeat(self, left: str, right: str) -> int:
-        """Add a pair that is there the other way round; its id."""
-        return self._insert("pair", left=left, right=right, weight=1.0, origin="import")
-
     def assign_pair(self, annotator: int, pair: int) -> None:
         """Give one pair to one annotator, if it is not theirs already."""
-        self.connection.execute(
-            "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)", (annotator, pair)
-        )
+        insert = "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)"
+        self.rows(insert, annotator, pair)
 
     def reassign(self, overlap: int, seed: int) -> None:
         """Share the pairs out again; what somebody answered or has on the screen stays theirs."""
-        active = [
-            row[0]
-            for row in self.rows("SELECT id FROM annotator WHERE retired_at IS NULL ORDER BY id")
-        ]
-        pairs = [
-            row[0] for row in self.rows("SELECT id FROM pair WHERE origin <> 'import' ORDER BY id")
-        ]
+        active = self._ids("annotator", "retired_at IS NULL")
+        pairs = self._ids("pair", "origin <> 'import'")
         kept: dict[int, list[int]] = {}
         for annotator, pair in self.rows(_KEPT):
             kept.setdefault(pair, []).append(annotator)
         given = assign(pairs, active, overlap, seed, kept)
         wanted = {(who, pair) for pair, whose in given.items() for who in whose}
-        there = set(
-            self.rows(
-                "SELECT annotator, pair FROM assignment WHERE pair IN "
-                "(SELECT id FROM pair WHERE origin <> 'import')"
-            )
-        )
+        there = set(self.rows("SELECT annotator, pair FROM assignment"))
+        there = {one for one in there if one[1] in given}
         for statement, rows in (
             ("DELETE FROM assignment WHERE annotator = ? AND pair = ?", there - wanted),
             ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - there),
         ):
             self.connection.executemany(statement, sorted(rows))
-        share_out(self, wanted, active)
+        self._share_out(wanted, active)
         self.set_setting("overlap", str(overlap))
         detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
         self.log("pairs assigned", detail)
+
+    def _ids(self, table: str, condition: str) -> list[int]:
+        return [
+            one for (one,) in self.rows(f"SELECT id FROM {table} WHERE {condition} ORDER BY id")
+        ]
+
+    def mix_in(self, checks: Sequence[Known], share: float, repeat_share: float) -> None:
+        """Have checks and repeats among the pairs; what is none any more is in nobody's hands."""
+        before = Mixed.read(self.setting(MIXED))
+        now = Mixed(list(checks), share, {}, repeat_share)
+        for one in checks:
+            found = self.find_pair(one.left, one.right)
+            if found is None:
+                found = self.add_pairs([(one.left, one.right, 1.0)], "import")[0], False
+            now.pairs[found[0]] = one.turned() if found[1] else one
+        plan = self.rows("SELECT id, left, right FROM pair WHERE origin = 'plan' ORDER BY id")
+        made = {original: number for number, original in before.repeats.items()}
+        for number, left, right in plan[: math.ceil(repeat_share * len(plan))]:
+            turned: dict[str, Any] = {"left": right, "right": left}
+            repeat = made.get(number) or self._insert("pair", weight=1, origin="import", **turned)
+            now.repeats[repeat] = number
+        for gone in {*before.pairs, *before.repeats} - {*now.pairs, *now.repeats}:
+            # One of the plan is assigned anew with the others.
+            self.rows("DELETE FROM assignment WHERE pair = ? AND answer IS NULL", gone)
+        self.set_setting(MIXED, msgspec.json.encode(now).decode())
+        self.log("mixed in", f"{len(now.pairs)} known pairs, {len(now.repeats)} repeats")
+
+    def _share_out(self, wanted: set[tuple[int, int]], active: Sequence[int]) -> None:
+        """Give everybody checks in proportion to their pairs, and repeats; nobody loses one."""
+        mixed = Mixed.read(self.setting(MIXED))
+        if not mixed.whole_share:
+            return
+        load = Counter(who for who, _ in wanted)
+        outside = set(self._ids("pair", "origin = 'import'"))
+        pairs = [number for number in mixed.pairs if number in outside]
+        theirs = set(self.rows("SELECT annotator, pair FROM assignment"))
+        for who in active:
+            due = min(len(pairs), math.ceil(mixed.share * load[who]))
+            start = who % max(len(pairs), 1)
+            turn = [pair for pair in pairs[start:] + pairs[:start] if (who, pair) not in theirs]
+            missing = max(due - (len(pairs) - len(turn)), 0)
+            repeated = [one for one, of in mixed.repeats.items() if (who, of) in wanted]
+            for pair in turn[:missing] + repeated:
+                self.assign_pair(who, pair)
 
 
 _KEPT = (

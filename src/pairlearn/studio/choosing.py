@@ -16,34 +16,50 @@ sample. Of N candidates, uniform among the pairs not yet asked, one is drawn wit
 The expectation of w·f over a draw is the mean of f over the remaining pairs, whatever the model.
 `inclusion_weights` turns these weights into those of a sample without replacement.
 
-Do not expect much: on digits, even against odd, with 40 to 200 judged pairs the accuracy was that
-of random pairs within the error of measurement, 0.908 against 0.906 at 200
-(``benchmarks/annotate_choosing.py``, where a `PairClassifier` is fitted before each choice, as the
-studio once did; with its quick model it was not measured).
+Do not expect much: with 40 to 200 judged pairs of digits, even against odd, the accuracy was that
+of random pairs within the error of measurement (``benchmarks/annotate_choosing.py``).
+
+While a project is served, `Forecast` has a quick model fitted again and again by
+`pairlearn.studio.stopping`, in a process of its own, and `choosing` draws pairs by it.
 """
 
 from __future__ import annotations
 
 import heapq
+import logging
 import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream, uniform
+
+if TYPE_CHECKING:
+    from pairlearn.studio.store import Store
+
+LOG = logging.getLogger("pairlearn.annotate")
 
 
 def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
     """Different pairs of different items, uniformly at random, in random order and direction.
 
-    Every unordered pair {i, j} has the same chance, and so has each direction: the two ends are
-    two draws from the items, as the theory assumes, except that no pair comes twice. At most
-    items·(items − 1)/2 pairs; the result has shape (pairs, 2).
+    The two ends are two draws from the items, as the theory assumes, except that no pair comes
+    twice. The result has shape (pairs, 2).
     """
     possible = items * (items - 1) // 2
     if items < 2:
@@ -116,7 +132,8 @@ def assign(
         raise ValueError(f"overlap must be at least 1; got {overlap}")
     held = {pair: list(dict.fromkeys(who)) for pair, who in (kept or {}).items()}
     load = Counter(who for whose in held.values() for who in whose)
-    lots = iter(_lots(seed, len(annotators) + len(pairs) * overlap))
+    bits = stream(seed, "annotate", "assignment").bit_generator
+    lots = iter(bits.random_raw(len(annotators) + len(pairs) * overlap).tolist())
     turn = {who: (load[who], next(lots)) for who in dict.fromkeys(annotators)}
     result: dict[int, list[int]] = {}
     for pair in pairs:
@@ -129,17 +146,7 @@ def assign(
     return result
 
 
-def _lots(seed: int, count: int) -> list[int]:
-    drawn: list[int] = (
-        stream(seed, "annotate", "assignment").bit_generator.random_raw(count).tolist()
-    )
-    return drawn
-
-
-Floats = NDArray[np.float64]
-
-
-class ColumnChoice(NamedTuple):
+class Drawn(NamedTuple):
     """A pair by its rows, and one over (candidates × the chance with which it was drawn)."""
 
     left: int
@@ -168,13 +175,12 @@ def choose_pairs(
     taken: Iterable[tuple[int, int]] = (),
     candidates: int = 256,
     epsilon: float = 0.1,
-) -> list[ColumnChoice]:
+) -> list[Drawn]:
     """Draw pairs, each from uniform candidates by its expected information.
 
-    Fewer than ``count`` are drawn where fewer are left. A ``posterior`` that is the same for all
-    items makes every draw uniform. ``taken`` pairs are not drawn, in either order of their ends.
-    Each pair is chosen from N = ``candidates`` uniform draws; ``epsilon`` in (0, 1] is the share
-    of uniform choice, so weights are at most 1/ε.
+    Fewer than ``count`` are drawn where fewer are left. ``taken`` pairs are not drawn, in either
+    order of their ends. Each pair is chosen from N = ``candidates`` uniform draws; ``epsilon`` in
+    (0, 1] is the share of uniform choice, so weights are at most 1/ε.
     """
     r = np.asarray(posterior, dtype=np.float64)
     if r.ndim != 1 or len(r) < 2:
@@ -200,7 +206,7 @@ def choose_pairs(
         row = min(int(np.searchsorted(np.cumsum(chance), uniform(rng, 1)[0])), len(ends) - 1)
         left, right = (int(end) for end in ends[row])
         gone.add(_code(left, right))
-        chosen.append(ColumnChoice(left, right, float(1 / (len(ends) * chance[row]))))
+        chosen.append(Drawn(left, right, float(1 / (len(ends) * chance[row]))))
     return chosen
 
 
@@ -240,3 +246,137 @@ def pool_weights(weights: Any, items: int) -> Floats:
     left = pool - np.arange(1, drawn + 1)
     v: Floats = 1 + (pool - drawn) / np.maximum(left, 1) * (w - 1)
     return v
+
+
+REST = 9
+"""Times as long as it ran the forecast rests, so that it takes a tenth of a processor."""
+
+
+class Forecast:
+    """The forecast of `pairlearn.studio.stopping`, made in its own process as answers come in.
+
+    ``found`` is what the supervisor's page shows, and ``posterior`` P(y = +1 | x) of all items in
+    mode "information", empty before the first model.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.found: dict[str, Any] = {}
+        self.posterior: list[float] = []
+        self._folder, self._lock = folder, threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._seen, self._began, self._due = -1, 0.0, 0.0
+
+    def refresh(self, latest: int) -> dict[str, Any]:
+        """What is known now; a new look begins if anything changed since the last one."""
+        with self._lock:
+            if self._process is not None:
+                self._collect(self._process)
+            now = time.monotonic()
+            if self._process is None and latest != self._seen and now >= self._due:
+                self._seen, self._began = latest, now
+                # Files, which unlike pipes never fill; closed with the process.
+                self._told = tempfile.TemporaryFile()  # noqa: SIM115
+                self._trouble = tempfile.TemporaryFile()  # noqa: SIM115
+                self._process = subprocess.Popen(
+                    # Without -P, a numpy.py in the current folder would be imported.
+                    [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
+                    env=os.environ | {"OMP_NUM_THREADS": "1"},
+                    stdout=self._told,
+                    stderr=self._trouble,
+                )
+            return self.found
+
+    def _collect(self, process: subprocess.Popen[bytes]) -> None:
+        """Take the lines that are there."""
+        ended = process.poll()
+        # Not by seek and read: the process writes where these files are positioned.
+        told, trouble = (
+            os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+            for file in (self._told, self._trouble)
+        )
+        for line in told.rpartition(b"\n")[0].splitlines():
+            part = msgspec.json.decode(line)
+            self.posterior = part.pop("posterior", self.posterior)
+            self.found |= part
+        if ended is None:
+            return
+        if ended:
+            last = trouble.decode(errors="replace").strip().rpartition("\n")[2]
+            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last)
+        self._end()
+        now = time.monotonic()
+        self._due = now + REST * (now - self._began)
+
+    def _end(self) -> None:
+        self._told.close()
+        self._trouble.close()
+        self._process = None
+
+    def close(self) -> None:
+        """End a look that is under way."""
+        with self._lock:
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+                self._end()
+
+
+def replenish(
+    store: Store, posterior: list[float] | Floats, rng: np.random.Generator, ahead: int
+) -> int:
+    """Have `ahead` pairs open, choosing as many as are missing; their number.
+
+    A pair is open while it has fewer answers than the project's overlap. Without a posterior
+    for every item draws are uniform.
+    """
+    ids = store.items.ids
+    rows = {one: row for row, one in enumerate(ids)}
+    count = Counter(one.pair for one in store.answers())
+    pairs = store.pairs()
+    wanted = ahead - sum(count[one.id] < store.project.overlap for one in pairs)
+    if wanted <= 0:
+        return 0
+    known = posterior if len(posterior) == len(ids) else np.full(len(ids), 0.5)
+    taken = [
+        (rows[one.left], rows[one.right]) for one in pairs if one.left in rows and one.right in rows
+    ]
+    drawn = choose_pairs(known, wanted, rng, taken=taken)
+    chosen = [(ids[one.left], ids[one.right], one.weight) for one in drawn]
+    if chosen:
+        store.add_pairs(chosen)
+    return len(chosen)
+
+
+@contextmanager
+def choosing(
+    store: Store, forecast: Forecast, *, ahead: int = 20, every: float = 2.0
+) -> Iterator[None]:
+    """Keep ``ahead`` pairs of a project open from a thread, looking ``every`` so many seconds.
+
+    Pairs are chosen by the posteriors of the forecast; until there are any, at random.
+    """
+    over, rng = threading.Event(), stream(store.project.plan.seed, "annotate", "choosing")
+
+    def look() -> None:
+        told = ""
+        while True:
+            trouble = ""
+            try:
+                forecast.refresh(store.latest())
+                replenish(store, forecast.posterior, rng, ahead)
+            except (ValueError, OSError) as error:  # the next look may be luckier
+                trouble = f"{type(error).__name__}: {error}"
+            if trouble and trouble != told:
+                LOG.error("pairlearn annotate: no pairs are chosen: %s", trouble)
+            told = trouble
+            if over.wait(every):
+                return
+
+    thread = threading.Thread(target=look, name="pairlearn-replenish", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        forecast.close()

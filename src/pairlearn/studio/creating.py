@@ -23,8 +23,8 @@ from pairlearn.studio.items import (
     read_columns,
     read_file,
 )  # fmt: skip
-from pairlearn.studio.known import Known
 from pairlearn.studio.project import Kind, Plan, Project, ProjectError
+from pairlearn.studio.records import Known
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError, read_items
 from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of, item_kinds
@@ -43,12 +43,11 @@ def create_project(
 ) -> tuple[Project, str]:
     """Make a project folder with its items, plan and an empty store; also the supervisor's token.
 
-    The items are copied, so the project is self-contained. The folder, which must not exist or be
-    empty, appears complete or not at all. ``source`` is a ``.csv`` or ``.parquet`` table with a
-    column ``id``, or a folder of images (PNG, JPEG, WebP, GIF) or texts (``.txt``, ``.md``);
-    ``kind`` says which are the items where a folder holds both. ``pairs`` is 500, or all there
-    are. ``words`` are further fields of `Project`; answers are graded by default. Raises
-    ProjectError if the items cannot be used. The token is shown only this once.
+    The items are copied. The folder, which must not exist or be empty, appears complete or not at
+    all. ``source`` is a ``.csv`` or ``.parquet`` table with a column ``id``, or a folder of images
+    (PNG, JPEG, WebP, GIF) or texts (``.txt``, ``.md``); ``kind`` says which are the items where a
+    folder holds both. ``pairs`` is 500, or all there are. ``words`` are further fields of
+    `Project`; answers are graded by default. Raises ProjectError if the items cannot be used.
     """
     folder, source = Path(folder), Path(source)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -164,16 +163,7 @@ WHY = {
 
 
 def make_demo(folder: Path) -> Project:
-    """Make a graded project of images, with definitions, examples, practice and checks.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     made = make_demo(Path(place, "demo"))
-    ...     made.kind, made.plan.pairs, len(made.known)
-    ('image', 60, 12)
-    """
+    """Make a graded project of images, with definitions, examples, practice and checks."""
     from sklearn.datasets import load_digits
 
     digits: Any = load_digits()

@@ -90,11 +90,7 @@ class _Usage(msgspec.Struct):
 
 
 def read_reply(data: bytes) -> Reply:
-    """Read the body of a reply.
-
-    Raises MalformedReply if it is not JSON of this protocol, and ModelError if it has no token
-    probabilities, which the next one will not have either.
-    """
+    """Read the body of a reply; MalformedReply if it is none, ModelError if it has no logprobs."""
     try:
         completion = msgspec.json.decode(data, type=_Completion)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -136,8 +132,6 @@ def error_text(data: bytes) -> tuple[str, str]:
 def is_loopback(host: str) -> bool:
     """Whether a name or an address is reached from this machine only.
 
-    Examples
-    --------
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "")]
     [True, True, True, False, False]
     """
@@ -196,8 +190,6 @@ def _import_httpx() -> Any:
 def retry_after(header: str | None) -> float | None:
     """Seconds that a ``Retry-After`` header asks for: a number, or a date.
 
-    Examples
-    --------
     >>> retry_after("2.5"), retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), retry_after("soon")
     (2.5, 0.0, None)
     """
@@ -217,9 +209,9 @@ def retry_after(header: str | None) -> float | None:
 class ChatEndpoint:
     """Asks each question once: answers are kept on disk, failures are retried.
 
-    The temperature is 1: some servers report probabilities after it is applied, and at 0 those are
-    not the model's. What is sampled does not matter, since all alternatives of the first token are
-    read. Redirects are not followed and proxies not used: the key goes only to the named address.
+    The temperature is 1: some servers report probabilities after it is applied, and all
+    alternatives of the first token are read, whichever is sampled. Redirects are not followed and
+    proxies not used: the key goes only to the named address.
 
     Parameters
     ----------
@@ -234,10 +226,8 @@ class ChatEndpoint:
         Admit http to other machines.
     pace : Pace, optional
     budget : Budget, optional
-    timeout : float
-        Seconds for one request.
-    retries : int
-        How often a failed request is sent again.
+    timeout, retries : float, int
+        Seconds for one request, and how often a failed one is sent again.
     alternatives : int
         Alternatives of the token to ask for (``top_logprobs``).
 

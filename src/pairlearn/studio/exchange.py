@@ -1,4 +1,6 @@
-"""Statements from elsewhere: plain tables, and probabilities that the right one is better.
+"""Judgements in and out: plain tables, every answer as a line of JSON, and preferences.
+
+An export is a table of pairs that `fit` reads, one row a judgement or one a pair.
 
 Many tools and models give P = P(right is better) for a pair. What that says about (s, c) depends
 on how "better" treats pairs of the same class, so the caller names the reading. With a = P(+, −),
@@ -19,24 +21,216 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import placed, same_kind
-from pairlearn.studio.changes import THEIRS, Changes, stored_answers
-from pairlearn.studio.records import Answer
+from pairlearn.atomic import replacing
+from pairlearn.columns import Floats, placed, same_kind
+from pairlearn.studio.changes import Changes
+from pairlearn.studio.choosing import inclusion_weights
+from pairlearn.studio.overview import AnswerColumns, crowd_of
+from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
+from pairlearn.studio.stored import THEIRS, Stored
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.pairs import check_pairs
-from pairlearn.tables.sources import Kind, open_source
+from pairlearn.tables.sources import Kind, convert, open_source
+from pairlearn.tables.write import in_words, open_rows
 
-Floats: TypeAlias = NDArray[np.float64]
+Rule: TypeAlias = Literal["mean", "median", "reliability"]
+
+
+def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]:
+    """One judgement for each pair, by an annotator named after the rule.
+
+    Similarities and differences are combined separately, each from those who gave it. The pair
+    likelihood is linear in (s, c), so training on the mean is training on all judgements with
+    equal weights; the median withstands single slips; "reliability" is a mean with the weights of
+    `pairlearn.annotators.Crowd`. The feasible region is not convex: two feasible judgements can
+    have an infeasible mean, which is exported as it is and reported by `pairlearn check`. Where
+    nobody gave a number the preference of the majority is kept; a tie is left out.
+    """
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule must be 'mean', 'median' or 'reliability'; got {rule!r}")
+    weights = crowd_of(answers).weights() if rule == "reliability" else {}
+    by_pair: dict[int, list[StoredAnswer]] = {}
+    for answer in answers:
+        by_pair.setdefault(answer.pair, []).append(answer)
+    found = []
+    for _, theirs in sorted(by_pair.items()):
+        given = [(one, weights.get(one.annotator, 1.0)) for one in theirs]
+        s = _middle([(one.similarity, weight) for one, weight in given], rule)
+        c = _middle([(one.difference, weight) for one, weight in given], rule)
+        side: Any = 0
+        if (s, c) == (None, None):
+            side = int(np.sign(sum(one.preference for one in theirs)))
+            if not side:
+                continue
+        took = math.fsum(one.seconds for one in theirs)
+        joined = replace(theirs[-1], annotator=rule, similarity=s, difference=c, preference=side)
+        found.append(replace(joined, note="", seconds=took))
+    return found
+
+
+def _middle(said: Sequence[tuple[float | None, float]], rule: Rule) -> float | None:
+    """The median or the weighted mean of what was said."""
+    given = np.array([one for one in said if one[0] is not None], np.float64)
+    if not len(given):
+        return None
+    values, weights = given.T
+    if rule == "median":
+        return float(np.median(values))
+    # Rounding must not carry a mean out of the range of what was said.
+    mean = (values * weights).sum() / weights.sum()
+    return float(np.clip(mean, values.min(), values.max()))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A table of pairs, and what did not go into it.
+
+    Attributes
+    ----------
+    cant_say, undecided : int
+        Answers "can't say" and pairs with evenly split preferences, which are left out.
+    infeasible : int
+        Rows whose s and c no posteriors produce, even after rounding; they are exported.
+    levels : tuple of str
+        The answer in words of each row, "" where numbers were given; empty if none was.
+    """
+
+    table: PairTable
+    cant_say: int
+    undecided: int
+    infeasible: int
+    levels: tuple[str, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Write the table, with a column ``level`` where answers were given in words."""
+        columns = in_words(self.table)
+        if any(self.levels):
+            columns["level"] = np.array(self.levels)
+        with open_rows(path, list(columns)) as rows:
+            rows.write(columns)
+
+
+def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredAnswer]:
+    """The answers without those that a supervisor's answer to the same pair overrules."""
+    decided = {one.pair for one in answers if one.annotator == author}
+    return [one for one in answers if one.annotator == author or one.pair not in decided]
+
+
+def exportable(store: Stored) -> list[StoredAnswer]:
+    """The answers that an export takes: without what was mixed in, with inclusion weights.
+
+    The weights have mean one; imported pairs were not drawn and keep theirs.
+    """
+    drawn = [pair for pair in store.pairs() if pair.origin != "import"]
+    weights: dict[int, float] = {}
+    if drawn:
+        found = inclusion_weights([pair.weight for pair in drawn], len(store.items))
+        weights = dict(zip([pair.id for pair in drawn], found.tolist(), strict=True))
+    answers = [one for one in store.answers() if one.pair not in store.mixed_in]
+    return [replace(one, weight=weights.get(one.pair, one.weight)) for one in answers]
+
+
+def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exported:
+    """All judgements, one row each, with the annotators' names; ValueError if there are none.
+
+    ``weights`` adds the inclusion weights, which pairs chosen by a model need.
+    """
+    return _exported(answers, _said(answers), weights, named=True)
+
+
+def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = False) -> Exported:
+    """One judgement for each pair, by the mean, the median, or weighted by reliability."""
+    said = _said(answers)
+    compared = [replace(one, others={}) for one in said if one.compares]
+    # Statements of other kinds have no rule, and stay as they are.
+    others = [
+        replace(one, similarity=None, difference=None, preference=0) for one in said if one.others
+    ]
+    joined = aggregate(compared, rule)
+    if not joined and not others:
+        raise ValueError("nothing to export: all preferences are evenly split")
+    undecided = len({one.pair for one in compared}) - len(joined)
+    return replace(_exported(answers, [*joined, *others], weights), undecided=undecided)
+
+
+def _exported(
+    answers: Sequence[StoredAnswer],
+    rows: Sequence[StoredAnswer],
+    weights: bool,
+    named: bool = False,
+) -> Exported:
+    """The rows as a table, with counts of what answers are not in it."""
+    columns = AnswerColumns(rows)
+    known = dict.fromkeys(name for one in rows for name in one.others)
+    others: Any = {name: [one.others.get(name, np.nan) for one in rows] for name in known}
+    table = PairTable(
+        convert("left", "id", [one.left for one in rows]),
+        convert("right", "id", [one.right for one in rows], empty=True),
+        columns.similarity,
+        columns.difference,
+        preference=columns.preference if columns.preference.any() else None,
+        weight=columns.weight if weights else None,
+        annotator=columns.annotator.tolist() if named else None,
+        **others,
+    )
+    silent = sum(one.cant_say for one in answers)
+    levels = tuple(one.level for one in rows) if named else ()
+    return Exported(table, silent, 0, int(columns.misfits.sum()), levels)
+
+
+def write_lines(
+    answers: Sequence[StoredAnswer], path: Path, asked: str, author: str | None = None
+) -> None:
+    """Write every answer as a line of JSON: what, by whom, when, how fast and why.
+
+    Also those that could not say. Answers that one of ``author``'s overrules are marked.
+    """
+    with replacing(path) as part, part.open("wb") as file:
+        file.writelines(answer_lines(answers, asked, author))
+
+
+def in_numbers(answer: StoredAnswer) -> bool:
+    """Whether an answer was given as numbers, as imported ones are in a graded project."""
+    return not answer.level and not answer.cant_say
+
+
+def answer_lines(
+    answers: Sequence[StoredAnswer], asked: str, author: str | None = None
+) -> Iterator[bytes]:
+    """The lines of `write_lines`."""
+    unsaid = {"id", "pair", "others", "key"}
+    standing = {one.id for one in settled(answers, author)}
+    for one in answers:
+        line = {name: value for name, value in vars(one).items() if name not in unsaid}
+        numbers = asked == "graded" and in_numbers(one)
+        line |= {**one.others, "asked": "exact" if numbers else asked}
+        line |= {} if one.id in standing else {"overruled": True}
+        yield msgspec.json.encode(line) + b"\n"
+
+
+def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
+    said = [one for one in answers if not one.cant_say]
+    if not said:
+        raise ValueError(
+            "nothing to export: there are no answers yet"
+            if not answers
+            else f"nothing to export: all {len(answers)} answers are “can't say”"
+        )
+    return said
+
+
 Reading: TypeAlias = Literal["ties-half", "given-different", "side-only"]
 
 
@@ -58,8 +252,6 @@ def from_probability(
     if reading == "ties-half":
         return 2 * p - 1, none
     s = np.full(len(p), np.nan) if similarity is None else _shares("similarity", similarity)
-    if s.shape != p.shape:
-        raise ValueError(f"similarity has shape {s.shape} and probability {p.shape}")
     lacking = ~np.isnan(p) & np.isnan(s)
     if lacking.any():
         raise ValueError(
@@ -71,8 +263,6 @@ def from_probability(
 
 def _shares(name: str, values: Any) -> Floats:
     shares = np.asarray(values, dtype=np.float64)
-    if shares.ndim != 1:
-        raise ValueError(f"{name} must have shape (n,); got {shares.shape}")
     if (outside := (shares < 0) | (shares > 1)).any():
         row = int(outside.argmax())
         raise ValueError(f"{name} is {shares[row]:g} in row {row + 1}, outside [0, 1]")
@@ -184,9 +374,7 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     """
     seen: dict[tuple[str, frozenset[str]], str] = {}
     for row in rows:
-        for end in {row.left, row.right} - {""}:
-            if end not in store.items:
-                raise StoreError(f"{row.place}: {end!r} is not among the items")
+        store.check_items(*({row.left, row.right} - {""}), place=f"{row.place}: ")
         if row.left == row.right:
             raise StoreError(f"{row.place}: {row.left!r} is compared with itself")
         pair = (row.annotator, frozenset((row.left, row.right)))
@@ -200,26 +388,24 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
 
 
 def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
-    new = revised = same = added = 0
-    ((people,),) = changes.rows("SELECT count(*) FROM annotator")
+    count: Counter[str] = Counter()
+    people = len(changes.rows("SELECT 1 FROM annotator"))
     for row in rows:
-        number = changes.seat(row.annotator)
         pair, turned = changes.find_pair(row.left, row.right) or (None, False)
         if pair is None:
             (pair,) = changes.add_pairs([(row.left, row.right, 1.0)], "import")
-            added += 1
+            count["pairs_added"] += 1
         answer = _turned(row) if turned else row.answer
-        before = stored_answers(changes.connection, THEIRS, number, pair)
-        if before and answer.same_judgement(before[0].answer("-")):
-            same += 1
+        before = changes.find_answers(THEIRS, changes.seat(row.annotator), pair)
+        if before and answer.same_judgement(before[0]):
+            count["same"] += 1
             continue
         changes.check_author(row.annotator)
-        changes.assign_pair(number, pair)
-        changes.keep(number, pair, answer)
-        new, revised = new + (not before), revised + bool(before)
+        changes.keep_for(row.annotator, pair, answer)
+        count["revised" if before else "new"] += 1
     changes.log("imported", f"{len(rows)} judgements")
-    ((now,),) = changes.rows("SELECT count(*) FROM annotator")
-    return ImportCount(new, revised, same, added, now - people)
+    count["annotators_added"] = len(changes.rows("SELECT 1 FROM annotator")) - people
+    return ImportCount(*(count[name] for name in ImportCount._fields))
 
 
 def _turned(row: Statement) -> Answer:

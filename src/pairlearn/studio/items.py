@@ -19,17 +19,8 @@ MAX_TEXT_BYTES = 1 << 20
 class ItemView:
     """What an annotator sees of an item; everything in it is untrusted.
 
-    Parameters
-    ----------
-    kind : {"table", "image", "text"}
-    title : str
-        Its id.
-    rows : tuple of (str, str)
-        Names and values of a table's row.
-    text : str
-        Of a text.
-    image_path : Path, optional
-        Of an image; a regular file inside the project.
+    ``title`` is its id, ``rows`` has the names and values of a table's row, and ``image_path`` is
+    a regular file inside the project.
     """
 
     kind: Kind
@@ -70,10 +61,7 @@ class Items:
 
     @classmethod
     def open(cls, project: Project) -> Items:
-        """Read the items of a project.
-
-        Raises ProjectError if they are missing, there are none, or an id is bad or not unique.
-        """
+        """Read the items of a project; ProjectError if there are none, or an id is bad."""
         path = project.items_path
         try:
             columns = read_columns(path) if project.kind == "table" else {}
@@ -95,8 +83,7 @@ class Items:
     def view(self, item: str) -> ItemView:
         """What an annotator sees of an item.
 
-        Raises KeyError if there is no such item, and ProjectError if its file is gone, too large,
-        or no longer inside the project.
+        Raises KeyError if there is no such item, and ProjectError if its file cannot be shown.
         """
         row = self._rows[item]
         if self.kind == "table":
@@ -151,8 +138,6 @@ def media_type(data: bytes) -> str | None:
 
     SVG is none, because it can hold scripts.
 
-    Examples
-    --------
     >>> media_type(b"GIF89a..."), media_type(b"<svg>")
     ('image/gif', None)
     """

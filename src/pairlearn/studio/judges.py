@@ -1,21 +1,18 @@
 """From a model's answers to one judgement of a pair, and the questions to chat models.
 
 A chat model gets one question about a pair with three answers: "A", "B" and "Same" are the events
-(+, −), (−, +) and same class, so their probabilities are a, b and s, and c = b − a. (How probable
-it is that a model *prefers* B does not say by how much.) An item gets one question with two
-answers, "Yes" and "No".
+(+, −), (−, +) and same class, so their probabilities are a, b and s, and c = b − a. An item gets
+one question with two answers, "Yes" and "No".
 
-Items are untrusted. Each is one line of JSON, in which it can end neither its string nor its line;
-"<" and "[" are escaped, so that it cannot contain the marks of chat templates; and the model is
-told that items are data.
+Items are untrusted. Each is one line of JSON that it cannot end, with "<" and "[" escaped, so that
+it cannot contain the marks of chat templates; and the model is told that items are data.
 
 Models lean to the first or the second of two things, so both orders are asked. With (s₁, c₁) said
 of (left, right) and (s₂, c₂) of (right, left),
 
     s = (s₁ + s₂)/2,    c = (c₁ − c₂)/2,    bias = (c₁ + c₂)/2:
 
-the similarity is symmetric and the difference antisymmetric in the order, so the position bias,
-added to the second item whatever it is, cancels.
+the position bias, added to the second item whatever it is, cancels.
 """
 
 from __future__ import annotations
@@ -66,16 +63,10 @@ class SaidOfItem(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A judgement of a pair, and what is known about how it came to be.
+    """A judgement of a pair: both numbers, or None for "can't say".
 
-    Attributes
-    ----------
-    similarity, difference : float or None
-        Both, or None for "can't say".
-    bias : float
-        How much more positive the second place made an item; NaN where not asked.
-    mass : float
-        Probability of the answers that were understood, the least of all.
+    ``bias`` is how much more positive the second place made an item, NaN where not asked; ``mass``
+    the least probability of the answers that were understood.
     """
 
     similarity: float | None
@@ -98,15 +89,8 @@ Judge: TypeAlias = Callable[[str, str], Judgement]
 def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
     """Judge pairs as pairs, each in both orders: two questions a pair.
 
-    The two items stand side by side, as for people: a model that compares better than it states
-    probabilities is asked to compare.
-
-    Parameters
-    ----------
-    model : callable
-        From the first and the second item to what it says of them.
-    view : callable
-        From an id to the item.
+    ``model`` goes from the first and the second item to what it says of them, and ``view`` from an
+    id to the item.
 
     Examples
     --------
@@ -131,16 +115,8 @@ def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
 def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     """Judge every item once, and derive the pairs: s = rr' + (1 − r)(1 − r'), c = r' − r.
 
-    One question an item instead of two a pair, and no order to lean to. But the model has to state
-    class probabilities with nothing to compare with, and their errors are in every pair of the
-    item.
-
-    Parameters
-    ----------
-    model : callable
-        From an item to P(y = +1 | x).
-    view : callable
-        From an id to the item.
+    One question an item instead of two a pair, and no order to lean to; but the errors of its
+    probability are in every pair of the item. ``model`` goes from an item to P(y = +1 | x).
 
     Examples
     --------
@@ -169,8 +145,8 @@ def chat_pair_model(
 ) -> PairModel:
     """Ask which of A, B and Same is true: s = P(Same), c = P(B) − P(A).
 
-    The probabilities are renormalised over the answers that are understood. Where those have less
-    than `least_mass` in all, the judgement is "can't say".
+    The probabilities are renormalised over the answers that are understood; where those have less
+    than ``least_mass`` in all, the judgement is "can't say".
     """
     shares_of = _asker(endpoint, PAIR_ANSWERS, least_mass)
 
@@ -215,9 +191,8 @@ def answer_shares(
 ) -> tuple[dict[str, float], float]:
     """Probability of each answer among the recognised tokens, and the mass of those tokens.
 
-    ``answers`` lists the words that mean each answer, in lower case. Tokens are compared without
-    case, surrounding blanks and punctuation. The shares sum to 1; all are 0 where nothing was
-    recognised.
+    ``answers`` lists the words that mean each answer. Tokens are compared without case,
+    surrounding blanks and punctuation. The shares are 0 where nothing was recognised.
     """
     found = {
         answer: math.fsum(
@@ -231,10 +206,7 @@ def answer_shares(
 
 
 class Question(NamedTuple):
-    """Messages of the chat protocol, and what they can cost.
-
-    A token is at least one byte of text, and some are added around messages.
-    """
+    """Messages of the chat protocol, and the tokens that they have at most."""
 
     messages: list[dict[str, Any]]
     most_tokens: int
@@ -244,14 +216,7 @@ class Question(NamedTuple):
 class Wording:
     """The words of a project, from which questions are made.
 
-    Parameters
-    ----------
-    title, positive, negative : str
-        What it is about, and the names of the two classes.
-    help : str
-        What annotators are told.
-    questions : tuple of str
-        What people are asked.
+    Its title, the names of the two classes, what annotators are told and what they are asked.
     """
 
     title: str

@@ -38,9 +38,8 @@ import msgspec
 from pairlearn.atomic import replacing
 from pairlearn.studio.exchange import Statement, fresh_key
 from pairlearn.studio.items import Items
-from pairlearn.studio.known import reason
 from pairlearn.studio.project import Project, read_json
-from pairlearn.studio.records import MAX_NOTE, Answer, Pair
+from pairlearn.studio.records import MAX_NOTE, Answer, Pair, reason
 from pairlearn.studio.store_file import StoreError
 
 LOCAL_FILES = "/data/local-files/?d="
@@ -65,11 +64,9 @@ def labelling_config(project: Project) -> str:
 def tasks(
     project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
 ) -> list[dict[str, Any]]:
-    """The pairs of a project as Label Studio's tasks.
+    """The pairs of a project as Label Studio's tasks; images are served at ``prefix``.
 
-    ``prefix`` is the address that images are served at. Each task has ``data``: the ids
-    ``left_id`` and ``right_id``, by which `import` recognises the pair, and what ``left`` and
-    ``right`` show.
+    By ``left_id`` and ``right_id`` `import` recognises the pair.
     """
     return [
         {
@@ -125,8 +122,8 @@ class LabelStudioError(ValueError):
 class LabelStudioExport:
     """Judgements, and how many annotations were left out.
 
-    These were skipped (``cancelled``), without any result (``empty``: a tie that left no record,
-    or no answer), or ``superseded`` by a later one of the same annotator.
+    These were skipped (``cancelled``), without any result (``empty``), or ``superseded`` by a
+    later one of the same annotator.
     """
 
     judgements: list[Statement]
@@ -194,10 +191,7 @@ class _Minimal(msgspec.Struct):
 
 
 def read_label_studio(path: Path) -> LabelStudioExport:
-    """Read an export of Label Studio, JSON or JSON-MIN, of tasks by `write_label_studio`.
-
-    Raises LabelStudioError, which names the task, if it is not such a file.
-    """
+    """Read an export of Label Studio, JSON or JSON-MIN; LabelStudioError names a bad task."""
     counts: Counter[str] = Counter()
     latest: dict[tuple[str, str, str], tuple[tuple[str, int], Statement]] = {}
     try:

@@ -7,12 +7,19 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pairlearn.studio.store_file import BUSY_SECONDS, SMALLEST_FILE, failure, with_log
+from pairlearn.studio.store_file import (
+    BUSY_SECONDS,
+    SMALLEST_FILE,
+    failure,
+    version_of,
+    with_log,
+)
 
 T = TypeVar("T")
 
@@ -32,14 +39,9 @@ class Stopped(Exception):
 
 
 class Pace:
-    """Spaces requests evenly, whichever thread sends them.
+    """Spaces requests evenly, whichever thread sends them, if ``per_minute`` is given.
 
-    Parameters
-    ----------
-    per_minute : float, optional
-        Requests a minute; unlimited if not given.
-    clock, wait : callable, optional
-        Monotonic seconds, and a function that waits for so many, or less if `stop` is called.
+    ``clock`` gives monotonic seconds, and ``wait`` waits for so many, or less if `stop` is called.
     """
 
     def __init__(
@@ -89,16 +91,9 @@ class Budget:
     """Counts requests, tokens and money, and refuses what could exceed a limit.
 
     A request's cost is known with its answer. Until then the most that it can cost is reserved, so
-    that requests in flight do not add up to more than the limit.
-
-    Parameters
-    ----------
-    max_requests : int, optional
-        Including those sent again after a failure.
-    max_cost : float, optional
-        Money, in the unit of the prices.
-    price_in, price_out : float
-        Of one million prompt tokens and of one million answer tokens.
+    that requests in flight do not add up to more than the limit. ``max_requests`` includes those
+    sent again after a failure; ``max_cost`` is in the unit of the prices, which are those of one
+    million prompt tokens (``price_in``) and answer tokens (``price_out``).
 
     Examples
     --------
@@ -170,10 +165,9 @@ class Budget:
 
 
 class AnswerCache:
-    """Answers by the hash of their question, in one SQLite file at `path`.
+    """Answers by the hash of their question, in an SQLite file that processes can share.
 
-    An answer is on disk when `put` returns. Questions are not stored, only their hashes: items may
-    be private. Threads and processes can share a file.
+    An answer is on disk when `put` returns. Questions are not stored: items may be private.
 
     Examples
     --------
@@ -186,17 +180,26 @@ class AnswerCache:
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
-        self.path = path
+        self.path, self._lock = path, threading.Lock()
         # Only SQLite opens the file, as `pairlearn.studio.store_file` explains. It takes a
         # file of one byte for an empty one, and writes over it.
         if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
             raise self._refusal(ValueError("not of SQLite"))
         self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
         try:
-            self._prepare(self._connection)
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            with self._using() as connection:
+                self._prepare(connection)
+        except ModelError:
             self._connection.close()
+            raise
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time; what is wrong with the file is told."""
+        try:
+            with self._lock, self._connection:
+                yield self._connection
+        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
             raise self._refusal(error) from None
 
     def _refusal(self, error: Exception) -> ModelError:
@@ -209,7 +212,7 @@ class AnswerCache:
         )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = version_of(connection)
         if version > _CACHE_VERSION:
             raise sqlite3.DatabaseError(f"version {version}, written by a newer pairlearn")
         # Both before anything is written: the file may be another program's, or damaged.
@@ -226,32 +229,23 @@ class AnswerCache:
             "(question TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
         )
         connection.execute(f"PRAGMA user_version = {_CACHE_VERSION}")
-        connection.commit()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The answer, or None if there is none."""
-        try:
-            with self._lock:
-                row = self._connection.execute(
-                    "SELECT answer FROM answers WHERE question = ?", (key,)
-                ).fetchone()
+        query = "SELECT answer FROM answers WHERE question = ?"
+        with self._using() as connection:
+            row = connection.execute(query, (key,)).fetchone()
             return None if row is None else dict(json.loads(row[0]))
-        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
-            raise self._refusal(error) from None
 
     def put(self, key: str, answer: dict[str, Any]) -> None:
         """Keep an answer; the first one stays."""
-        try:
-            with self._lock, self._connection:
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer))
-                )
-        except sqlite3.DatabaseError as error:
-            raise self._refusal(error) from None
+        insert = "INSERT OR IGNORE INTO answers VALUES (?, ?)"
+        with self._using() as connection:
+            connection.execute(insert, (key, json.dumps(answer)))
 
     def __len__(self) -> int:
-        with self._lock:
-            return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+        with self._using() as connection:
+            return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def close(self) -> None:
         """Close the file."""

@@ -7,30 +7,61 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.annotators import Manner, scale_of
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.manner import Phrase, in_words
+from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
-from pairlearn.studio.known import Known, Levels, near
-from pairlearn.studio.records import Annotator, AnswerColumns, Floats, StoredAnswer
+from pairlearn.studio.records import Annotator, Known, Levels, StoredAnswer, near
 
 ROUNDING = 1e-9
 """Standard errors below this are of answers that are all the same."""
+
+
+class AnswerColumns:
+    """Answers as arrays; NaN where one was not given."""
+
+    def __init__(self, answers: Sequence[StoredAnswer]) -> None:
+        def array(name: str, kind: Any) -> Any:
+            return np.array([getattr(one, name) for one in answers], dtype=kind)
+
+        self.annotator: NDArray[np.str_] = array("annotator", np.str_)
+        self.pair: NDArray[np.int64] = array("pair", np.int64)
+        self.similarity: Floats = array("similarity", np.float64)  # None becomes NaN
+        self.difference: Floats = array("difference", np.float64)
+        self.preference: NDArray[np.int8] = array("preference", np.int8)
+        self.seconds: Floats = array("seconds", np.float64)
+        self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
+        self.weight: Floats = array("weight", np.float64)
+        self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
+
+    @cached_property
+    def misfits(self) -> NDArray[np.bool_]:
+        """Whether no posteriors produce s and c, even if an annotator rounds to few levels."""
+        found = np.zeros(len(self.both), np.bool_)
+        for name in np.unique(self.annotator):
+            theirs = self.annotator == name
+            s, c = self.similarity, self.difference
+            rows = theirs & self.both
+            found[rows] = ~scale_of(s[theirs], c[theirs]).admits(s[rows], c[rows])
+        return found
 
 
 @dataclass(frozen=True)
 class Drift:
     """Mean of the last third of an annotator's answers less that of the first third.
 
-    Pairs of a uniform plan come in random order, so only the annotator can move these from 0 by
-    more than chance; ``_z`` is the difference in standard errors, which chance takes beyond 2 once
-    in twenty times and beyond 3 hardly ever. NaN where all answers are the same. Where a model
-    chooses the pairs, they differ by themselves. ``strength`` is |c|, and ``seconds`` the ratio of
-    the median times.
+    Pairs of a uniform plan come in random order, so that only the annotator can move these from 0
+    by more than chance. ``_z`` is the difference in standard errors: chance takes it beyond 2 once
+    in twenty times and beyond 3 hardly ever; NaN where all answers are the same. ``strength`` is
+    |c|, and ``seconds`` the ratio of the median times.
     """
 
     similarity: float
@@ -68,29 +99,28 @@ def overview_of(
     """How every annotator works, from the answers in their order and the pairs each has in all."""
     columns = AnswerColumns(answers)
     crowd = crowd or crowd_of(answers)
-    return [_overview(who, total, columns, crowd) for who, total in totals.items()]
-
-
-def _overview(
-    annotator: Annotator, total: int, columns: AnswerColumns, crowd: Crowd
-) -> AnnotatorOverview:
-    mine = columns.annotator == annotator.name
-    s, c, seconds = columns.similarity[mine], columns.difference[mine], columns.seconds[mine]
-    typical = float(np.median(seconds)) if len(seconds) else math.nan
-    both = ~np.isnan(s) & ~np.isnan(c)
-    return AnnotatorOverview(
-        annotator=annotator,
-        done=int(mine.sum()),
-        total=total,
-        cant_say=int(columns.cant_say[mine].sum()),
-        per_hour=3600 / typical if typical > 0 else math.nan,
-        median_seconds=typical,
-        infeasible=1 - _mean(scale_of(s, c).admits(s[both], c[both]).astype(np.float64)),
-        drift=_drift(s, c, seconds),
-        manner=crowd.manners.get(annotator.name),
-        words=crowd.words(annotator.name),
-        doubt=any(annotator.name in doubt.names for doubt in crowd.doubts()),
-    )
+    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
+    found = []
+    for annotator, total in totals.items():
+        mine = columns.annotator == annotator.name
+        s, c, seconds = columns.similarity[mine], columns.difference[mine], columns.seconds[mine]
+        typical = float(np.median(seconds)) if len(seconds) else math.nan
+        found.append(
+            AnnotatorOverview(
+                annotator=annotator,
+                done=int(mine.sum()),
+                total=total,
+                cant_say=int(columns.cant_say[mine].sum()),
+                per_hour=3600 / typical if typical > 0 else math.nan,
+                median_seconds=typical,
+                infeasible=_mean(columns.misfits[mine & columns.both].astype(np.float64)),
+                drift=_drift(s, c, seconds),
+                manner=crowd.manners.get(annotator.name),
+                words=crowd.words(annotator.name),
+                doubt=annotator.name in doubted,
+            )
+        )
+    return found
 
 
 def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
@@ -99,14 +129,15 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
         third = len(given) // 3
         first, last = given[:third], given[len(given) - third :]
         gap = _mean(last) - _mean(first)
-        error = math.sqrt(_squared_error(first) + _squared_error(last))
+        if third < 2:
+            return gap, math.nan
+        error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
         # Of equal answers nothing is left but how they were rounded.
-        return gap, _ratio(gap, error) if error > ROUNDING else math.nan
+        return gap, gap / error if error > ROUNDING else math.nan
 
     third = len(seconds) // 3
-    slower = math.nan
-    if third:
-        slower = _ratio(float(np.median(seconds[-third:])), float(np.median(seconds[:third])))
+    before = float(np.median(seconds[:third])) if third else 0.0
+    slower = float(np.median(seconds[-third:])) / before if before > 0 else math.nan
     return Drift(*change(s), *change(np.abs(c)), slower)
 
 
@@ -134,15 +165,6 @@ def figure(value: float, style: str) -> str:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else math.nan
-
-
-def _squared_error(values: Floats) -> float:
-    """Of the mean."""
-    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
-
-
-def _ratio(number: float, by: float) -> float:
-    return number / by if by > 0 else math.nan
 
 
 LEAST = 10
@@ -194,16 +216,15 @@ def quality_of(
         ]
         agree = sum(_agree(again, before) for again, before in twice)
         result = found[name] = Quality(len(checks), right, len(twice), agree)
-        if len(twice) >= LEAST_KNOWN and agree < PASS * len(twice):
-            words = "only {number} of {all} repeated pairs answered alike"
-            result.phrases.append((words, {"number": agree, "all": len(twice)}))
-        if len(checks) >= LEAST_KNOWN and right < PASS * len(checks):
-            words = "only {number} of {all} known pairs right"
-            result.phrases.append((words, {"number": right, "all": len(checks)}))
+        for number, of, words in (
+            (agree, len(twice), "only {number} of {all} repeated pairs answered alike"),
+            (right, len(checks), "only {number} of {all} known pairs right"),
+        ):
+            if of >= LEAST_KNOWN and number < PASS * of:
+                result.phrases.append((words, {"number": number, "all": of}))
         if len(theirs) < LEAST:
             continue
-        said = Counter((one.similarity, one.difference, one.level) for one in theirs)
-        most = max(said.values())
+        most = max(Counter((*one.numbers, one.level) for one in theirs).values())
         if most >= CONSTANT * len(theirs):
             words = "{number} of {all} answers are the same"
             result.phrases.append((words, {"number": most, "all": len(theirs)}))
@@ -217,5 +238,4 @@ def quality_of(
 def _agree(again: StoredAnswer, before: StoredAnswer) -> bool:
     """Whether somebody said the same of a pair the other way round."""
     turned = None if again.difference is None else -again.difference
-    given = (before.similarity, before.difference)
-    return again.cant_say == before.cant_say and near((again.similarity, turned), given)
+    return again.cant_say == before.cant_say and near((again.similarity, turned), before.numbers)

@@ -7,7 +7,7 @@ A project is a folder::
       items.csv        the items as rows (or items.parquet),
       items/           or as a folder of images or texts
       answers.sqlite   every answer (pairlearn.studio.store)
-      backups/         whole copies of it (pairlearn.studio.backups)
+      backups/         whole copies of it (pairlearn.studio.writer)
       serve.lock       held while the project is served, with its address
 
 ``words/LANGUAGE.json`` has every text of the pages in another language, by the English one, and
@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from pairlearn.atomic import replacing
-from pairlearn.studio.known import AnswerMode, Known, Levels, read_known, read_levels
+from pairlearn.studio.records import AnswerMode, Known, Levels, read_known, read_levels
 
 Language: TypeAlias = Literal["en", "de", "fr"]
 
@@ -45,8 +45,6 @@ def words_of(language: str) -> dict[str, str]:
 def translate(language: str, text: str, **values: object) -> str:
     """A text in a language, with the names in braces filled in.
 
-    Examples
-    --------
     >>> translate("fr", "Both “{name}”", name="panne")
     'Les deux « panne »'
     """
@@ -61,7 +59,9 @@ VERSION = 1
 FILE = "project.json"
 STORE = "answers.sqlite"
 
-_QUESTIONS = ("question_similarity", "question_difference")
+_NAMES = ("title", "positive_name", "negative_name", "items")
+"""Texts that may not be empty."""
+_LEAST = {"pairs": 1, "overlap": 1, "known_share": 0.001}
 MAX_BYTES = 1 << 20
 MAX_TEXT = 4000
 """Characters of a question or of the help: what is longer belongs elsewhere."""
@@ -82,8 +82,8 @@ class Plan:
     seed : int
         Determines the pairs and who judges them.
     mode : {"uniform", "information"}
-        Uniformly at random, which the theory assumes; or by what the current model
-        would learn most from, with inclusion weights.
+        At random, which the theory assumes; or by what the current model would learn most from,
+        with inclusion weights.
     """
 
     pairs: int
@@ -91,9 +91,7 @@ class Plan:
     mode: Mode = "uniform"
 
     def __post_init__(self) -> None:
-        _whole("plan.pairs", self.pairs, 1)
-        _whole("plan.seed", self.seed, 0)
-        _one_of("plan.mode", self.mode, get_args(Mode))
+        _check_fields(self, "plan.")
 
 
 @dataclass(frozen=True)
@@ -108,15 +106,13 @@ class Project:
     items : str
         The file or folder of the items, relative to the project's.
     plan : Plan
-    title : str
-        Of the pages.
+    title, help : str
+        Of the pages, and what an annotator should know, as plain text.
     positive_name, negative_name : str
         The two classes, in the annotator's words.
     question_similarity, question_difference : str
         The two questions, by default made from the names of the classes. Only exact projects ask
         the first one.
-    help : str
-        What an annotator should know, as plain text.
     columns : tuple of str
         Of a table, those to show; all if empty.
     overlap : int
@@ -125,7 +121,7 @@ class Project:
         Two numbers, similarity and difference; one of ten answers in words; or how likely
         each of the two is positive. `create_project` makes graded ones.
     levels : mapping of str to (float, float)
-        Similarity and difference of each answer in words (`pairlearn.studio.known.LEVELS`).
+        Similarity and difference of each answer in words (`pairlearn.studio.records.LEVELS`).
     hide_ids : bool
         Do not show the ids of the items to annotators.
     positive_means, negative_means : str
@@ -170,27 +166,13 @@ class Project:
     language: Language = "en"
 
     def __post_init__(self) -> None:
-        _one_of("kind", self.kind, get_args(Kind))
-        for name in ("title", "positive_name", "negative_name"):
-            _text(name, getattr(self, name), empty=False)
-        for name in (*_QUESTIONS, "help", "positive_means", "negative_means"):
-            _text(name, getattr(self, name), empty=True)
-        for name, least in (("known_share", 0.001), ("repeat_share", 0), ("qualify", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not least <= value <= 1:
-                raise ProjectError(f"{name} must be a share of at most 1; got {value!r:.80}")
+        _check_fields(self)
         if not isinstance(self.columns, tuple) or not all(isinstance(c, str) for c in self.columns):
             raise ProjectError(f"columns must be a list of names; got {self.columns!r:.80}")
         for name in self.columns:
-            _text("columns", name, empty=True)
-        _whole("overlap", self.overlap, 1)
-        _text("items", self.items, empty=False)
+            _check_text("columns", name)
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
-        _one_of("answers", self.answers, get_args(AnswerMode))
-        _one_of("language", self.language, get_args(Language))
-        if not isinstance(self.hide_ids, bool):
-            raise ProjectError(f"hide_ids must be true or false; got {self.hide_ids!r:.80}")
         try:
             settled: dict[str, Any] = {"levels": read_levels(self.levels)}
             settled["known"] = read_known(self.known, settled["levels"])
@@ -227,11 +209,7 @@ class Project:
 
     @classmethod
     def load(cls, folder: str | Path) -> Project:
-        """Read the project file of a folder.
-
-        Raises ProjectError if there is none, or something in it is wrong: the message names the
-        field.
-        """
+        """Read the project file of a folder; ProjectError names the field that is wrong."""
         folder = Path(folder)
         path = folder / FILE
         if not path.is_file():
@@ -249,8 +227,7 @@ class Project:
         """Write the project file, atomically."""
         values: dict[str, Any] = {"format": FORMAT, "version": VERSION}
         values |= {name: getattr(self, name) for name in _FIELDS}
-        values["columns"], values["plan"] = list(self.columns), asdict(self.plan)
-        values["known"] = [msgspec.to_builtins(one) for one in self.known]
+        values = msgspec.to_builtins(values)
         with replacing(self.path) as part:
             part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return self.path
@@ -320,7 +297,7 @@ def _from_values(folder: Path, values: dict[str, Any]) -> Project:
             raise ProjectError(f"{name} is missing")
     plan = given.pop("plan")
     if not isinstance(plan, dict):
-        raise ProjectError(f"plan must be an object; got {plan!r:.80}")
+        _refuse("plan", plan, "an object")
     _known("plan.", plan, tuple(item.name for item in fields(Plan)))
     if "pairs" not in plan:
         raise ProjectError("plan.pairs is missing")
@@ -337,9 +314,29 @@ def _known(prefix: str, given: dict[str, Any], names: tuple[str, ...]) -> None:
             raise ProjectError(f"{prefix}{name[:80]} is not a field{hint}")
 
 
-def _text(name: str, value: Any, *, empty: bool) -> None:
+def _check_fields(one: Plan | Project, prefix: str = "") -> None:
+    """Refuse values that are not of the kinds of their fields."""
+    for name, kind in get_type_hints(type(one)).items():
+        value, least, allowed = getattr(one, name), _LEAST.get(name, 0), get_args(kind)
+        if kind is str:
+            _check_text(name, value, empty=name not in _NAMES)
+        elif kind is bool and not isinstance(value, bool):
+            _refuse(prefix + name, value, "true or false")
+        elif kind is int and (type(value) is not int or value < least):
+            _refuse(prefix + name, value, f"a whole number of at least {least}")
+        elif kind is float and not (isinstance(value, int | float) and least <= value <= 1):
+            _refuse(prefix + name, value, "a share of at most 1")
+        elif get_origin(kind) is Literal and value not in allowed:
+            _refuse(prefix + name, value, " or ".join(map(repr, allowed)))
+
+
+def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
+    raise ProjectError(f"{name} must be {wanted}; got {value!r:.80}")
+
+
+def _check_text(name: str, value: Any, *, empty: bool = True) -> None:
     if not isinstance(value, str) or not (empty or value.strip()):
-        raise ProjectError(f"{name} must be text; got {value!r:.80}")
+        _refuse(name, value, "text")
     if len(value) > MAX_TEXT:
         raise ProjectError(f"{name} has {len(value)} characters; at most {MAX_TEXT} are allowed")
     if any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
@@ -347,13 +344,3 @@ def _text(name: str, value: Any, *, empty: bool) -> None:
     # JSON can spell half of a pair of surrogates; no file can be written with it.
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ProjectError(f"{name} has a character that is not Unicode; remove it")
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ProjectError(f"{name} must be a whole number of at least {least}; got {value!r:.80}")
-
-
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ProjectError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r:.80}")

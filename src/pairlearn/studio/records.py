@@ -1,20 +1,166 @@
-"""What goes into the store and comes out of it."""
+"""What is asked and answered: answers in words, known pairs, and the rows of the store.
+
+Annotators who are asked "which one is more likely positive?" answer in degrees. Each degree stands
+for a similarity and a difference that two posteriors can produce, so that every answer is
+feasible: (1 − c²)/2 ≤ s ≤ 1 − |c|. The project file states the numbers, and the known pairs:
+examples, practice, and checks, which are mixed in with the pairs of the plan.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+import msgspec
 
+from pairlearn.labels import PairLabels
 from pairlearn.studio.store_file import StoreError
 
-Floats: TypeAlias = NDArray[np.float64]
-
 Origin: TypeAlias = Literal["person", "model", "import", "adjudicator"]
+AnswerMode: TypeAlias = Literal["graded", "each", "exact"]
+Levels: TypeAlias = Mapping[str, tuple[float, float]]
+
+LEVELS: Levels = {
+    "left surely": (0.098, -0.9),
+    "left probably": (0.36, -0.6),
+    "left slightly": (0.6, -0.25),
+    "can't tell which": (0.5, 0.0),
+    "right slightly": (0.6, 0.25),
+    "right probably": (0.36, 0.6),
+    "right surely": (0.098, 0.9),
+    "both positive": (0.9, 0.0),
+    "both negative": (0.9, 0.0),
+    "alike": (0.8, 0.0),
+}
+"""The answers in the order of their keys, 1 to 9 and 0, and what they mean unless a project
+says otherwise. The posteriors of "can't tell which" are ½ both; those of "both positive" and
+"both negative" 0.95 and 0.05, which similarity and difference do not tell apart."""
+
+CERTAIN: Levels = {
+    "left surely": (0.0, -1.0),
+    "right surely": (0.0, 1.0),
+    "both positive": (1.0, 0.0),
+    "both negative": (1.0, 0.0),
+}
+"""What the ends of the scale can stand for at most."""
+
+
+def read_levels(given: Any) -> dict[str, tuple[float, float]]:
+    """Levels as a project file states them, defaults for the rest; ValueError names a bad one."""
+    try:
+        levels = msgspec.convert(given, dict[str, tuple[float, float]])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"levels must give a similarity and a difference each: {error}") from None
+    for name, (s, c) in levels.items():
+        if name not in LEVELS:
+            raise ValueError(f"levels has {name[:80]!r}; there are {', '.join(LEVELS)}")
+        if not (0 <= s <= 1 and -1 <= c <= 1 and PairLabels([s], [c]).feasible().all()):
+            raise ValueError(
+                f"levels has {name!r}: s = {s:g} and c = {c:g} cannot both hold; with that c, s "
+                f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
+            )
+    return dict(LEVELS) | levels
+
+
+def reason(error: msgspec.ValidationError, value: Any = None) -> str:
+    """What is wrong with a value that was read, and where."""
+    what, _, place = str(error).replace("`", "'").partition(" - at '$")
+    what = what.replace("Object missing required field", "it lacks")
+    what = what.replace("Object contains", "it has an").replace("Expected", "expected")
+    place = place.rstrip("'").removeprefix(".")
+    if isinstance(value, dict) and place in value:
+        place += f" is {value[place]!r:.80}"
+    return f"{place}: {what}" if place else what
+
+
+CLOSE = 0.351
+"""An answer agrees with a known one if neither number is further away: the next degree is not."""
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pair whose answer is known, one of the levels; ``why`` is told to annotators."""
+
+    left: str
+    right: str
+    answer: str
+    use: Literal["example", "practice", "check"] = "check"
+    why: str = ""
+
+    def turned(self) -> Known:
+        """The same with left and right exchanged."""
+        other = {"left": "right", "right": "left"}
+        side, _, degree = self.answer.partition(" ")
+        answer = f"{other.get(side, side)} {degree}".strip()
+        return msgspec.structs.replace(self, left=self.right, right=self.left, answer=answer)
+
+    def agrees(self, answer: Answer, levels: Levels) -> bool:
+        """Whether an answer is the known one or next to it."""
+        opposite = {"both positive", "both negative"}
+        if answer.cant_say or {answer.level, self.answer} == opposite:
+            return False
+        return near(answer.numbers, levels[self.answer])
+
+
+def near(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    """Whether two answers (s, c) are the same or one degree apart; missing numbers agree.
+
+    Examples
+    --------
+    >>> near((0.36, 0.6), (0.098, 0.9)), near((0.36, 0.6), (0.36, -0.6))
+    (True, False)
+    """
+    both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    return all(abs(a - b) <= CLOSE for a, b in both)
+
+
+class Mixed(msgspec.Struct):
+    """Known pairs and repeats mixed in with the pairs of a plan, as the store keeps them.
+
+    ``pairs`` has the checks by the numbers of their pairs, and ``repeats`` the pairs that are
+    repeated by the numbers of their repeats.
+    """
+
+    checks: list[Known] = []
+    share: float = 0.0
+    pairs: dict[int, Known] = {}
+    repeat_share: float = 0.0
+    repeats: dict[int, int] = {}
+
+    @classmethod
+    def read(cls, setting: str | None) -> Mixed:
+        """From the setting of a store, or nothing."""
+        return cls() if setting is None else msgspec.json.decode(setting, type=cls)
+
+    @property
+    def whole_share(self) -> float:
+        """How much of what people judge is mixed in."""
+        return self.share * bool(self.pairs) + self.repeat_share * bool(self.repeats)
+
+    def states(self, checks: Sequence[Known], share: float, repeat_share: float) -> bool:
+        """Whether this is what a project file states."""
+        same = self.checks == list(checks) and (self.share == share or not checks)
+        return same and self.repeat_share == repeat_share
+
+
+def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
+    """Known pairs as a project file states them; ValueError names the first bad one."""
+    known = []
+    for number, pair in enumerate(given if isinstance(given, list | tuple) else [given], 1):
+        try:
+            known.append(msgspec.convert(pair, Known))
+        except msgspec.ValidationError as error:
+            raise ValueError(
+                f"known pair {number}: {reason(error, pair)}; a pair has left, right, answer, and "
+                "perhaps use (example, practice or check) and why"
+            ) from None
+        if (answer := known[-1].answer) not in levels:
+            raise ValueError(
+                f"known pair {number}: answer is {answer[:80]!r}; there are {', '.join(levels)}"
+            )
+    return tuple(known)
+
 
 MAX_NOTE = 2000
 MAX_KEY = 128
@@ -24,14 +170,8 @@ MAX_KEY = 128
 class Annotator:
     """Somebody, or something, that judges pairs.
 
-    Parameters
-    ----------
-    id, name
-        Of the annotator.
-    active : bool
-        Whether a link leads to them. Models and annotators of imported judgements have none.
-    origin : {"person", "model", "import", "adjudicator"}
-        Where their judgements come from.
+    ``active`` says whether they have a link, which models and annotators of imported judgements do
+    not; ``origin`` where their judgements come from.
     """
 
     id: int
@@ -76,9 +216,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an annotator said about a pair.
-
-    Raises StoreError if a value is out of range or nothing is said.
+    """What an annotator said about a pair; StoreError if a value is out of range or missing.
 
     Parameters
     ----------
@@ -95,9 +233,9 @@ class Answer:
     key : str
         Chosen by the sender, once for each form: a repeated key is a repeated delivery.
     others : mapping of str to float
-        Values of further columns of statements (`pairlearn.kinds.columns`), such as a label.
+        Values of other columns of statements (`pairlearn.kinds.columns`), such as a label.
     level : str
-        The answer in words that was chosen (`pairlearn.studio.known`), if one was.
+        The answer in words that was chosen (`LEVELS`), if one was.
 
     Examples
     --------
@@ -158,13 +296,17 @@ class Answer:
     @property
     def compares(self) -> bool:
         """Whether there is a similarity, a difference or a preference."""
-        return (self.similarity, self.difference, self.preference) != (None, None, 0)
+        return (*self.numbers, self.preference) != (None, None, 0)
+
+    @property
+    def numbers(self) -> tuple[float | None, float | None]:
+        """Similarity and difference."""
+        return self.similarity, self.difference
 
     def same_judgement(self, other: Answer) -> bool:
         """Whether two answers say the same, whenever and however they were given."""
-        return self == replace(
-            other, note=self.note, seconds=self.seconds, key=self.key, level=self.level
-        )
+        names = ("numbers", "preference", "cant_say", "others")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -185,39 +327,33 @@ class Progress:
     seconds_left: float | None
 
 
-@dataclass(frozen=True)
-class StoredAnswer:
-    """One row of the answers: who said what about which pair, and when."""
+@dataclass(frozen=True, kw_only=True)
+class StoredAnswer(Answer):
+    """An answer as a row of the store: who said it about which pair, and when."""
 
     id: int
     annotator: str
     pair: int
     left: str
     right: str
-    similarity: float | None
-    difference: float | None
-    preference: int
-    cant_say: bool
-    note: str
-    seconds: float
     at: str
     revision: int
     weight: float = 1.0
-    others: Mapping[str, float] = field(default_factory=dict)
-    level: str = ""
+
+    def __post_init__(self) -> None:
+        """It was checked when it was given."""
 
     def answer(self, key: str) -> Answer:
         """The answer in it, to be submitted under a key."""
-        said = {one.name: getattr(self, one.name) for one in fields(Answer) if one.name != "key"}
-        return Answer(**said, key=key)
+        said = {one.name: getattr(self, one.name) for one in fields(Answer)}
+        return Answer(**said | {"key": key})
 
 
 @dataclass(frozen=True)
 class Change:
-    """One line of the history: who changed what, when, from which answer to which.
+    """One line of the history: who changed what, when, from which answer (id) to which.
 
-    ``action`` is "answered", "revised", "withdrawn", or what was done to the project; ``before``
-    and ``after`` are ids of answers.
+    ``action`` is "answered", "revised", "withdrawn", or what was done to the project.
     """
 
     id: int
@@ -229,20 +365,3 @@ class Change:
     before: int | None
     after: int | None
     detail: str
-
-
-class AnswerColumns:
-    """Answers as arrays; NaN where one was not given."""
-
-    def __init__(self, answers: Sequence[StoredAnswer]) -> None:
-        def array(name: str, kind: Any) -> Any:
-            return np.array([getattr(one, name) for one in answers], dtype=kind)
-
-        self.annotator: NDArray[np.str_] = array("annotator", np.str_)
-        self.pair: NDArray[np.int64] = array("pair", np.int64)
-        self.similarity: Floats = array("similarity", np.float64)  # None becomes NaN
-        self.difference: Floats = array("difference", np.float64)
-        self.preference: NDArray[np.int8] = array("preference", np.int8)
-        self.seconds: Floats = array("seconds", np.float64)
-        self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
-        self.weight: Floats = array("weight", np.float64)

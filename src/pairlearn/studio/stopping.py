@@ -1,16 +1,16 @@
 """When to stop: how accurate a quick model is on the answers so far, and what more would buy.
 
-The model is linear in the items' features and maximises the pair likelihood with a ridge penalty,
-in milliseconds. Items are put into folds, and each end of a pair is predicted by a model that saw
-no pair with that item. The same with a few large folds, which leave far fewer pairs to train with,
-tells how the accuracy grows; it is taken to approach its limit like n^-½.
+The model is linear in the items' features and maximises the pair likelihood with a ridge penalty.
+Items are put into folds, and each end of a pair is predicted by a model that saw no pair with that
+item. The same with a few large folds, which leave far fewer pairs to train with, tells how the
+accuracy grows; it is taken to approach its limit like n^-½.
 
 An answer at the end of a scale in words stands for everything up to certainty: the interval
 reaches from the estimate with the numbers of the project file to that with certain answers.
 
 The studio's server runs ``python -m pairlearn.studio.stopping PROJECT`` in a process of its own,
 which also learns how everybody answers, and in mode "information" tells the posteriors by which
-`pairlearn.studio.forecast` chooses pairs.
+`pairlearn.studio.choosing` chooses pairs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.columns import Floats
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.studio.creating import what_fit_needs
-from pairlearn.studio.export import exportable, settled
-from pairlearn.studio.known import CERTAIN
-from pairlearn.studio.overview import crowd_of
+from pairlearn.studio.exchange import exportable, settled
+from pairlearn.studio.overview import AnswerColumns, crowd_of
 from pairlearn.studio.project import Project
-from pairlearn.studio.records import AnswerColumns, Floats, StoredAnswer
+from pairlearn.studio.records import CERTAIN, StoredAnswer
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import TableError, read_items
 
@@ -216,8 +216,7 @@ class _Said(NamedTuple):
         said = [
             one
             for one in answers
-            if None not in (one.similarity, one.difference)
-            and places.keys() >= {one.left, one.right}
+            if None not in one.numbers and places.keys() >= {one.left, one.right}
         ]
         columns = AnswerColumns(said)
         ends = np.array([(places[one.left], places[one.right]) for one in said], np.int64)

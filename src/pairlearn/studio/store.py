@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from typing import TypeVar
 
-from pairlearn.studio import known
-from pairlearn.studio.changes import (
-    Changes,
-    fresh_token,
-    token_hash,
-)
+from pairlearn.studio.changes import Changes, fresh_token
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
-from pairlearn.studio.known import Mixed
-from pairlearn.studio.overview import AnnotatorOverview, crowd_of, overview_of
 from pairlearn.studio.project import Project
-from pairlearn.studio.records import (
-    Annotator,
-    Answer,
-    Receipt,
-    Task,
-)
+from pairlearn.studio.records import Annotator, Answer, Mixed, Receipt, Task
 from pairlearn.studio.store_file import (
     StoreError,
     find_damage,
@@ -32,11 +22,13 @@ from pairlearn.studio.store_file import (
     reading,
     remove_file,
 )
-from pairlearn.studio.stored import Stored
+from pairlearn.studio.stored import MIXED, Stored, token_hash
 from pairlearn.studio.writer import Writer
 
 T = TypeVar("T")
 
+LAG = 8
+"""Answers that come between a pair and its repeat, at least, as long as there are others."""
 _TASK = (
     "SELECT p.id, p.left, p.right, (SELECT count(*) FROM assignment b WHERE "
     "b.annotator = a.annotator AND b.answer IS NOT NULL AND "
@@ -83,24 +75,19 @@ class Store(Stored):
 
         Raises StoreError if there is one already, or the items are too few for the plan.
         """
-        items = Items.open(project)
-        ids, plan = items.ids, project.plan
+        ids, plan = Items.open(project).ids, project.plan
         try:
             rows = random_pairs(len(ids), plan.pairs, plan.seed)
         except ValueError as error:
             raise StoreError(f"the plan cannot be met: {error}") from None
         pairs = [(ids[left], ids[right], 1.0) for left, right in rows.tolist()]
         make_file(project.store_path)
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(remove_file, project.store_path)
             store = cls(project)
-            try:
-                store._begin(pairs)
-            except BaseException:
-                store.close()
-                raise
-        except BaseException:
-            remove_file(project.store_path)
-            raise
+            on_failure.callback(store.close)
+            store._begin(pairs)
+            on_failure.pop_all()
         return store
 
     @classmethod
@@ -116,18 +103,16 @@ class Store(Stored):
                 f"{path} is empty: take it from a backup with `pairlearn annotate restore`, or, if "
                 "the project was just being made, remove it and make it again"
             )
-        store = cls(project)
-        try:
+        with ExitStack() as on_failure:
+            store = on_failure.enter_context(cls(project))
             with reading(path):
                 if found := find_damage(store._reader()):
                     raise sqlite3.DatabaseError(found)
-            kept = store._setting("overlap")
+            kept = store.setting("overlap")
             if kept is not None and kept != str(project.overlap):
                 store.carry_out(lambda c: None, who="project file", share_out=True)
             store._settle_known()
-        except BaseException:
-            store.close()
-            raise
+            on_failure.pop_all()
         return store
 
     def _begin(self, pairs: list[tuple[str, str, float]]) -> None:
@@ -144,22 +129,26 @@ class Store(Stored):
     def _settle_known(self) -> None:
         """Have the checks of the project file among the pairs."""
         for place, one in enumerate(self.project.known):
-            for end in (one.left, one.right):
-                if end not in self.items:
-                    raise StoreError(f"known[{place}]: {end!r} is not among the items")
+            self.check_items(one.left, one.right, place=f"known[{place}]: ")
         stated = self.project.known_for("check"), self.project.known_share
         repeated = self.project.repeat_share
-        if not Mixed.read(self._setting(known.SETTING)).states(*stated, repeated):
+        if not Mixed.read(self.setting(MIXED)).states(*stated, repeated):
             self.carry_out(
-                lambda changes: known.settle(changes, *stated, repeated),
+                lambda changes: changes.mix_in(*stated, repeated),
                 who="project file",
                 share_out=True,
             )
 
+    def check_items(self, *ends: str, place: str = "") -> None:
+        """Refuse ids of items that are not there."""
+        for end in ends:
+            if end not in self.items:
+                raise StoreError(f"{place}{end!r} is not among the items")
+
     def close(self) -> None:
         """Finish what was submitted, and let the file go."""
         self._writer.close()
-        self._close_readers()
+        super().close()
 
     def __enter__(self) -> Store:
         return self
@@ -208,8 +197,8 @@ class Store(Stored):
             f"AND pair IS NOT ? AND pair {{}} ({', '.join(map(str, self.mixed_in))}) "
             "ORDER BY touched DESC, pair"
         )
-        usual = self._one(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
-        mixed = self._all(query.format("IN"), annotator_id, after) if self.mixed_in else []
+        usual = self.first(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
+        mixed = self.rows(query.format("IN"), annotator_id, after) if self.mixed_in else []
         found = usual or next(iter(mixed), None)
         if usual and mixed:
             if usual[1] or mixed[0][1]:  # taken back: it is answered again first
@@ -221,11 +210,14 @@ class Store(Stored):
     def _turn(self, who: int, mixed: list[int], after: int | None) -> tuple[int] | None:
         """One of what is mixed in, if it is time for one and one can come now."""
         done = self._counts(who)[0] + (after is not None)
-        if not known.is_due(who, done, self._mixed.whole_share):
+        # One in every 1/share.
+        every = max(round(1 / self._mixed.whole_share), 1)
+        block, place = divmod(done, every)
+        if zlib.crc32(f"{who} {block}".encode()) % every != place:
             return None
-        rows = self._all(
+        rows = self.rows(
             "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NOT NULL "
-            f"ORDER BY touched DESC LIMIT -1 OFFSET {known.LAG - (after is not None)}",
+            f"ORDER BY touched DESC LIMIT -1 OFFSET {LAG - (after is not None)}",
             who,
         )
         past = {None, *(row[0] for row in rows)}
@@ -237,7 +229,7 @@ class Store(Stored):
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair that is theirs, answered or not; None if it is not theirs."""
-        found = self._one(_TASK, annotator_id, pair)
+        found = self.first(_TASK, annotator_id, pair)
         return None if found is None else Task(*found)
 
     def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
@@ -279,14 +271,6 @@ class Store(Stored):
 
         return self.carry_out(work)
 
-    def practised(self, annotator_id: int) -> list[str]:
-        """Their practice in order: "right", "wrong", and "done" where they could begin."""
-        rows = self._all(
-            "SELECT detail FROM change WHERE annotator = ? AND action = 'practised' ORDER BY id",
-            annotator_id,
-        )
-        return [row[0] for row in rows]
-
     def practise(self, annotator_id: int, *results: str) -> Future[None]:
         """Keep how their practice went."""
 
@@ -296,26 +280,13 @@ class Store(Stored):
 
         return self._submit(work, who="practice")
 
-    def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
-        """Speed, drift and infeasible share of each annotator, and how they answer.
-
-        The last takes seconds to learn, and may be left out.
-        """
-        totals = {one: self._counts(one.id)[1] for one in self.annotators()}
-        answers = self.answers()
-        return overview_of(answers, totals, crowd_of(answers if manners else []))
-
-    # -- pairs ---------------------------------------------------------------------------
-
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
         """Add chosen pairs, each with its inclusion weight, and assign them; their ids.
 
         Raises StoreError if an item is unknown, or a pair is there already, in either direction.
         """
         chosen = list(pairs)
-        for end in (end for pair in chosen for end in pair[:2]):
-            if end not in self.items:
-                raise StoreError(f"{end!r} is not among the items")
+        self.check_items(*(end for pair in chosen for end in pair[:2]))
         return self.carry_out(
             lambda changes: changes.add_pairs(chosen, "chosen"), who="model", share_out=True
         )

@@ -91,10 +91,9 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def copy_of(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
-    """Copy a whole file while others use it, and verify the copy before it appears.
+    """Copy a whole file while others use it, readable by its owner only; the rows of each table.
 
-    The copy can be read only by its owner. The rows of each table, as they were at one moment;
-    StoreFileError if the copy is not whole, and then there is none.
+    The copy is verified before it appears: StoreFileError if it is not whole.
     """
     with replacing(path) as part:
         make_file(part)
@@ -184,9 +183,8 @@ class _Connection(sqlite3.Connection):
 def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     """Open an existing file; the writer's commits reach the disk before they return.
 
-    For a writer ``synchronous=FULL`` flushes every commit, which WAL mode's default, ``NORMAL``,
-    would leave to the next checkpoint. Raises StoreError if there is no such file, or it is not
-    SQLite's or another program's; it is left as it is.
+    ``synchronous=FULL`` flushes every commit, which WAL mode's default, ``NORMAL``, would leave to
+    the next checkpoint. Raises StoreError if there is no such file or it is another program's.
     """
     connection = open_file(path)
     with _kept_if_sound(connection, path):
@@ -203,8 +201,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
 def with_log(connection: sqlite3.Connection) -> str:
     """Have a file written through a log beside it (WAL mode); the mode that it then has.
 
-    SQLite waits for other connections in everything else, but refuses this at once while another
-    one makes the same change.
+    SQLite refuses this at once while another connection makes the same change.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -281,8 +278,8 @@ def migrate(
 ) -> int:
     """Bring a file to the current version, each step in one transaction; the version it had.
 
-    Before the first step a file with answers is copied to ``NAME.vK.sqlite``, K being its version.
-    Raises StoreError if the file is of a later version or another program; it is left as it is.
+    A file with answers is copied to ``NAME.vK.sqlite`` first, K being its version. Raises
+    StoreError if the file is of a later version or another program.
     """
     found, newest = version_of(connection), len(migrations)
     if found > newest:

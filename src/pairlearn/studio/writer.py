@@ -1,25 +1,162 @@
-"""One thread that writes, and many that wait for it.
+"""Who writes the file of answers: the locks, the writing thread, snapshots and backups.
 
 The disk takes as long to commit one answer as a hundred, so jobs that arrive during a commit go
 into the following transaction together. A job's future is resolved after its commit: whoever has
 the result can rely on its being on disk.
+
+``PROJECT/backups`` holds what `back_up` wrote, the last few automatic snapshots, and what a
+restored backup replaced. Each is one whole SQLite file that never changes again, so any tool may
+copy it at any time.
+
+A project is served or restored by one process at a time. The lock is on a file of its own, never
+on the file of answers, and the kernel releases it however the process ends. The address of the
+server stays in the file for the next links.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
+import logging
+import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pairlearn.studio.backups import Snapshots, using
-from pairlearn.studio.store_file import StoreError, connect, failure, migrate, reading
+from pairlearn.studio.project import Project
+from pairlearn.studio.store_file import (
+    StoreError,
+    StoreFileError,
+    connect,
+    copy_of,
+    failure,
+    find_damage,
+    make_file,
+    migrate,
+    open_file,
+    reading,
+)
 
 T = TypeVar("T")
+Job: TypeAlias = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
+
+FILE = "serve.lock"
+
+
+@contextmanager
+def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
+    """Keep the answers of a project from being replaced; with ``alone``, from being used at all.
+
+    The lock is on the folder, so it needs no right to write. Raises StoreError if the answers are
+    being replaced, or, with ``alone``, used.
+    """
+    doing = "in use by another command" if alone else "being restored from a backup"
+    refusal = f"{folder} is {doing}: try again when that has ended"
+    with _locked(folder, os.O_RDONLY, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, refusal):
+        yield
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[int]:
+    """Be the only process that serves or replaces a project's answers; StoreError if another does.
+
+    Yields the lock, for `announce`.
+    """
+    where = served_at(folder)
+    at = f", at {where}" if where else ""
+    refusal = f"{folder} is being served already{at}: end that server first"
+    with _locked(folder / FILE, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, refusal) as lock:
+        yield lock
+
+
+@contextmanager
+def _locked(path: Path, mode: int, kind: int, refusal: str) -> Iterator[int]:
+    lock = os.open(path, mode | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(refusal) from None
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def announce(lock: int, address: str) -> None:
+    """Write down where the holder of the lock is reached."""
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, json.dumps({"address": address}).encode(), 0)
+
+
+def served_at(folder: Path) -> str | None:
+    """The address at which a project is or was last served; None if it never was."""
+    try:
+        found = json.loads((folder / FILE).read_text("utf-8"))["address"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+LOG = logging.getLogger("pairlearn.annotate")
+
+FOLDER = "backups"
+EVERY = 200
+"""Answers between two snapshots, or a tenth of all where that is more."""
+KEPT = 3
+"""Snapshots that are kept."""
+STALE_SECONDS = 3600.0
+"""Age of a part that a killed process has left behind."""
+
+
+class Snapshots:
+    """Copy the answers every so often, in a thread of its own, and keep the last few copies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._folder = path, path.parent / FOLDER
+        self._thread: threading.Thread | None = None
+        there = _snapshots(self._folder)
+        self._last = there[-1][1] if there else 0
+
+    def consider(self, answers: int) -> None:
+        """Begin a copy if it is time for one, with so many answers on disk."""
+        self._last = min(self._last, answers)  # fewer than that: an older state was put back
+        if answers - self._last < max(EVERY, self._last // 10):
+            return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._last = answers
+        self._thread = threading.Thread(target=self._make, name="pairlearn-snapshot", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the copy that is under way."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _make(self) -> None:
+        try:
+            with closing(connect(self._path)) as connection:
+                copy_of(connection, self._folder / f"auto-{self._last:09}.sqlite")
+            left = [
+                path
+                for path in self._folder.glob(".auto-*")
+                if time.time() - path.stat().st_mtime > STALE_SECONDS
+            ]
+            old = [path for path, _ in _snapshots(self._folder)[:-KEPT]]
+            for path in [*old, *left]:
+                path.unlink(missing_ok=True)
+        except (StoreError, OSError) as error:
+            LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
+
 
 MOST_AT_ONCE = 1000
 """Jobs in one transaction: a bound on how long the first one waits for the others."""
@@ -39,7 +176,7 @@ class Writer:
             with reading(path):
                 migrate(self._connection, path)
             self._held = stack.pop_all()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._snapshots = Snapshots(path)
         self._closing = threading.Lock()
         self._closed = False
@@ -56,7 +193,7 @@ class Writer:
         with self._closing:
             if self._closed:
                 raise StoreError(f"{self._path} was closed; open the store again")
-            self._jobs.put(_Job(work, future))
+            self._jobs.put((work, future))
         return future
 
     def close(self) -> None:
@@ -69,7 +206,7 @@ class Writer:
         self._snapshots.close()
         self._held.close()
 
-    def _next(self) -> _Job | None:
+    def _next(self) -> Job | None:
         """The next job; while there is none, the file is made whole without its log.
 
         Whoever copies the file alone, as backup tools do, then has all answers.
@@ -83,62 +220,142 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
-            batch: list[_Job | None] = [job]
+            batch: list[Job | None] = [job]
             with contextlib.suppress(queue.Empty):
                 while len(batch) < MOST_AT_ONCE and batch[-1] is not None:
                     batch.append(self._jobs.get_nowait())
-            self._commit([one for one in batch if one is not None and one.starts()])
+            # Those that nobody wants any more are left out.
+            self._commit([one for one in batch if one and one[1].set_running_or_notify_cancel()])
             if batch[-1] is None:
                 return
 
-    def _commit(self, jobs: list[_Job]) -> None:
+    def _commit(self, jobs: list[Job]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                job.do(self._connection)
+            done = [self._do(*job) for job in jobs]
             self._connection.execute("COMMIT")
         except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             trouble = failure(self._path, error)
             trouble.__cause__ = error
-            for job in jobs:
-                job.future.set_exception(trouble)
+            for _, future in jobs:
+                future.set_exception(trouble)
             return
-        for job in jobs:
-            job.tell()
+        for resolve in done:  # now that it is on disk
+            resolve()
         with contextlib.suppress(sqlite3.Error):
             (answers,) = self._connection.execute("SELECT max(id) FROM answer").fetchone()
             self._snapshots.consider(answers or 0)
 
-
-class _Job:
-    """Something to do, and the future of its result."""
-
-    def __init__(self, work: Callable[[sqlite3.Connection], Any], future: Future[Any]) -> None:
-        self.work, self.future = work, future
-        self._result: Any = None
-        self._error: Exception | None = None
-
-    def starts(self) -> bool:
-        """Whether anybody still wants it."""
-        return self.future.set_running_or_notify_cancel()
-
-    def do(self, connection: sqlite3.Connection) -> None:
-        """Do it, or undo all of it; an error that ends the transaction is passed on."""
-        connection.execute("SAVEPOINT job")
+    def _do(
+        self, work: Callable[[sqlite3.Connection], T], future: Future[T]
+    ) -> Callable[[], object]:
+        """Do a job, or undo all of it; what resolves its future. Worse errors are passed on."""
+        self._connection.execute("SAVEPOINT job")
+        resolve: Callable[[], object]
         try:
-            self._result = self.work(connection)
+            resolve = partial(future.set_result, work(self._connection))
         except Exception as error:
-            if not connection.in_transaction or isinstance(error, sqlite3.OperationalError):
+            if not self._connection.in_transaction or isinstance(error, sqlite3.OperationalError):
                 raise
-            connection.execute("ROLLBACK TO job")
-            self._error = error
-        connection.execute("RELEASE job")
+            self._connection.execute("ROLLBACK TO job")
+            resolve = partial(future.set_exception, error)
+        self._connection.execute("RELEASE job")
+        return resolve
 
-    def tell(self) -> None:
-        """Resolve the future, now that the result is on disk."""
-        if self._error is not None:
-            self.future.set_exception(self._error)
-        else:
-            self.future.set_result(self._result)
+
+class Restored(NamedTuple):
+    """What `restore` did: answers now, and where the file that was replaced is kept."""
+
+    answers: int
+    replaced: Path | None
+
+
+def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
+    """Copy the answers while people may be answering; the file and how many answers it holds.
+
+    Without ``out``, which must not exist, the copy goes into the project's folder of backups.
+    Raises StoreError if there is no store or the copy is not whole.
+    """
+    out = _fresh(project, "answers") if out is None else out
+    if out.exists():
+        raise StoreError(f"{out} is there already: choose another name")
+    with closing(connect(project.store_path)) as connection:
+        return out, copy_of(connection, out)["answer"]
+
+
+def newest_backup(project: Project) -> Path:
+    """The backup that was written last; StoreError if there is none."""
+    found = [
+        path
+        for path in (project.folder / FOLDER).glob("[!.]*.sqlite")
+        if not path.name.startswith("replaced-")
+    ]
+    if not found:
+        raise StoreError(f"{project.folder / FOLDER} has no backups: name the file to restore")
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def restore(project: Project, source: Path) -> Restored:
+    """Replace the answers of a project by those of a backup; the old ones are kept aside.
+
+    The pages are copied in one transaction: a process killed in the middle leaves the answers as
+    they were. Raises StoreError if the project is being served or used, or the backup is not
+    whole.
+    """
+    path = project.store_path
+    if source.exists() and path.exists() and source.samefile(path):
+        raise StoreError(f"{source} is the file of answers itself: name a backup of it")
+    with (
+        hold(project.folder),
+        using(project.folder, alone=True),
+        closing(open_file(source)) as backup,
+    ):
+        with reading(source):
+            if found := find_damage(backup, "integrity_check"):
+                raise StoreFileError(f"{source} is damaged ({found}): name another", damaged=True)
+            (answers,) = backup.execute("SELECT count(*) FROM answer").fetchone()
+        replaced = _set_aside(project)
+        if not path.exists():
+            make_file(path)
+        with reading(path), closing(connect(path, writer=True)) as connection:
+            backup.backup(connection)
+            if found := find_damage(connection, "integrity_check"):
+                raise StoreFileError(f"{path} was not written whole ({found})", damaged=True)
+        for snapshot, count in _snapshots(path.parent / FOLDER):
+            if count > answers:  # of what is no longer there
+                snapshot.replace(_fresh(project, f"replaced-{snapshot.stem}"))
+    return Restored(int(answers), replaced)
+
+
+def _set_aside(project: Project) -> Path | None:
+    """Keep the answers that are there; a file that cannot be read is moved, with its log."""
+    path, kept = project.store_path, _fresh(project, "replaced")
+    if not path.exists():
+        return None
+    try:
+        with closing(connect(path)) as connection:
+            copy_of(connection, kept)
+    except StoreFileError as error:
+        if not error.damaged:
+            raise
+        kept.parent.mkdir(exist_ok=True)
+        for ending in ("-wal", "-shm", ""):
+            part = path.with_name(path.name + ending)
+            if part.exists():
+                part.replace(kept.with_name(kept.name + ending))
+    return kept
+
+
+def _fresh(project: Project, name: str) -> Path:
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
+    return project.folder / FOLDER / f"{name}-{now}.sqlite"
+
+
+def _snapshots(folder: Path) -> list[tuple[Path, int]]:
+    """The automatic snapshots and their answers, the last one written at the end."""
+    found = sorted(
+        folder.glob("auto-*.sqlite"), key=lambda path: (path.stat().st_mtime_ns, path.name)
+    )
+    return [(path, int(path.stem.removeprefix("auto-"))) for path in found]

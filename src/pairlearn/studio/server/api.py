@@ -1,16 +1,7 @@
 """What the annotator's page asks for and sends: JSON in, JSON out.
 
-Under ``/annotate/NUMBER``, each for the annotator of that number:
-
-- ``GET api/task``: the pair to judge, and how far they are;
-- ``POST api/answer``: one answer; replied to when it is on disk, with the next pair;
-- ``POST api/undo``: take the last answer back;
-- ``POST api/practice``: one answer to the practice pair at hand, or that they have read what
-  there is to know; replied to with the known answer and why;
-- ``GET api/ahead``: the pair after this one, so that its pictures are there in time;
-- ``GET image``: the picture of an item, served by what it is, never by what it is called.
-
-Everything that a page could not have sent is refused.
+Everything is under ``/annotate/NUMBER``, for the annotator of that number. What a page could not
+have sent is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +14,8 @@ import math
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -34,15 +25,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from pairlearn.studio.choosing import Forecast
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
-from pairlearn.studio.records import Annotator, Answer, Task
+from pairlearn.studio.records import Annotator, Answer, Known, StoredAnswer, Task
 from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
-
-if TYPE_CHECKING:
-    from pairlearn.studio.forecast import Forecast
 
 LONGEST_SECONDS = 86_400.0
 """A pair left open over night took a day at most: more is a broken clock."""
@@ -130,52 +119,47 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return form
 
 
-class Outage:
-    """A store that cannot be written: the operator's terminal says so, once."""
+class Studio:
+    """What the handlers of a project share.
 
-    def __init__(self) -> None:
-        self.began = False
+    ``ready`` has the annotators who are known to be past the start, ``webhook`` is the address
+    that is told when all pairs are answered, and ``shown`` keeps what the supervisor's page showed
+    last, and for which changes.
+    """
 
-    def begins(self, error: Exception) -> None:
-        """An answer could not be stored."""
-        if not self.began:
+    def __init__(
+        self, folder: Path, https: bool, requests_per_second: float, webhook: str | None
+    ) -> None:
+        self.project = Project.load(folder)
+        self.items = Items.open(self.project)
+        self.store = Store.open(self.project)
+        self.sessions = Sessions(self.store, self.project.folder, https)
+        self.requests = Buckets(requests_per_second, 3 * requests_per_second)
+        self.failures = Buckets(per_second=1, burst=20)
+        self.forecast = Forecast(self.project.folder)
+        self.webhook, self.outage = webhook, False
+        self.ready, self.shown = set[int](), dict[str, Any]()
+
+    def close(self) -> None:
+        """End the forecast, and let the answers go."""
+        self.forecast.close()
+        self.store.close()
+
+    def tell_outage(self, error: Exception | None) -> None:
+        """Tell the operator's terminal, once, that answers are not being stored, or are again."""
+        if error is not None and not self.outage:
             LOG.error(
                 "pairlearn annotate: answers are not being stored: %s; the pages keep them and "
                 "try again",
                 error,
             )
-        self.began = True
-
-    def ends(self) -> None:
-        """An answer was stored."""
-        if self.began:
+        if error is None and self.outage:
             LOG.error("pairlearn annotate: answers are being stored again")
-        self.began = False
-
-
-@dataclass(frozen=True)
-class Studio:
-    """What the handlers share."""
-
-    project: Project
-    store: Store
-    items: Items
-    sessions: Sessions
-    requests: Buckets
-    failures: Buckets
-    outage: Outage
-    ready: set[int]
-    """Annotators who are known to be past the start."""
-    forecast: Forecast
-    webhook: str | None
-    """Address that is told when all pairs are answered."""
-    shown: dict[str, Any] = field(default_factory=dict)
-    """What the supervisor's page showed last, and for which changes."""
+        self.outage = error is not None
 
     def caller(self, request: Request, role: str, changes: bool) -> Annotator:
         """Who asks; of annotators, if they do not ask too often."""
-        check = self.sessions.change if changes else self.sessions.read
-        who, _ = check(request, role)
+        who, _ = self.sessions.identify(request, role, changes=changes)
         busy = role == "annotator" and "/api/" in request.url.path
         if busy and not self.requests.take(f"annotator {who.id}"):
             raise Denied(429, "that was very fast: one moment, please")
@@ -269,7 +253,7 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
         if studio.store.task(who.id, form.pair) is None:
             raise HTTPException(404, "this pair is not yours to judge") from None
         raise
-    studio.outage.ends()
+    studio.tell_outage(None)
     return {"receipt": vars(receipt)} | _state(studio, who)
 
 
@@ -314,13 +298,12 @@ async def post_undo(studio: Studio, who: Annotator, form: UndoForm) -> Reply:
 
 @call(f"{ANNOTATOR}/api/ahead", query="pair")
 async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
-    """What they will most likely judge after ``pair``."""
+    """What they will most likely judge after ``pair``, so that its pictures are there in time."""
     pair = request.query_params.get("pair", "")
     if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
         raise FormError("pair must be a whole number")
     task = studio.store.next_task(who.id, after=int(pair))
-    ends = [] if task is None else [task.left, task.right]
-    return {"ahead": [view_of(studio, item) for item in ends]}
+    return {"ahead": [] if task is None else [*ends_of(studio, task).values()]}
 
 
 @call("/image", query="item", media="image/*")
@@ -342,7 +325,7 @@ def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
 
 @call(f"{ANNOTATOR}/api/practice", PracticeForm)
 async def post_practice(studio: Studio, who: Annotator, form: PracticeForm) -> Reply:
-    """Compare an answer with the known one; keep that they practised."""
+    """Compare an answer with the known one, or note that they read the start; keep both."""
     start, reply = get_start(studio, who), dict[str, Any]()
     if start is not None:
         results = []
@@ -381,7 +364,7 @@ def get_start(studio: Studio, who: Annotator) -> dict[str, Any] | None:
         "right": results[len(results) - position :].count("right"),
         "needed": math.ceil(studio.project.qualify * len(practice) - 1e-9),
         "before": results[-len(practice) :].count("right") if results and not position else None,
-        "pair": now and {"left": view_of(studio, now.left), "right": view_of(studio, now.right)},
+        "pair": now and ends_of(studio, now),
     }
 
 
@@ -390,20 +373,15 @@ def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
     barred = start is not None and studio.project.qualify
     task = None if barred else studio.store.next_task(who.id)
     return {
-        "task": None if task is None else _shown(studio, task),
+        "task": task and vars(task) | ends_of(studio, task),
         "progress": vars(studio.store.progress(who.id)),
         "start": start,
     }
 
 
-def _shown(studio: Studio, task: Task) -> dict[str, Any]:
-    return {
-        "pair": task.pair,
-        "number": task.number,
-        "total": task.total,
-        "left": view_of(studio, task.left),
-        "right": view_of(studio, task.right),
-    }
+def ends_of(studio: Studio, pair: Task | Known | StoredAnswer) -> dict[str, Any]:
+    """What a page shows of the two items of a pair."""
+    return {"left": view_of(studio, pair.left), "right": view_of(studio, pair.right)}
 
 
 def view_of(studio: Studio, item: str) -> dict[str, Any]:
@@ -414,11 +392,10 @@ def view_of(studio: Studio, item: str) -> dict[str, Any]:
         # The others go on; whoever meets this one says that they can't say.
         view = ItemView("text", item, text="This item is not there any more.")
     title = "" if studio.project.hide_ids else view.title
-    shown: dict[str, Any] = {"kind": view.kind, "title": title}
-    if view.kind == "image":
-        shown["image"] = f"image?item={quote(item, safe='')}"  # beside the api of the page
-    elif view.kind == "text":
-        shown["text"] = view.text
-    else:
-        shown["rows"] = view.rows
-    return shown
+    shown = {
+        "image": f"image?item={quote(item, safe='')}",  # beside the api of the page
+        "text": view.text,
+        "table": view.rows,
+    }
+    name = "rows" if view.kind == "table" else view.kind
+    return {"kind": view.kind, "title": title, name: shown[view.kind]}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import re
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,26 +24,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from pairlearn.studio.backups import announce, hold
+from pairlearn.studio.choosing import choosing
 from pairlearn.studio.creating import check_features
 from pairlearn.studio.endpoint import is_loopback
-from pairlearn.studio.forecast import Forecast, choosing
-from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project, words_of
 from pairlearn.studio.server import api, pages
 from pairlearn.studio.server.api import FormError
-from pairlearn.studio.server.connections import Connection, address_of, listen
-from pairlearn.studio.server.security import (
-    Buckets,
-    Denied,
-    Guard,
-    Hosts,
-    Sessions,
-    TooLarge,
-    refused,
-)
+from pairlearn.studio.server.security import Connection, Denied, Guard, Hosts, TooLarge, refused
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
+from pairlearn.studio.writer import announce, hold
 
 REQUESTS_PER_SECOND = 20.0
 """Of one annotator; a person needs about one."""
@@ -72,6 +64,9 @@ def make_app(
 ) -> Starlette:
     r"""The studio of a project, or of several, as an ASGI application.
 
+    Raises ProjectError or StoreError if a folder holds no project or its store cannot be opened,
+    and ValueError if ``url`` or ``webhook`` is no address, or two folders have one name.
+
     Parameters
     ----------
     folder : path or sequence of paths
@@ -86,13 +81,6 @@ def make_app(
         How often one annotator may ask.
     webhook : str, optional
         Address that is sent a JSON object when all pairs of a project are answered.
-
-    Raises
-    ------
-    ProjectError, StoreError
-        If the folder holds no project, or its store cannot be opened.
-    ValueError
-        If ``url`` or ``webhook`` is no address, or two folders have one name.
 
     Examples
     --------
@@ -112,14 +100,17 @@ def make_app(
     """
     https, names = _address("url", url)
     _address("webhook", webhook)
-    folders = _listed(folder)
-    prefixes = _prefixes([Project.load(one).folder for one in folders])
+    handlers = dict.fromkeys(_ERRORS, _failed)
+    parts: list[Route | Mount] = []
+    studios: dict[str, api.Studio] = {}
     with ExitStack() as opened:
-        studios = []
-        for one in folders:
-            studios.append(_open(one, https, requests_per_second, webhook))
-            opened.callback(studios[-1].store.close)
-            opened.callback(studios[-1].forecast.close)
+        for prefix, one in _prefixes(folder).items():
+            part = Starlette(routes=routes(), exception_handlers=handlers)
+            part.state.studio = studios[prefix] = api.Studio(
+                one, https, requests_per_second, webhook
+            )
+            opened.callback(studios[prefix].close)
+            parts.append(Mount(prefix, part))
         closing = opened.pop_all()
 
     @asynccontextmanager
@@ -127,50 +118,22 @@ def make_app(
         with closing:
             yield
 
-    hosts, handlers = Hosts(public=public, names=names), dict.fromkeys(_ERRORS, _failed)
-    options: dict[str, Any] = {"lifespan": lifespan, "exception_handlers": handlers}
-    if len(studios) == 1:
-        app = GuardedApp(hosts, https, routes=routes(), **options)
-        app.state.studio = studios[0]
-    else:
-        parts: list[Route | Mount] = [Route("/", pages.get_front), *_static()]
-        for prefix, studio in zip(prefixes, studios, strict=True):
-            part = Starlette(routes=routes(), exception_handlers=handlers)
-            part.state.studio = studio
-            parts.append(Mount(prefix, part))
-        app = GuardedApp(hosts, https, routes=parts, **options)
-    app.state.studios = dict(zip(prefixes, studios, strict=True))
+    if len(parts) > 1:
+        parts = [Route("/", pages.get_front), *_static(), *parts]
+    app = GuardedApp(
+        Hosts(public=public, names=names), https, routes=parts, lifespan=lifespan,
+        exception_handlers=handlers,
+    )  # fmt: skip
+    app.state.studios = studios
     return app
 
 
-def _open(
-    folder: str | Path, https: bool, requests_per_second: float, webhook: str | None
-) -> api.Studio:
-    project = Project.load(folder)
-    items = Items.open(project)
-    store = Store.open(project)
-    return api.Studio(
-        project=project,
-        store=store,
-        items=items,
-        sessions=Sessions(store, project.folder, https),
-        requests=Buckets(requests_per_second, 3 * requests_per_second),
-        failures=Buckets(per_second=1, burst=20),
-        outage=api.Outage(),
-        ready=set(),
-        forecast=Forecast(project.folder),
-        webhook=webhook,
-    )
-
-
-def _listed(folder: Folders) -> list[str | Path]:
-    return [folder] if isinstance(folder, str | Path) else list(folder)
-
-
-def _prefixes(folders: Sequence[Path]) -> list[str]:
-    """What the paths of each project begin with: nothing, or the names of several folders."""
+def _prefixes(folder: Folders) -> dict[str, Path]:
+    """The projects by what their paths begin with: nothing, or the names of several folders."""
+    listed = [folder] if isinstance(folder, str | Path) else folder
+    folders = [Project.load(one).folder for one in listed]
     if len(folders) == 1:
-        return [""]
+        return {"": folders[0]}
     names = [one.resolve().name for one in folders]
     for name in names:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or name == "static":
@@ -179,7 +142,7 @@ def _prefixes(folders: Sequence[Path]) -> list[str]:
             )
         if names.count(name) > 1:
             raise ValueError(f"two folders are called {name!r}: rename one of them")
-    return [f"/{name}" for name in names]
+    return {f"/{name}": one for name, one in zip(names, folders, strict=True)}
 
 
 def serve(
@@ -197,7 +160,9 @@ def serve(
 ) -> None:
     """Serve the studio of a project, or of several, until it is interrupted.
 
-    In mode "information" it also keeps the project supplied with chosen pairs.
+    In mode "information" it also keeps the project supplied with chosen pairs. Raises OSError if
+    the port is taken, and ValueError if ``host`` is not loopback without ``public``, the project
+    is being served already, or its mode is "information" and no model can learn from its items.
 
     Parameters
     ----------
@@ -214,28 +179,20 @@ def serve(
     invite : callable, optional
         Called then with links for the supervisor and all annotators, by name, that are valid while
         this server runs, beside those that were given out.
-
-    Raises
-    ------
-    ValueError
-        If ``host`` is not loopback and ``public`` was not said, the project is being served
-        already, or its mode is "information" and no model can learn from its items.
-    OSError
-        If the port is taken.
     """
     if not public and not is_loopback(host):
         raise ValueError(
             f"host is {host!r}, which other machines can reach: say public=True if that is meant"
         )
     with ExitStack() as stack:
-        locks = [stack.enter_context(hold(Project.load(one).folder)) for one in _listed(folder)]
+        locks = [stack.enter_context(hold(one)) for one in _prefixes(folder).values()]
         app = make_app(
             folder, public=public, url=url, requests_per_second=requests_per_second,
             webhook=webhook,
         )  # fmt: skip
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
-            stack.callback(studio.store.close)
+            stack.callback(studio.close)
             if studio.project.plan.mode == "information":
                 check_features(studio.project)
             # A file that cannot be written is told now, and not with the first answer.
@@ -260,6 +217,38 @@ def serve(
             server.run(sockets)
 
 
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Listen at a port, on every address that a name has; OSError if that cannot be."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise OSError(f"host {host} is not known: {error.strerror}") from None
+    sockets, refusals = list[socket.socket](), list[OSError]()
+    for family, address in dict.fromkeys((one[0], one[4]) for one in found):
+        try:
+            sockets.append(socket.create_server(address, family=family, backlog=2048))
+        except OSError as error:
+            refusals.append(error)
+    taken = any(one.errno == errno.EADDRINUSE for one in refusals)
+    if sockets and not taken:
+        return sockets  # a name may have an IPv6 address that the machine has not
+    for one in sockets:
+        one.close()
+    if taken:
+        raise OSError(f"port {port} of {host} is taken: choose another one with --port")
+    raise OSError(f"cannot listen at port {port} of {host}: {refusals[0].strerror}")
+
+
+def address_of(host: str, port: int) -> str:
+    """The address that a browser on this machine opens.
+
+    >>> address_of("0.0.0.0", 80), address_of("::1", 8337)
+    ('http://127.0.0.1:80', 'http://[::1]:8337')
+    """
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
 def server_config(app: Starlette, *, log_level: str = "warning") -> uvicorn.Config:
     """How uvicorn runs the studio."""
     return uvicorn.Config(
@@ -279,8 +268,8 @@ def routes() -> list[Route | Mount]:
     """Of one project."""
     return [
         Route("/", pages.get_front),
-        Route("/a/{token}", pages.get_annotator_link),
-        Route("/s/{token}", pages.get_supervisor_link),
+        Route("/a/{token}", partial(pages.get_link, role="annotator")),
+        Route("/s/{token}", partial(pages.get_link, role="supervisor")),
         Route(api.ANNOTATOR, pages.get_annotate),
         Route("/supervisor", pages.get_supervisor),
         *(Route(c.path, c.endpoint, methods=["POST"] if c.form else None) for c in api.CALLS),
@@ -304,29 +293,26 @@ def describe() -> dict[str, Any]:
         forms, ref_template="#/components/schemas/{name}"
     )
     schema = dict(zip(forms, found, strict=True))
+    refused = {"schema": {"$ref": "#/components/schemas/Refusal"}}
     paths: dict[str, Any] = {}
     for one in api.CALLS:
         path = one.path.replace(":int", "")
         method = "post" if one.form else "get"
         summary = (inspect.getdoc(one.handler) or "").partition("\n\n")[0].replace("\n", " ")
+        parameters = [("annotator", "path", "integer")] * ("{annotator}" in path)
+        parameters += [(one.query, "query", "string")] * bool(one.query)
         operation: dict[str, Any] = {
             "summary": summary,
             "operationId": f"{method} {path}",
             "parameters": [
                 {"name": name, "in": place, "required": True, "schema": {"type": kind}}
-                for name, place, kind in (
-                    ("annotator", "path", "integer"),
-                    (one.query, "query", "string"),
-                )
-                if name and (place == "query" or "{annotator}" in path)
+                for name, place, kind in parameters
             ],
             "responses": {
                 "200": {"description": "done", "content": {one.media: {}}},
                 "default": {
                     "description": "refused, with the reason",
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}
-                    },
+                    "content": {"application/json": refused},
                 },
             },
         }
@@ -381,7 +367,7 @@ async def _failed(request: Request, error: Exception) -> Response:
             status, reason = 429, "too many attempts: wait a minute"
     elif isinstance(error, OSError):  # of the store, too
         if studio is not None:
-            studio.outage.begins(error)
+            studio.tell_outage(error)
         # 503 makes the page keep the answer and send it again.
         status, reason = 503, "the studio cannot write to its disk"
     elif isinstance(error, (FormError, StoreError)):

@@ -6,24 +6,24 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
-from pairlearn.annotators import scale_of
 from pairlearn.annotators.manner import Phrase, in_words
-from pairlearn.studio.export import answer_lines, exportable, settled
-from pairlearn.studio.known import near
-from pairlearn.studio.overview import figure
+from pairlearn.studio.exchange import answer_lines, exportable, settled
+from pairlearn.studio.overview import AnswerColumns, figure
 from pairlearn.studio.project import translate, words_of
-from pairlearn.studio.records import Annotator, Answer, AnswerColumns, StoredAnswer
-from pairlearn.studio.server.api import FormError, Reply, Row, Studio, call, studio_of, view_of
+from pairlearn.studio.records import Annotator, Answer, StoredAnswer, near
+from pairlearn.studio.server.api import FormError, Reply, Row, Studio, call, ends_of, studio_of
 from pairlearn.studio.server.security import Denied, csrf_token
 
 STATIC = Path(__file__).parent / "static"
@@ -52,17 +52,7 @@ async def get_front(request: Request) -> Response:
     return message(request, 200, *words)
 
 
-async def get_annotator_link(request: Request) -> Response:
-    """An annotator opens their link."""
-    return _enter(request, "annotator")
-
-
-async def get_supervisor_link(request: Request) -> Response:
-    """The supervisor opens theirs."""
-    return _enter(request, "supervisor")
-
-
-def _enter(request: Request, role: str) -> Response:
+async def get_link(request: Request, role: str) -> Response:
     """Turn the token of a link into a cookie, and leave the address that holds it.
 
     A visit from elsewhere gets a page that goes on by itself: browsers send a Strict
@@ -74,8 +64,9 @@ def _enter(request: Request, role: str) -> Response:
     if who is None:
         raise Denied(404, "This link is not valid, or not any more: ask for a new one")
     root = request.scope.get("root_path", "")
-    home = f"{root}/annotate/{who.id}" if role == "annotator" else f"{root}/"
-    target = home if role == "annotator" else f"{root}/supervisor"
+    home = target = f"{root}/annotate/{who.id}"
+    if role == "supervisor":
+        home, target = f"{root}/", f"{root}/supervisor"
     here = request.headers.get("sec-fetch-site", "none") in ("none", "same-origin")
     reply: Response
     if here:
@@ -89,19 +80,14 @@ def _enter(request: Request, role: str) -> Response:
 async def get_annotate(request: Request) -> Response:
     """The annotator's page."""
     studio = studio_of(request)
-    who, token = studio.sessions.read(request, "annotator")
+    who, token = studio.sessions.identify(request, "annotator")
     context = vars(studio.project) | {
         "csrf": csrf_token(token),
         "annotator": who,
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.project}-{who.id}",
         "examples": [
-            (
-                view_of(studio, one.left),
-                view_of(studio, one.right),
-                studio.project.level_words(one.answer),
-                one.why,
-            )
+            (*ends_of(studio, one).values(), studio.project.level_words(one.answer), one.why)
             for one in studio.project.known_for("example")
         ],
     }
@@ -130,19 +116,10 @@ class Dot(NamedTuple):
     fits: bool
 
 
-class Dispute(NamedTuple):
-    """A pair that people answered differently."""
-
-    pair: int
-    left: dict[str, Any]
-    right: dict[str, Any]
-    answers: list[tuple[str, str]]
-
-
 async def get_supervisor(request: Request) -> Response:
     """The page."""
     studio = studio_of(request)
-    _, token = studio.sessions.read(request, "supervisor")
+    _, token = studio.sessions.identify(request, "supervisor")
     context = await run_in_threadpool(_context, studio)
     return TEMPLATES.TemplateResponse(
         request, "supervisor.html", context | {"csrf": csrf_token(token)}
@@ -230,16 +207,12 @@ def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     """The latest answers that gave both s and c, as points of the plane."""
     columns = AnswerColumns(answers)
-    s, c = columns.similarity, columns.difference
-    fits = s + c == s + c  # both are given
-    for name in set(columns.annotator.tolist()):
-        theirs = columns.annotator == name
-        fits[theirs] = scale_of(s[theirs], c[theirs]).admits(s[theirs], c[theirs])
-    found = zip(columns.annotator.tolist(), s.tolist(), c.tolist(), fits.tolist(), strict=True)
+    points = np.round(100 * np.stack([columns.difference, columns.similarity], 1), 1).tolist()
+    found = zip(answers, points, columns.both, columns.misfits.tolist(), strict=True)
     return [
-        Dot(round(100 * x, 1), round(100 * y, 1), numbers.get(name, 0), fit)
-        for name, y, x, fit in found
-        if x == x and y == y
+        Dot(x, y, numbers.get(one.annotator, 0), not misfit)
+        for one, (x, y), both, misfit in found
+        if both
     ][-MOST_DOTS:]
 
 
@@ -247,21 +220,16 @@ def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
     """The answers of each pair with two more than one degree apart, the worst pair first."""
     by_pair: dict[int, list[StoredAnswer]] = {}
     for one in answers:
-        if one.similarity is not None and one.difference is not None:
+        if None not in one.numbers:
             by_pair.setdefault(one.pair, []).append(one)
 
-    def spread(said: Sequence[StoredAnswer]) -> float:
-        numbers = AnswerColumns(said)
-        return float(sum(max(x) - min(x) for x in (numbers.similarity, numbers.difference)))
+    def spread(said: Sequence[StoredAnswer]) -> Any:
+        return np.ptp([one.numbers for one in said], axis=0).sum()  # type: ignore[arg-type]
 
     apart = [
         said
         for said in by_pair.values()
-        if any(
-            not near((one.similarity, one.difference), (two.similarity, two.difference))
-            for one in said
-            for two in said
-        )
+        if any(not near(one.numbers, two.numbers) for one, two in combinations(said, 2))
     ]
     return sorted(apart, key=spread, reverse=True)
 
@@ -319,12 +287,11 @@ def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "manners": {name: _sentence(studio, phrases) for name, (phrases, _) in manners.items()},
         "disputed": len(open_disputes),
         "disputes": [
-            Dispute(
-                said[0].pair,
-                view_of(studio, said[0].left),
-                view_of(studio, said[0].right),
-                [(one.annotator, _words(studio, one)) for one in said],
-            )
+            {
+                "pair": said[0].pair,
+                "answers": [(one.annotator, _words(studio, one)) for one in said],
+            }
+            | ends_of(studio, said[0])
             for said in open_disputes[:MOST_DISPUTED]
         ],
         "level_words": [(level, project.level_words(level)) for level in project.levels],

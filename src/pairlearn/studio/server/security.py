@@ -1,9 +1,9 @@
 """What stands between the network and the studio.
 
-Every request passes `Guard` first: the Host header must name this server (a page elsewhere cannot
-reach it by rebinding a name to 127.0.0.1), a change must come from the studio's own pages and
-carry JSON of a few kilobytes, and every reply has headers that forbid scripts from elsewhere,
-frames, sniffing and caching.
+A `Connection` has to make progress. Every request passes `Guard`: the Host header must name this
+server (a page elsewhere cannot reach it by rebinding a name to 127.0.0.1), a change must come from
+the studio's own pages and carry JSON of a few kilobytes, and every reply has headers that forbid
+scripts from elsewhere, frames, sniffing and caching.
 
 `Sessions` tells who is asking, by the links that people get and the cookies these turn into. An
 annotator's pages, requests and cookie lie under ``/annotate/NUMBER``: two people may work in two
@@ -18,6 +18,8 @@ import hmac
 import ipaddress
 import logging
 import re
+import resource
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,15 +27,18 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pairlearn.studio.changes import fresh_token, token_hash
+from pairlearn.studio.changes import fresh_token
 from pairlearn.studio.endpoint import is_loopback
 from pairlearn.studio.records import Annotator
 from pairlearn.studio.store import Store
+from pairlearn.studio.stored import token_hash
 
 BODY_LIMIT = 16 * 1024
 """Bytes of the largest body that is read."""
@@ -64,16 +69,10 @@ _LINK = re.compile(r"^((?:/[^/]+)?/[as])/.*", re.DOTALL)
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
 
 
-def same_secret(given: str, expected: str) -> bool:
-    """Compare two secrets in a time that does not tell where they differ."""
-    return hmac.compare_digest(given.encode(), expected.encode())
-
-
 def csrf_token(session: str) -> str:
     """The header value that a page of this session sends with every change.
 
-    HMAC-SHA256 keyed by the session's own secret: nobody without the cookie can know it, and it
-    stays the same when the server restarts.
+    HMAC-SHA256 keyed by the session's own secret, which stays when the server restarts.
     """
     return hmac.new(session.encode(), b"pairlearn studio form", hashlib.sha256).hexdigest()
 
@@ -81,8 +80,6 @@ def csrf_token(session: str) -> str:
 def masked(path: str) -> str:
     r"""A path as it may stand in a log: without tokens and control characters.
 
-    Examples
-    --------
     >>> masked("/a/6fQ2c"), masked("/api/task"), masked("/x\r\nfake line")
     ('/a/***', '/api/task', '/x??fake?line')
     """
@@ -91,11 +88,10 @@ def masked(path: str) -> str:
 
 @dataclass(frozen=True)
 class Hosts:
-    """Names under which the studio answers.
+    """Names under which the studio answers: loopback, and ``names`` in lower case.
 
     A rebinding attack needs a *name* that its owner points at this machine, so a public studio
-    also answers to plain addresses, and a loopback one to loopback only. ``names`` are further
-    ones in lower case, such as that of the public address.
+    also answers to plain addresses.
     """
 
     public: bool = False
@@ -147,9 +143,8 @@ class Buckets:
 class Guard:
     """ASGI middleware: refuse what no page of the studio sends, harden every reply.
 
-    ``https`` says that people reach the studio over https, so that browsers may be told to stay
-    there. Not Starlette's ``BaseHTTPMiddleware``: that starts a task for each request, and a busy
-    studio answers hundreds a second.
+    Not Starlette's ``BaseHTTPMiddleware``: that starts a task for each request, and a busy studio
+    answers hundreds a second. With ``https`` browsers are told to stay there.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts, https: bool = False) -> None:
@@ -263,20 +258,13 @@ class Denied(Exception):
         self.status = status
 
 
-def bearer(request: Request) -> str:
-    """The token that a program sends with its request, or ""."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
 @dataclass(frozen=True)
 class Sessions:
     """Tell annotators and the supervisor by their cookies.
 
     The cookie holds the token of the link, out of reach of scripts and sent by the studio's own
-    pages only. Every request looks it up, so that a revoked link ends at once. The cookie's name
-    holds a digest of the project, because a browser sends the cookies of one port to all ports of
-    the machine.
+    pages only. Every request looks it up, so that a revoked link ends at once. Its name holds a
+    digest of the project: a browser sends the cookies of one port to all ports of the machine.
     """
 
     store: Store
@@ -287,8 +275,7 @@ class Sessions:
     def invite(self) -> dict[str, str]:
         """Further links to all that take part, by name, which end with this server.
 
-        Those that were given out stay valid: nothing is written to the store. With them, when
-        they are renewed or ended, end those made here.
+        Nothing is written to the store. They end, too, when a link given out is renewed or ended.
         """
         people = [("annotator", one) for one in self.store.annotators() if one.active]
         links = {}
@@ -340,26 +327,111 @@ class Sessions:
         invited, who, link = guest
         return who if invited == role and link == self.store.link_of(who.id) else None
 
-    def read(self, request: Request, role: str) -> tuple[Annotator, str]:
-        """Who reads, and their token, from the cookie or, for programs, from a header."""
-        program = bearer(request)
+    def identify(
+        self, request: Request, role: str, *, changes: bool = False
+    ) -> tuple[Annotator, str]:
+        """Who asks, and their token, from the cookie or, for programs, from a header.
+
+        With ``changes`` the page must know the form token of the session. Programs need none: no
+        page elsewhere can have a browser send their header.
+        """
+        scheme, _, program = request.headers.get("authorization", "").partition(" ")
+        program = program.strip() if scheme.lower() == "bearer" else ""
         token = program or request.cookies.get(self.cookie(role), "")
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
             if program:
                 raise Denied(401, "this token does not open this: take the end of the right link")
             raise Denied(401, "this session has ended: open your link again")
+        if changes and not program:
+            given = [one.encode() for one in request.headers.getlist(FORM_HEADER)]
+            # Compared in a time that does not tell where they differ.
+            if len(given) != 1 or not hmac.compare_digest(given[0], csrf_token(token).encode()):
+                raise Denied(403, "this page is of an earlier session: reload it")
         return who, token
 
-    def change(self, request: Request, role: str) -> tuple[Annotator, str]:
-        """Who changes something; their page knows the form token of the session.
 
-        No page elsewhere can have a browser send the header of a program.
-        """
-        who, token = self.read(request, role)
-        if bearer(request):
-            return who, token
-        given = request.headers.getlist(FORM_HEADER)
-        if len(given) != 1 or not same_secret(given[0], csrf_token(token)):
-            raise Denied(403, "this page is of an earlier session: reload it")
-        return who, token
+RESERVED_FILES = 192
+"""For the answers, which each of 40 threads opens, and images."""
+
+
+class Connection(H11Protocol):
+    """A connection that has to make progress, in both directions.
+
+    A request takes no longer than ``REQUEST_SECONDS``, however its bytes trickle; a reply of which
+    nothing is taken for ``REPLY_SECONDS`` ends the connection. With as many connections open as
+    there may be, a new one takes the place of the one whose last reply was longest ago.
+    """
+
+    REQUEST_SECONDS = 10.0
+    REPLY_SECONDS = 10.0
+    MOST = 500
+    """Connections at once, or fewer where the process may not open as many files."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _left = 0
+    _replied = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a new connection, if need be in place of another one."""
+        super().connection_made(transport)
+        self._replied = self.loop.time()
+        self._look = self.loop.call_later(self.REPLY_SECONDS, self._look_at_reply)
+        self._watch()
+        others = [one for one in self.connections if isinstance(one, Connection) and one != self]
+        if others and len(others) >= most_connections(self.MOST):
+            last = min(others, key=lambda one: one._replied)
+            self.connections.discard(last)
+            last.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Note when; a client that does not read has no further reply completed."""
+        self._replied = self.loop.time()
+        super().on_response_complete()
+
+    def resume_writing(self) -> None:
+        """Send on: the client has taken most of what was waiting for it."""
+        self._left = sys.maxsize
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the time that a request has does not begin anew."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadlines with the connection."""
+        self._stop_watching()
+        if self._look is not None:
+            self._look.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not arriving or self.timeout_keep_alive_task is not None:
+            self._stop_watching()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.REQUEST_SECONDS, self.transport.abort)
+
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _look_at_reply(self) -> None:
+        """End the connection if the client has taken nothing since the last look."""
+        left = self.transport.get_write_buffer_size()
+        if 0 < self._left <= left:
+            self.transport.abort()
+            return
+        self._left = left
+        self._look = self.loop.call_later(self.REPLY_SECONDS, self._look_at_reply)
+
+
+def most_connections(most: int) -> int:
+    """How many connections there may be, so that files of the project can still be opened."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return most
+    return min(most, files - min(RESERVED_FILES, files // 2))
