@@ -79,11 +79,6 @@ def test_split_preferences_are_counted() -> None:
     assert (len(exported.table), exported.undecided) == (3, 1)
     with pytest.raises(ValueError, match="evenly split"):
         aggregated(votes, "median")
-
-
-def test_nothing_to_export() -> None:
-    with pytest.raises(ValueError, match="no answers yet"):
-        judgements([])
     with pytest.raises(ValueError, match="all 1 answers are “can't say”"):
         aggregated([ROWS[4]], "mean")
 
@@ -238,14 +233,6 @@ def test_probabilities_that_are_refused(
     with pytest.raises(TableError) as caught:
         read_preferences(write(tmp_path, text), "p", reading)
     assert message in str(caught.value)
-
-
-def test_a_reading_has_to_be_named(tmp_path: Path) -> None:
-    path = write(tmp_path, "left,right,p\na,b,0.75\n")
-    with pytest.raises(ValueError, match="reading must be one of ties-half"):
-        read_preferences(path, "p", "bradley-terry")  # type: ignore[arg-type]
-    with pytest.raises(TableError, match="no column of judgements"):
-        read_pairs(path)
 
 
 def test_what_is_exported_is_what_was_meant(tmp_path: Path) -> None:

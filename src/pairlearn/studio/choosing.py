@@ -6,10 +6,9 @@ their probabilities are a, b and s, and a judgement brings at most the informati
 
     H(r, r') = −a log a − b log b − s log s.
 
-That is the expected information about the classes of the pair; about the *model* it is an upper
-bound, since a better model is also uncertain of a pair that is uncertain by nature. A model can be
-sure and wrong, so a share ε of the draws stays uniform. Pairs chosen this way are no random
-sample. Of N candidates, uniform among the pairs not yet asked, one is drawn with probability
+A model can be sure and wrong, so a share ε of the draws stays uniform. Pairs chosen this way are
+no random sample. Of N candidates, uniform among the pairs not yet asked, one is drawn with
+probability
 
     q = (1 − ε) H/ΣH + ε/N,      and gets the weight   w = 1/(N q)  ≤  1/ε.
 
@@ -157,8 +156,6 @@ class Drawn(NamedTuple):
 def expected_information(r: Any, r_prime: Any) -> Floats:
     """Entropy of the three outcomes of a pair, in nats, from the posteriors of its ends.
 
-    Examples
-    --------
     >>> expected_information([0.5, 0.5, 1.0], [0.5, 1.0, 1.0]).round(3)
     array([1.04 , 0.693, 0.   ])
     """
@@ -211,11 +208,9 @@ def choose_pairs(
 
 
 def inclusion_weights(weights: Any, items: int) -> Floats:
-    """Weights of pairs drawn one after another without replacement, with mean 1.
+    """`pool_weights` divided by their mean, which leaves less variance.
 
-    `pool_weights` divided by their mean, which keeps estimates within the range of what was
-    observed, with less variance. ``weights`` are those of `choose_pairs` in the order of the
-    draws, 1 for pairs at random.
+    ``weights`` are those of `choose_pairs` in the order of the draws, 1 for pairs at random.
     """
     v = pool_weights(weights, items)
     v /= v.mean()

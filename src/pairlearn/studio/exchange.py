@@ -95,16 +95,10 @@ def _middle(said: Sequence[tuple[float | None, float]], rule: Rule) -> float | N
 
 @dataclass(frozen=True)
 class Exported:
-    """A table of pairs, and what did not go into it.
+    """A table of pairs, and how many answers "can't say" and evenly split pairs are not in it.
 
-    Attributes
-    ----------
-    cant_say, undecided : int
-        Answers "can't say" and pairs with evenly split preferences, which are left out.
-    infeasible : int
-        Rows whose s and c no posteriors produce, even after rounding; they are exported.
-    levels : tuple of str
-        The answer in words of each row, "" where numbers were given; empty if none was.
+    ``infeasible`` rows are: no posteriors produce their s and c, even after rounding. ``levels``
+    has the answer in words of each row, "" where numbers were given.
     """
 
     table: PairTable
@@ -242,9 +236,6 @@ def from_probability(
     ``probability`` is in [0, 1], NaN where not given; ``reading`` says how it treats pairs of the
     same class. "given-different" needs a similarity in every row with a probability.
     """
-    if reading not in get_args(Reading):
-        options = ", ".join(get_args(Reading))
-        raise ValueError(f"reading must be one of {options}; got {reading!r}")
     p = _shares("probability", probability)
     none = np.zeros(len(p), np.int8)
     if reading == "side-only":
@@ -323,9 +314,8 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
 def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     """Read a table whose judgements are probabilities that the right one is better.
 
-    The ``.csv`` or ``.parquet`` file has ``left``, ``right``, the column named, and perhaps
-    ``similarity`` and ``annotator``. Rows without information (no probability, or ½ for a side,
-    and no similarity) are left out.
+    It has ``left``, ``right``, the column named, and perhaps ``similarity`` and ``annotator``.
+    Rows that say nothing are left out.
     """
     source = open_source(path, "pairs")
     kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}

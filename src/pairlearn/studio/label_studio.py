@@ -1,10 +1,9 @@
 """Label Studio: its config and tasks for the two questions of a project, and what it exports.
 
 Its templates for pairs bind one control to both objects (``toName="left,right"``), and then save
-nothing of a slider or a rating. Here every control has one object. The sliders run in whole
-percent, without a default, which would count as an answer that nobody gave. They are not required
-either: a slider that was never moved, or left at its middle, leaves no result, and a required one
-would be filled in. What has no result was not given, and is never taken for 0.
+nothing of a slider. Here every control has one object. The sliders run in whole percent. They have
+no default and are not required, since either would make an answer that nobody gave: what has no
+result was not given, and is never taken for 0.
 
 It exports JSON and JSON-MIN. JSON is a list of tasks, each with its ``data`` and a list of
 ``annotations``, several where several people judged it::

@@ -155,8 +155,6 @@ def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
 def figure(value: float, style: str) -> str:
     """A number for people, with a dash for what is not known.
 
-    Examples
-    --------
     >>> figure(-0.25, "+.0%"), figure(math.nan, ".1f")
     ('−25%', '–')
     """

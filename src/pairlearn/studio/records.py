@@ -106,8 +106,6 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def near(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
     """Whether two answers (s, c) are the same or one degree apart; missing numbers agree.
 
-    Examples
-    --------
     >>> near((0.36, 0.6), (0.098, 0.9)), near((0.36, 0.6), (0.36, -0.6))
     (True, False)
     """
@@ -190,10 +188,9 @@ class Annotator:
 
 @dataclass(frozen=True)
 class Pair:
-    """A pair to judge.
+    """A pair to judge; ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
 
-    ``weight`` is one over the chance of having been chosen, up to a common factor: 1 for pairs at
-    random. ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
+    ``weight`` is one over the chance of having been chosen, up to a factor: 1 at random.
     """
 
     id: int

@@ -8,9 +8,8 @@ accuracy grows; it is taken to approach its limit like n^-½.
 An answer at the end of a scale in words stands for everything up to certainty: the interval
 reaches from the estimate with the numbers of the project file to that with certain answers.
 
-The studio's server runs ``python -m pairlearn.studio.stopping PROJECT`` in a process of its own,
-which also learns how everybody answers, and in mode "information" tells the posteriors by which
-`pairlearn.studio.choosing` chooses pairs.
+The studio's server runs this as a program, which also learns how everybody answers, and in mode
+"information" tells the posteriors by which `pairlearn.studio.choosing` chooses pairs.
 """
 
 from __future__ import annotations

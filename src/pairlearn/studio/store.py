@@ -211,7 +211,7 @@ class Store(Stored):
         """One of what is mixed in, if it is time for one and one can come now."""
         done = self._counts(who)[0] + (after is not None)
         # One in every 1/share.
-        every = max(round(1 / self._mixed.whole_share), 1)
+        every = max(round(1 / self.mixed.whole_share), 1)
         block, place = divmod(done, every)
         if zlib.crc32(f"{who} {block}".encode()) % every != place:
             return None
@@ -221,11 +221,11 @@ class Store(Stored):
             who,
         )
         past = {None, *(row[0] for row in rows)}
-        free = [pair for pair in mixed if self.repeats.get(pair) in past]
+        free = [pair for pair in mixed if self.mixed.repeats.get(pair) in past]
         if not free:
             return None
         # Checks and repeats by turns.
-        return (min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1)),)
+        return (min(free, key=lambda pair: (pair in self.mixed.repeats) != (done % 2 == 1)),)
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair that is theirs, answered or not; None if it is not theirs."""
@@ -235,8 +235,7 @@ class Store(Stored):
     def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
         """Keep an answer. The future is resolved when it is on disk.
 
-        The same key again returns the first receipt and changes nothing; another key is
-        a revision.
+        The same key again returns the first receipt; another key is a revision.
         """
         return self._submit(lambda changes: changes.record_answer(annotator_id, pair, answer))
 

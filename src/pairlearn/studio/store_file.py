@@ -287,7 +287,6 @@ def migrate(
             f"{path} has schema version {found}; this pairlearn knows versions up to {newest}: "
             "upgrade pairlearn"
         )
-    _check_program(connection, path)
     if found == newest:
         return found
     if found:

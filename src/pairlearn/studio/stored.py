@@ -27,7 +27,6 @@ from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
     Annotator,
     Change,
-    Known,
     Mixed,
     Origin,
     Pair,
@@ -122,8 +121,7 @@ class Stored(Rows):
     def by_token(self, token: str) -> Annotator | None:
         """Whose token this is; None if nobody's.
 
-        The file is searched for its hash, which nobody can steer: how long that takes
-        tells nothing about the tokens.
+        The file is searched for its hash: how long that takes tells nothing about the tokens.
         """
         digest = token_hash(token)
         found = self.first(
@@ -214,28 +212,21 @@ class Stored(Rows):
         return [Pair(*row) for row in rows]
 
     @cached_property
-    def _mixed(self) -> Mixed:
+    def mixed(self) -> Mixed:
+        """The known pairs and the repeats."""
         return Mixed.read(self.setting(MIXED))
-
-    @property
-    def known(self) -> dict[int, Known]:
-        """The checks, by the numbers of their pairs."""
-        return self._mixed.pairs
-
-    @property
-    def repeats(self) -> dict[int, int]:
-        """Pairs of the plan, by the numbers of their repeats the other way round."""
-        return self._mixed.repeats
 
     @cached_property
     def mixed_in(self) -> frozenset[int]:
         """Those among both that are not of the plan: their answers are no random sample."""
-        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
-        return frozenset({*self.known, *self.repeats}.difference(drawn))
+        known, repeats = self.mixed.pairs, self.mixed.repeats
+        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if known else ()
+        return frozenset({*known, *repeats}.difference(drawn))
 
     def quality(self) -> dict[str, Quality]:
         """How good the answers of everybody are, by simple rules."""
-        return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
+        mixed, levels = self.mixed, self.project.levels
+        return quality_of(self.answers(), mixed.pairs, levels, mixed.repeats)
 
     def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer.

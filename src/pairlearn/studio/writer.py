@@ -56,8 +56,7 @@ FILE = "serve.lock"
 def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
     """Keep the answers of a project from being replaced; with ``alone``, from being used at all.
 
-    The lock is on the folder, so it needs no right to write. Raises StoreError if the answers are
-    being replaced, or, with ``alone``, used.
+    The lock is on the folder, so it needs no right to write. StoreError if it cannot be had.
     """
     doing = "in use by another command" if alone else "being restored from a backup"
     refusal = f"{folder} is {doing}: try again when that has ended"
@@ -186,8 +185,7 @@ class Writer:
     def submit(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
         """Do ``work`` in the next transaction; a Future that resolves after the commit.
 
-        If ``work`` raises, its changes are undone, and the others of the transaction are not
-        touched.
+        If ``work`` raises, its changes are undone, and those of others stay.
         """
         future: Future[T] = Future()
         with self._closing:
@@ -275,8 +273,7 @@ class Restored(NamedTuple):
 def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
     """Copy the answers while people may be answering; the file and how many answers it holds.
 
-    Without ``out``, which must not exist, the copy goes into the project's folder of backups.
-    Raises StoreError if there is no store or the copy is not whole.
+    ``out`` must not exist; by default it is in the project's folder of backups.
     """
     out = _fresh(project, "answers") if out is None else out
     if out.exists():
@@ -300,9 +297,8 @@ def newest_backup(project: Project) -> Path:
 def restore(project: Project, source: Path) -> Restored:
     """Replace the answers of a project by those of a backup; the old ones are kept aside.
 
-    The pages are copied in one transaction: a process killed in the middle leaves the answers as
-    they were. Raises StoreError if the project is being served or used, or the backup is not
-    whole.
+    In one transaction: a process killed in the middle leaves the answers as they were. Raises
+    StoreError if the project is being served or used, or the backup is not whole.
     """
     path = project.store_path
     if source.exists() and path.exists() and source.samefile(path):

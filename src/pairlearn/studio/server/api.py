@@ -70,10 +70,6 @@ class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         return Answer(*said, 0, self.cant_say, note, seconds, key, level=self.level)
 
 
-class PracticeForm(SaidForm):
-    """An answer to a practice pair, or nothing."""
-
-
 class AnswerForm(SaidForm):
     """An answer to a pair."""
 
@@ -323,8 +319,8 @@ def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     return Response(content, media_type=found)
 
 
-@call(f"{ANNOTATOR}/api/practice", PracticeForm)
-async def post_practice(studio: Studio, who: Annotator, form: PracticeForm) -> Reply:
+@call(f"{ANNOTATOR}/api/practice", SaidForm)
+async def post_practice(studio: Studio, who: Annotator, form: SaidForm) -> Reply:
     """Compare an answer with the known one, or note that they read the start; keep both."""
     start, reply = get_start(studio, who), dict[str, Any]()
     if start is not None:
