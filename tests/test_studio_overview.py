@@ -181,8 +181,6 @@ def test_preferences_are_put_to_the_vote() -> None:
     assert aggregate(votes(1, -1), "mean") == []
     (mixed,) = aggregate([*votes(1, 1), row("n", 1, None, -0.5)], "mean")
     assert (mixed.difference, mixed.preference) == (-0.5, 0)  # numbers say more than votes
-    with pytest.raises(ValueError, match="rule must be"):
-        aggregate(votes(1), "mode")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -244,5 +242,3 @@ def test_who_comes_late_who_left_and_nobody() -> None:
     assert Counter(one for whose in late.values() for one in whose) == {1: 50, 2: 50}
     assert assign([1, 2], [7], 2, 0, {1: [5, 6], 2: [5]}) == {1: [5, 6], 2: [5, 7]}
     assert assign([1, 2], [], 2, 0) == {1: [], 2: []}
-    with pytest.raises(ValueError, match="overlap must be at least 1; got 0"):
-        assign([1], [1], 0, 0)

@@ -214,8 +214,6 @@ def fill(
     >>> kept, filled.stopped
     ([(1, 0.7)], '')
     """
-    if concurrent < 1:
-        raise ValueError(f"concurrent must be at least 1; got {concurrent}")
 
     def work(pair: PairToJudge) -> Judgement:
         begin = time.monotonic()

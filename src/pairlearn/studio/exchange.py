@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -58,8 +58,6 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     have an infeasible mean, which is exported as it is and reported by `pairlearn check`. Where
     nobody gave a number the preference of the majority is kept; a tie is left out.
     """
-    if rule not in get_args(Rule):
-        raise ValueError(f"rule must be 'mean', 'median' or 'reliability'; got {rule!r}")
     weights = crowd_of(answers).weights() if rule == "reliability" else {}
     by_pair: dict[int, list[StoredAnswer]] = {}
     for answer in answers:

@@ -141,12 +141,11 @@ def media_type(data: bytes) -> str | None:
     >>> media_type(b"GIF89a..."), media_type(b"<svg>")
     ('image/gif', None)
     """
-    for media, at, starts in (
-        ("image/png", 0, (b"\x89PNG\r\n\x1a\n",)),
-        ("image/jpeg", 0, (b"\xff\xd8\xff",)),
-        ("image/gif", 0, (b"GIF87a", b"GIF89a")),
-        ("image/webp", 8, (b"WEBP",)),
-    ):
-        if data.startswith(starts, at) and (at == 0 or data.startswith(b"RIFF")):
-            return media
-    return None
+    if data.startswith(b"RIFF") and data.startswith(b"WEBP", 8):
+        return "image/webp"
+    starts = {
+        "image/png": (b"\x89PNG\r\n\x1a\n",),
+        "image/jpeg": (b"\xff\xd8\xff",),
+        "image/gif": (b"GIF87a", b"GIF89a"),
+    }
+    return next((media for media, start in starts.items() if data.startswith(start)), None)

@@ -132,14 +132,13 @@ def quick_model(
 
 def _prepared(features: Any) -> Floats:
     """Columns of mean 0 and variance 1, or the principal components of many."""
-    x: Floats = np.asarray(features, np.float64)
-    x = x - x.mean(0)
-    x /= np.where(x.std(0) > 0, x.std(0), 1.0)
-    if x.shape[1] > WIDEST:
-        from sklearn.decomposition import PCA
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
 
-        x = np.asarray(PCA(min(WIDEST, len(x)), random_state=0).fit_transform(x))
-    return x
+    x = StandardScaler().fit_transform(np.asarray(features, np.float64))
+    if x.shape[1] > WIDEST:
+        x = PCA(min(WIDEST, len(x)), random_state=0).fit_transform(x)
+    return np.asarray(x)
 
 
 class _Model:

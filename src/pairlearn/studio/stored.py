@@ -123,15 +123,9 @@ class Stored(Rows):
 
         The file is searched for its hash: how long that takes tells nothing about the tokens.
         """
-        digest = token_hash(token)
-        found = self.first(
-            "SELECT id, name, token_hash FROM annotator "
-            "WHERE token_hash = ? AND retired_at IS NULL",
-            digest,
-        )
-        if found is None or not hmac.compare_digest(digest, found[2]):
-            return None
-        return Annotator(found[0], found[1])
+        query = "SELECT id, name FROM annotator WHERE token_hash = ? AND retired_at IS NULL"
+        found = self.first(query, token_hash(token))
+        return None if found is None else Annotator(*found)
 
     def is_supervisor(self, token: str) -> bool:
         """Whether this is the supervisor's token."""

@@ -21,7 +21,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -109,13 +109,9 @@ class Hosts:
             return False
         if is_loopback(name) or name in self.names:
             return True
-        if not self.public:
-            return False
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+        with suppress(ValueError):
+            return self.public and ipaddress.ip_address(name) is not None
+        return False
 
 
 @dataclass
@@ -241,8 +237,7 @@ def _same_origin(headers: Headers, host: str) -> bool:
     origins = headers.getlist("origin")
     if not origins:
         return True  # no browser: the form token of the session still has to be known
-    parts: Iterable[str] = origins if len(origins) == 1 else ("null",)
-    return all(urlsplit(origin).netloc == host for origin in parts)
+    return len(origins) == 1 and urlsplit(origins[0]).netloc == host
 
 
 FORM_HEADER = "x-studio-form"
