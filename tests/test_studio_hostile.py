@@ -114,8 +114,8 @@ HOSTS = [
 ]  # fmt: skip
 ORIGINS = [
     {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:9999"},
-    {"Origin": HERE + ".evil.example"}, {"Origin": ""}, {"Sec-Fetch-Site": "cross-site"},
-    {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"},
+    {"Origin": HERE + ".evil.example"}, {"Origin": ""}, {"Origin": "http://["},
+    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"},
     {"Origin": HERE, "Sec-Fetch-Site": "cross-site"},
 ]  # fmt: skip
 NAMES = ["", " ", "x" * 500, "a\nb", "a\x00b", "\ud800", 7, None, ["x"], "ann"]

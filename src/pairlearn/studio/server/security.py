@@ -237,7 +237,7 @@ def _same_origin(headers: Headers, host: str) -> bool:
     origins = headers.getlist("origin")
     if not origins:
         return True  # no browser: the form token of the session still has to be known
-    return len(origins) == 1 and urlsplit(origins[0]).netloc == host
+    return len(origins) == 1 and origins[0].partition("://")[2] == host
 
 
 FORM_HEADER = "x-studio-form"
