@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from pairlearn import PairLabels, make_risk
-from pairlearn.training import Checkpoint, CheckpointError, Fleet, Group, Member, TestSet
+from pairlearn.judgements import Judgements
+from pairlearn.training import Checkpoint, CheckpointError, Fleet, Group, Member, TestSet, loop
 
 
 def make_fleet(seed: int = 0, model: str = "mlp-bn") -> Fleet:
@@ -55,6 +56,24 @@ def test_going_on_from_a_checkpoint_changes_nothing(tmp_path: Path, model: str) 
     assert states_equal(straight, again)
     np.testing.assert_array_equal(got["all"], expected["all"])
     assert not path.exists()
+
+
+def test_callbacks_keep_what_they_name(tmp_path: Path) -> None:
+    """Numbers and tensors of early stopping go through a checkpoint as they are."""
+
+    def stopping() -> list[loop.Callback]:
+        rows = Judgements.from_pairs(np.arange(20).reshape(10, 2), np.full((10, 2), [0.7, 0.1]))
+        average = loop.Average()
+        return [average, loop.EarlyStopping(rows, 9, average, (0.5, 1.0, 2.0))]
+
+    checkpoint, first, again = Checkpoint(tmp_path / "one"), stopping(), stopping()
+    loop.run_epochs(make_fleet(), 3, first, checkpoint=checkpoint, work="mine")
+    loop.run_epochs(make_fleet(), 3, again, checkpoint=checkpoint, work="mine")
+    for one, other in zip(first, again, strict=True):
+        for name in one.kept:
+            kept, found = getattr(one, name), getattr(other, name)
+            assert type(kept) is type(found)
+            torch.testing.assert_close(found, kept, rtol=0, atol=0)
 
 
 def stopped_fleet(path: Path) -> None:

@@ -20,8 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.data.dataset import Dataset, content_digest
-from pairlearn.data.registry import DatasetSpec, ImageArchive, Images, OpenML, ScikitLearn, get_spec
+from pairlearn.data.dataset import (
+    Dataset,
+    DatasetSpec,
+    ImageArchive,
+    Images,
+    OpenML,
+    ScikitLearn,
+    content_digest,
+    get_spec,
+)
 from pairlearn.data.sources import (
     Arrays,
     DatasetCorruptError,

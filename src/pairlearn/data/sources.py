@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.data.registry import DatasetSpec, OpenML, ScikitLearn
+from pairlearn.data.dataset import DatasetSpec, OpenML, ScikitLearn
 from pairlearn.extras import missing_extra
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
