@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import threading
 import uuid
@@ -18,7 +16,6 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-import pairlearn
 from chat_server import ChatServer, Handler, chat_server, hangs_up
 from pairlearn.cli.annotate import app as annotate
 from pairlearn.cli.annotate_ask import CACHE, ask
@@ -26,7 +23,7 @@ from pairlearn.studio.ask import AnswerCache
 from pairlearn.studio.project import Plan, Project
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
-from studio_processes import wait_until
+from studio_processes import Command, wait_until
 
 app = typer.Typer()
 app.command()(ask)
@@ -232,16 +229,6 @@ def test_cost_limit_stops_cleanly_and_goes_on(project: Path, server: ChatServer)
     assert_judged(project, "small")
 
 
-SOURCES = str(Path(pairlearn.__file__).parents[1])
-PROGRAM = """
-import typer
-from pairlearn.cli.annotate_ask import ask
-app = typer.Typer()
-app.command()(ask)
-app()
-"""
-
-
 def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: ChatServer) -> None:
     """Killed while 13 answers are on disk and others are under way."""
     gate, count = threading.Event(), threading.Semaphore(13)
@@ -249,22 +236,16 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
     def answer_some(handler: Handler) -> bool:
         if count.acquire(blocking=False):
             return False
-        gate.wait(60)
+        gate.wait(300)
         return hangs_up(handler)
 
     server.always = answer_some
     arguments = [str(project), "--endpoint", server.base_url, "--model-name", "small"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        env=os.environ | {"PYTHONPATH": SOURCES, "OMP_NUM_THREADS": "1"},
-    )
-    cache = project / CACHE
+    command, cache = Command(project.parent / "said", "ask", *arguments), project / CACHE
     try:
         wait_until(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
-        os.kill(process.pid, signal.SIGKILL)
     finally:
-        process.kill()
-        process.wait()
+        command.end(signal.SIGKILL)
     before = dict(server.answered)
     half_way = len(answers(project))
     assert sum(before.values()) == 13
