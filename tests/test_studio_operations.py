@@ -215,4 +215,4 @@ def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
     with TestClient(make_app(tmp_path / "p", webhook=hook.url), HERE) as client:
         Visitor(client, tokens["ann"]).answer()
     assert hook.paths == ["/judged"] * 3
-    assert "the webhook was not told: HTTP Error 302" in caplog.text
+    assert "the webhook was not told: Redirect response '302 Found'" in caplog.text

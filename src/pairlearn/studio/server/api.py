@@ -7,17 +7,16 @@ have sent is refused.
 from __future__ import annotations
 
 import asyncio
-import http.client
 import inspect
 import json
 import math
 import time
-import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 from urllib.parse import quote
 
+import httpx2
 import msgspec
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -253,15 +252,11 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
     return {"receipt": vars(receipt)} | _state(studio, who)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What is told goes to the address that was given, or nowhere."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Leave it an error."""
-
-
 def tell_completion(studio: Studio) -> None:
-    """Tell the webhook once, if all pairs of the project are answered; retry a failure."""
+    """Tell the webhook once, if all pairs of the project are answered; retry a failure.
+
+    It goes to the address that was given, or nowhere: a redirect is a failure.
+    """
     if studio.webhook is None or not studio.store.complete() or not studio.store.mark_told(True):
         return
     body = {
@@ -270,14 +265,11 @@ def tell_completion(studio: Studio) -> None:
         "title": studio.project.title,
         "answers": len(studio.store.answers()),
     }
-    request = urllib.request.Request(
-        studio.webhook, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
     for wait in (1.0, 5.0, None):
         try:
-            urllib.request.build_opener(_NoRedirect).open(request, timeout=10).close()
+            httpx2.post(studio.webhook, json=body, timeout=10).raise_for_status()
             return
-        except (OSError, http.client.HTTPException) as error:
+        except httpx2.HTTPError as error:
             if wait is None:
                 studio.store.mark_told(False)
                 LOG.error("pairlearn annotate: the webhook was not told: %s", error)
