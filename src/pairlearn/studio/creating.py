@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import struct
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pairlearn.extras import missing_extra
 from pairlearn.studio.items import (
     MAX_TEXT_BYTES,
     Items,
@@ -150,41 +148,47 @@ def _check(path: Path, kind: Kind) -> None:
         raise ProjectError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
 
 
-ITEMS, PAIRS, ENLARGED = 60, 60, 12
+ITEMS, PAIRS, SIZE = 60, 60, (144, 144)
 USES: tuple[Literal["example", "practice", "check"], ...] = (
     *("example",) * 3, *("practice",) * 3, *("check",) * 6,
 )  # fmt: skip
-WHY = {
-    "left surely": "The left one is closed on both sides; the right one is open to the left.",
-    "right surely": "The right one is closed on both sides; the left one is open to the left.",
-    "both positive": "Both have two closed loops.",
-    "both negative": "Both are open to the left.",
+TOLD = {
+    (True, False): (
+        "left surely",
+        "The left one is closed on both sides; the right one is open to the left.",
+    ),
+    (False, True): (
+        "right surely",
+        "The right one is closed on both sides; the left one is open to the left.",
+    ),
+    (True, True): ("both positive", "Both have two closed loops."),
+    (False, False): ("both negative", "Both are open to the left."),
 }
+"""The answer and why, by whether the left one and the right one is an eight."""
 
 
 def make_demo(folder: Path) -> Project:
     """Make a graded project of images, with definitions, examples, practice and checks."""
     from sklearn.datasets import load_digits
 
+    try:
+        from PIL import Image
+    except ImportError:
+        raise missing_extra("annotate", "Pillow", "the demo") from None
     digits: Any = load_digits()
     rows = np.flatnonzero(np.isin(digits.target, (3, 8)))[:ITEMS]
-    eight = digits.target[rows] == 8
+    eight = (digits.target[rows] == 8).tolist()
     names = [f"digit-{number:02}.png" for number in range(len(rows))]
-    ends = np.arange(2 * len(USES)).reshape(-1, 2)
-    known = [
-        Known(
-            names[left],
-            names[right],
-            answer := _answer(eight[left], eight[right]),
-            use,
-            WHY[answer],
-        )
-        for use, (left, right) in zip(USES, ends.tolist(), strict=True)
-    ]
+    known = []
+    for number, use in enumerate(USES):
+        left, right = 2 * number, 2 * number + 1
+        answer, why = TOLD[eight[left], eight[right]]
+        known.append(Known(names[left], names[right], answer, use, why))
     with tempfile.TemporaryDirectory() as images:
         for name, row in zip(names, rows, strict=True):
             grey = 255 - 255 * np.pad(digits.images[row], 2) / 16
-            Path(images, name).write_bytes(png(grey))
+            picture = Image.fromarray(grey.astype(np.uint8))
+            picture.resize(SIZE, Image.Resampling.BILINEAR).save(Path(images, name))
         project, _ = create_project(
             folder, images, pairs=PAIRS, title="Threes and eights", hide_ids=True,
             positive_name="an eight", negative_name="a three",
@@ -194,33 +198,3 @@ def make_demo(folder: Path) -> Project:
             known=known, known_share=0.1,
         )  # fmt: skip
     return project
-
-
-def _answer(left: bool, right: bool) -> str:
-    if left == right:
-        return "both positive" if left else "both negative"
-    return "left surely" if left else "right surely"
-
-
-def png(image: NDArray[np.float64]) -> bytes:
-    """A grey picture, enlarged with soft edges, as a PNG file."""
-    for _ in ("across", "down"):
-        size = len(image)
-        fine = np.linspace(0, size - 1, ENLARGED * size)
-        image = np.array([np.interp(fine, np.arange(size), line) for line in image.T])
-    pixels = image.astype(np.uint8)
-    height, width = pixels.shape
-    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
-    parts = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
-        (b"IDAT", zlib.compress(lines)),
-        (b"IEND", b""),
-    )
-    chunks = [
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in parts
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
