@@ -69,18 +69,6 @@ class RowError(Exception):
         self.row, self.text = row, text
 
 
-class DuplicateError(RowError):
-    """An id that two rows share; both rows count from 0."""
-
-    def __init__(self, name: str, value: object, first: int, second: int) -> None:
-        self.name, self.value, self.first, self.second = name, value, first, second
-        super().__init__(second, self.at(f"row {first + 1}"))
-
-    def at(self, first: str) -> str:
-        """The message, with words for the place of the first of the two rows."""
-        return f"{self.name} {shown(self.value)} is in {first} already; ids are unique"
-
-
 def row_number(row: int | None) -> str:
     """The place of a row in arrays, from 1."""
     return "the column" if row is None else f"row {row + 1}"
@@ -207,7 +195,8 @@ def check_unique(name: str, ids: Ids) -> None:
     equal = ids[order[1:]] == ids[order[:-1]]
     if equal.any():
         second, first = min(zip(order[1:][equal].tolist(), order[:-1][equal].tolist(), strict=True))
-        raise DuplicateError(name, ids[second].item(), first, second)
+        value = shown(ids[second].item())
+        raise RowError(second, f"{name} {value} is in row {first + 1} already; ids are unique")
 
 
 def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:

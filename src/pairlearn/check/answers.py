@@ -187,12 +187,12 @@ def check_repeats(columns: Columns) -> Iterator[Finding]:
     turned = (columns.s, columns.c * columns.turn, (columns.preference * columns.turn) / 1.0)
     usual: tuple[Severity, Severity] = ("warning", "note")
     whoever = ("the same annotator", "annotators without a name, perhaps several")
-    named = columns.who >= 0
+    named, who = columns.names != "", np.unique(columns.names, return_inverse=True)[1]
     for mask, severity, whom in zip((named, ~named), usual, whoever, strict=True):
         rows = np.flatnonzero(mask)
         if len(rows) < 2:
             continue
-        whose = columns.who[rows] * (int(columns.pair.max()) + 1) + columns.pair[rows]
+        whose = who[rows] * (int(columns.pair.max()) + 1) + columns.pair[rows]
         answers = [values[rows] for values in turned]
         for code, found in (
             ("contradiction", _contradictions(whose, answers)),
@@ -274,10 +274,10 @@ class Infeasible(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, with items (``ends``) and annotators (``who``) as numbers.
+    """The columns of a table, with items as numbers (``ends``).
 
-    s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``who`` −1
-    where the table names nobody. ``ids`` and ``annotators`` are in the order of the numbers.
+    s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``names`` ""
+    where the table names nobody. ``ids`` are in the order of the numbers.
     ``rows`` are the rows about pairs; ``said`` has all statements, also those about one item.
     """
 
@@ -287,8 +287,7 @@ class Columns:
     weight: Floats
     ends: Indices
     ids: NDArray[Any]
-    who: Indices
-    annotators: NDArray[Any]
+    names: NDArray[np.str_]
     said: Judgements
     rows: Indices
 
@@ -300,12 +299,6 @@ class Columns:
         n = len(table)
         both: NDArray[Any] = np.concatenate([table.left, table.right])
         ids, numbers = np.unique(both, return_inverse=True)
-        if table.annotator is None:
-            names, who = np.empty(0, dtype=np.str_), np.full(n, -1)
-        else:
-            names, who = np.unique(table.annotator, return_inverse=True)
-            if len(names) and names[0] == "":  # the empty name sorts first
-                names, who = names[1:], who - 1
         similarity = table.similarity
         for one in KINDS:
             if "similarity" in one.means and one.name in table.said():
@@ -322,8 +315,7 @@ class Columns:
             weight=np.ones(n) if table.weight is None else table.weight,
             ends=ends,
             ids=ids,
-            who=who.reshape(-1).astype(np.int64),
-            annotators=names,
+            names=np.full(n, "") if table.annotator is None else table.annotator,
             said=Judgements.from_columns(every, whole.said()),
             rows=rows,
         )
@@ -404,9 +396,10 @@ class Columns:
         return kept if kept.any() else ~kept
 
     @cached_property
-    def names(self) -> NDArray[np.str_]:
-        """Who said each row, "" where the table does not name them."""
-        return np.append(self.annotators.astype(np.str_), "")[self.who]
+    def annotators(self) -> NDArray[np.str_]:
+        """Everybody whom the table names."""
+        found: NDArray[np.str_] = np.unique(self.names[self.names != ""])
+        return found
 
     @cached_property
     def scales(self) -> dict[str, AnswerScale]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -62,10 +63,7 @@ def serve(
     from pairlearn.studio import Project
     from pairlearn.studio.endpoint import is_loopback
 
-    try:
-        from pairlearn.studio.server import serve as run
-    except ImportError as error:
-        raise missing_extra("annotate", str(error.name), "the studio") from None
+    run = _server()
     if not public and not is_loopback(host):
         raise ValueError(f"--host {host} can be reached from other machines: add --public")
     described = [Project.load(one) for one in projects]
@@ -89,6 +87,14 @@ def serve(
         projects, host, port, public=public, url=url, webhook=webhook, ready=ready,
         invite=invite if show else None,
     )  # fmt: skip
+
+
+def _server() -> Callable[..., None]:
+    try:
+        from pairlearn.studio.server import serve as run
+    except ImportError as error:
+        raise missing_extra("annotate", str(error.name), "the studio") from None
+    return run
 
 
 def _print_links(links: dict[str, str]) -> None:
@@ -123,10 +129,7 @@ def demo(
     from pairlearn.studio import Store
     from pairlearn.studio.creating import make_demo
 
-    try:
-        from pairlearn.studio.server import serve as run
-    except ImportError as error:
-        raise missing_extra("annotate", str(error.name), "the studio") from None
+    run = _server()
     if not (project / "project.json").exists():
         with Store.open(make_demo(project)) as store:
             store.add_annotator("you")

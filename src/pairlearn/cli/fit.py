@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
 
 SHOWN = 3
+MANNER = ("answers", "guesses", "lean_same", "lean_right", "spread")
+"""What is told of each annotator."""
 RANGES = {"similarity-range", "difference-range"}
 """Findings that ``--noisy`` admits."""
 TOLD_BY_LABELS = {
@@ -256,15 +258,8 @@ def fit(
         "unjudged": classifier.unjudged_,
         "accuracy": accuracy,
         "annotators": [
-            {
-                "annotator": one.name,
-                "answers": one.answers,
-                "guesses": one.guesses,
-                "lean_same": one.lean_same,
-                "lean_right": one.lean_right,
-                "spread": one.spread,
-                "in_words": one.words(),
-            }
+            {"annotator": one.name, "in_words": one.words()}
+            | {name: getattr(one, name) for name in MANNER}
             for one in classifier.annotators_
         ],
         "not_measured": as_options(measured) if isinstance(measured, str) else None,

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from pairlearn.kinds.base import Column, Floats
 from pairlearn.kinds.label import Label
 from pairlearn.randomness import uniform
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pairlearn.risks.base import Risk
 
 
 class Positive(Label):
@@ -26,12 +19,6 @@ class Positive(Label):
     name, plural = "positive", "known positives"
     columns = (Column("positive", 1, 1, {"yes": 1, "1": 1}),)
     settles = frozenset({"side"})
-
-    def table(self, risk: Risk) -> Tensor:
-        """−log p of two items."""
-        from pairlearn.risks.base import make_table
-
-        return make_table({"positive": (0.5, 0.0, 0.0), "positive_prime": (0.5, 0.0, 0.0)})
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Said of the items whose class, drawn from the posterior, is positive."""

@@ -42,10 +42,6 @@ class Unlabelled(Kind):
         """The model's own posteriors."""
         return p, q
 
-    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """Nothing."""
-        return np.zeros_like(p)
-
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The same of every item."""
         return np.stack([np.ones_like(r), np.zeros_like(r)], 1)

@@ -235,10 +235,6 @@ def _fitted(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
         vectorizer = _tfidf(max_features=most, min_df=2).fit(values)
         words = tuple(map(str, vectorizer.get_feature_names_out()))
         return Column(name, kind, words=words, weights=tuple(vectorizer.idf_.tolist()))
-    fill = None
-    if np.isnan(values).any():
-        from sklearn.impute import SimpleImputer
-
-        median = SimpleImputer(strategy="median").fit(values[:, None].astype(np.float64))
-        fill = float(median.statistics_[0])
+    gaps = np.isnan(values).any()
+    fill = float(np.nanmedian(values.astype(np.float64))) if gaps else None
     return Column(name, kind, fill, times=kind == "date" and bool((values % 1 > 0).any()))

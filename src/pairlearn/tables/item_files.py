@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import DuplicateError, Ids, TableError, check_unique, same_kind, shown
+from pairlearn.columns import TableError, check_unique, placed, same_kind, shown
 from pairlearn.extras import missing_extra
 from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_cells
 from pairlearn.tables.encoder import ItemEncoder
@@ -75,12 +74,8 @@ def read_items(
         items = _join_items(list(_item_batches(path, ids, source, columns)))
     else:
         items = _encoded_items(source, columns or ColumnChoice())
-    try:
+    with placed(source.place if source else lambda row: f"{ids}, row {row + 1}"):
         check_unique("id", items.ids)
-    except DuplicateError as error:
-        place = source.place if source else lambda row: f"{ids}, row {row + 1}"
-        first = place(error.first).removeprefix(f"{ids or path}, ")
-        raise TableError(f"{place(error.second)}: {error.at(first)}") from None
     items.path = path
     return items
 
@@ -217,14 +212,13 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
     """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
     kinds, notes = _kinds(source, choice)
 
-    def build(cells: Columns) -> _Raw:
-        ids = source.column("id", "id", cells["id"])
+    def build(cells: Columns) -> Columns:
         values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
-        return _Raw(ids, values)
+        return values | {"id": source.column("id", "id", cells["id"])}
 
     parts = list(tables_of(source, ["id", *kinds], build))
-    ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
-    values = {name: np.concatenate([part.values[name] for part in parts]) for name in kinds}
+    ids: Any = np.concatenate(same_kind([part["id"] for part in parts]))
+    values = {name: np.concatenate([part[name] for part in parts]) for name in kinds}
     del parts
     constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
     if len(constant) < len(kinds):
@@ -242,17 +236,6 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
 def _same(values: Any) -> bool:
     """Whether all items have the same value, and there are several."""
     return len(values) > 1 and bool((values == values[0]).all())
-
-
-@dataclass(frozen=True)
-class _Raw:
-    """Items before they are encoded."""
-
-    ids: Ids
-    values: Columns
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 def _listed(names: Sequence[str]) -> str:

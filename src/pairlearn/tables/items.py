@@ -27,7 +27,27 @@ if TYPE_CHECKING:
     from pairlearn.tables.encoder import ItemEncoder
 
 
-class ItemTable:
+class Columnar:
+    """Columns of equal length by name; two tables are equal if these are, also in their order."""
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns that there are, by name, in the order of files."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        mine, theirs = self.columns(), other.columns()
+        return [*mine] == [*theirs] and all(
+            column.dtype.kind == theirs[name].dtype.kind
+            and np.array_equal(column, theirs[name], equal_nan=column.dtype.kind == "f")
+            for name, column in mine.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # its arrays can change
+
+
+class ItemTable(Columnar):
     """One row for each item: its id, and its features in float32.
 
     Raises TableError for the first bad row, counted from 1.
@@ -129,17 +149,9 @@ class ItemTable:
                 check_unique("id", ids)
         return self.like(ids, self.features[rows])
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ItemTable):
-            return NotImplemented
-        return (
-            self.names == other.names
-            and self.ids.dtype.kind == other.ids.dtype.kind
-            and np.array_equal(self.ids, other.ids)
-            and np.array_equal(self.features, other.features)
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # its arrays can change
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The ids, and the features by name."""
+        return {"id": self.ids, **dict(zip(self.names, self.features.T, strict=True))}
 
     def __repr__(self) -> str:
         return f"ItemTable(m={len(self)}, features={len(self.names)})"

@@ -28,10 +28,10 @@ from pairlearn.columns import (
 )
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables.items import ItemTable, row_index
+from pairlearn.tables.items import Columnar, ItemTable, row_index
 
 
-class PairTable:
+class PairTable(Columnar):
     """One row for each judgement of an ordered pair (x, x'), x on the left.
 
     Several rows for one pair are several judgements, and all count; an item may be paired with
@@ -300,18 +300,6 @@ class PairTable:
     def __getitem__(self, index: Any) -> PairTable:
         rows = row_index(index)
         return self.trusted(**{name: column[rows] for name, column in self.columns().items()})
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PairTable):
-            return NotImplemented
-        mine, theirs = self.columns(), other.columns()
-        return mine.keys() == theirs.keys() and all(
-            column.dtype.kind == theirs[name].dtype.kind
-            and np.array_equal(column, theirs[name], equal_nan=column.dtype.kind == "f")
-            for name, column in mine.items()
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # its arrays can change
 
     def __repr__(self) -> str:
         return f"PairTable(n={len(self)}, columns={list(self.columns())})"

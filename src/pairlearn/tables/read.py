@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -32,7 +32,7 @@ from pairlearn.tables.sources import Source, open_source
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Columns: TypeAlias = dict[str, Any]
-Table = TypeVar("Table", bound=Sized)
+Table = TypeVar("Table")
 Chunk = TypeVar("Chunk", PairTable, ItemTable, Judgements)
 
 
@@ -142,12 +142,6 @@ def missing_column(source: Source, what: str) -> TableError:
     return TableError(f"{source.path}: {what}; the columns are {found}")
 
 
-def check_rows(rows: int) -> None:
-    """Refuse batches without rows."""
-    if rows < 1:
-        raise ValueError(f"rows must be at least 1; got {rows}")
-
-
 def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, bool]:
     """Whether ids of a file are text, and whether some are empty; a look at the whole file.
 
@@ -176,7 +170,7 @@ def tables_of(
         with placed(source.place, row):
             table = _built(build, columns)
         yield table
-        row += len(table)
+        row += len(columns[names[0]])
     if row == 0:
         raise TableError(f"{source.path} has a header but no rows")
 
@@ -235,6 +229,12 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
     if "annotator" in columns:
         found["annotator"] = source.column("annotator", "text", columns["annotator"])
     return found
+
+
+def check_rows(rows: int) -> None:
+    """Refuse batches without rows."""
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1; got {rows}")
 
 
 def rechunked(

@@ -85,9 +85,7 @@ def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
         return path
     with open_rows(path, ["id", *items.names]) as rows:
         for start in range(0, len(items), BATCH):
-            batch = items[start : start + BATCH]
-            features = dict(zip(batch.names, batch.features.T, strict=True))
-            rows.write({"id": batch.ids} | features)
+            rows.write(items[start : start + BATCH].columns())
     return path
 
 
