@@ -83,13 +83,13 @@ def test_help(name: tuple[str, ...]) -> None:
     assert result.exit_code == 0
     assert "--help" in result.output
     assert "bool" not in result.output.lower()
-    below = [line.rstrip() for line in result.output.partition("Examples:")[2].splitlines()[1:]]
+    below = [line.rstrip() for line in result.output.partition("For example:")[2].splitlines()[1:]]
     examples = list(takewhile(bool, below))
     for above, line in pairwise(examples):  # none is broken in two
         assert line.startswith("   pairlearn ") or above.endswith("\\")
     if len(name) == 1 and name[0] not in ("annotate", "bench", "demo"):
         text = plain(result.output)
-        assert f"Examples: pairlearn {name[0]} " in text
+        assert f"For example: pairlearn {name[0]} " in text
         assert "Exit codes: 0 " in text
 
 

@@ -1,8 +1,7 @@
 """Columns of ids, of text and of numbers, checked; what is wrong with them, and where.
 
-Ids are 64-bit integers or numpy strings, compared exactly, spaces included. An integer is
-one in its plain form: ``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two
-ids fall together.
+Ids are 64-bit integers or numpy strings, compared exactly. An integer is one in its plain form:
+``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two ids fall together.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ _CHUNK = 65536
 class TableError(ValueError):
     """A table, or the file it comes from, cannot be used as it is.
 
-    The message names the file, the row, the column and the value, and says what to do. Rows count
-    from 1 and leave out the header; a CSV file has the number of its line instead, as an editor
-    shows it.
+    The message names the file, the row (from 1, without the header), the column and the value, and
+    says what to do.
     """
 
     __module__ = "pairlearn.tables"  # where it is documented, and shown to come from
@@ -78,8 +76,8 @@ def row_number(row: int | None) -> str:
 def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator[None]:
     """Turn the `RowError` of a block into a `TableError` that says where it is.
 
-    ``place`` makes words of a row, counted from 0, such as ``"pairs.csv, row 2"``; ``start`` rows
-    come before those of the block.
+    ``place`` makes words of a row, such as ``"pairs.csv, row 2"``; ``start`` rows come before the
+    block's.
     """
     try:
         yield

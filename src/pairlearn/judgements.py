@@ -1,8 +1,8 @@
 """The table: somebody said something about some items.
 
-Every row is one statement of one kind (`pairlearn.kinds`) about an ordered pair of items, or
-about one item. Files become this table, the studio exports it, and everything that checks,
-learns or measures takes it. Several rows may be about one pair, and all of them count.
+Every row is one statement of one kind (`pairlearn.kinds`) about an ordered pair of items, or about
+one item. Files and the studio give this table, and everything that checks, learns or measures takes
+it.
 """
 
 from __future__ import annotations
@@ -96,8 +96,7 @@ class Judgements:
 
         Examples
         --------
-        >>> said = {"similarity": [0.4, np.nan], "difference": [0.1, np.nan],
-        ...         "preference": [1, -1]}
+        >>> said = {"similarity": [0.4, np.nan], "difference": [0.1, np.nan], "preference": [1, -1]}
         >>> table = Judgements.from_columns([[0, 1], [2, 3]], said)
         >>> table.kinds(), table.ends.tolist()
         (('both', 'preference'), [[0, 1], [0, 1], [2, 3]])
@@ -357,9 +356,9 @@ class Judgements:
     def packed(self, seed: int) -> Judgements:
         """Rows for training: statements about single items stand two in a row.
 
-        Two statements of one kind and weight share a row, in random order, with the second
-        value as v; the risk of a row is a mean over its ends. An odd one out is paired
-        with itself at half the weight, and so are those that have two values.
+        Two statements of one kind and weight share a row, in random order, with the second value as
+        v. An odd one out is paired with itself at half the weight, and so are those with two
+        values.
 
         Examples
         --------

@@ -42,8 +42,8 @@ SLACK = 1.1
 def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
     """Findings that the numbers of a table mean something else than they should.
 
-    Answers out of range or on another scale; otherwise differences that say which item is the more
-    positive, and not by how much, and similarities that are written upside down.
+    Answers out of range or on another scale; otherwise differences that only say which item is more
+    positive, and similarities that are written upside down.
     """
     columns = Columns.of(table)
     ranges = list(check_ranges(columns))
@@ -140,10 +140,9 @@ def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Find
 
 
 def _lean(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
-    """Judgements that are too similar for their difference and hardly any too unlike, or contrary.
+    """Similarities on one side of what the differences admit, and hardly any on the other.
 
-    Noise takes them out on both sides where |c| is large: there the feasible region is a strip
-    of width (1 − |c|)²/2.
+    Noise falls on both sides where |c| is large: there the region is a strip of width (1 − |c|)²/2.
     """
     above, below = (
         rows[np.abs(columns.c[rows]) >= 0.5] for rows in (infeasible.above, infeasible.below)
@@ -224,10 +223,9 @@ def _copies(whose: Indices, answers: list[Floats]) -> Indices:
 
 
 def check_comparisons(columns: Columns, prior: float | None) -> Iterator[Finding]:
-    """Differences that say which one is the more positive, and not by how much.
+    """Differences that say which one is more positive, and not by how much.
 
-    |c| is at most P(y ≠ y'), so that over pairs of independent items the mean of |c| is at
-    most 2π(1 − π), and at most ½ whatever π is.
+    |c| is at most P(y ≠ y'), so over pairs of independent items its mean is at most 2π(1 − π) ≤ ½.
     """
     rows = columns.has_c & ~columns.itself
     if rows.sum() < LEAST_ANSWERS:

@@ -37,7 +37,7 @@ def check(
     majority: Majority | None = None,
     precision: bool = True,
 ) -> CheckReport:
-    """Look a table of judgements over before anything is learnt from it.
+    """Check a table of judgements before anything is learnt from it.
 
     Rows about a single item are counted: there is nothing to compare them with.
 
@@ -45,14 +45,14 @@ def check(
     ----------
     table : PairTable
     items : ItemTable or array of ids, optional
-        Where every id of the table should be found. With their features, it is also checked
-        whether the two items of a pair are alike more often than by chance.
+        Where every id of the table should be found. Features also tell whether the two items of a
+        pair are alike more often than by chance.
     prior : float, optional
         The share of positives as you know it, to compare with what the judgements imply.
     majority : {"positive", "negative"}, optional
         Which class is the larger one, if you know it.
     precision : bool
-        Also note how well an accuracy could be known, which takes a simulation.
+        Also simulate how well an accuracy could be known.
 
     Examples
     --------

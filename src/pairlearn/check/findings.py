@@ -1,7 +1,7 @@
 """What can be found in a table of judgements: one table of rules, and the report.
 
-A rule of ``rules.toml`` is a code, how serious it usually is, and a message that says what it
-is, what it means and what to do. The checks compute the numbers that fill the messages.
+``rules.toml`` has for each code how serious it usually is, and a message that says what it is,
+what it means and what to do. The checks compute the numbers that fill the messages.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class Finding:
     Attributes
     ----------
     severity : {"error", "warning", "note"}
-        An error keeps the table from being used as it is; a warning is probably a
-        mistake; a note is good to know.
+        An error keeps the table from being used; a warning is probably a mistake.
     code : str
         A short name that stays the same from version to version.
     message : str
@@ -60,23 +59,19 @@ class Summary:
     Attributes
     ----------
     rows, pairs, items, annotators : int
-        Judgements, distinct unordered pairs, distinct items, and annotators (0 where the
-        table does not say).
+        Judgements, distinct unordered pairs, distinct items, and annotators with a name.
     both, similarity_only, difference_only, preference_only, preference : int
         Rows by what they say; `preference` counts all that have one, alone or not.
     effective_rows : float
         (Σw)²/Σw² of the weights.
-    infeasible, above_edge, below_parabola : int
-        Rows with both judgements that no posteriors produce, and on which side.
-    infeasible_distance : float
-        Their mean distance to the feasible region in the (c, s) plane.
+    infeasible, above_edge, below_parabola, infeasible_distance
+        Rows with both judgements that no posteriors produce, on which side, and their mean distance
+        to the feasible region in the (c, s) plane.
     prior : PriorEstimate or None
-        What the similarities imply; on the side of ½ of `majority` or of the stated
-        prior, and else on the lower side.
-    components, seen_once : int
-        Components of the graph of pairs, and items that are in one pair.
-    largest_component : float
-        Share of the items in the largest component.
+        What the similarities imply, on the side of ½ that is stated, and else on the lower side.
+    components, largest_component, seen_once
+        Components of the graph of pairs, the share of the items in the largest, and items in one
+        pair.
     learnable : str
         What the table can teach.
     """
@@ -151,10 +146,10 @@ def finding(
     name: str | None = None,
     **values: Any,
 ) -> Finding:
-    """The rule of a code, filled with values.
+    """The rule of a code, filled with values; rows count from 0.
 
-    Rows count from 0. ``count``, ``severity`` and ``name`` replace the number of rows, the rule's
-    severity and the code.
+    ``count``, ``severity`` and ``name`` replace the number of rows, the rule's severity and the
+    code.
     """
     rule = RULES[code]
     n = len(rows) if count is None else count

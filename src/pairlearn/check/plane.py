@@ -23,9 +23,8 @@ _CORNERS = (
 def plot_plane(labels: PairLabels | None, ax: Axes) -> Axes:
     """Draw judgements in the plane of difference and similarity; None draws the region alone.
 
-    The feasible region, where some pair of posteriors gives these answers, is shaded: it lies
-    between the parabola 2s = 1 − c² and the edges s = 1 − |c|. Its three corners are the certain
-    outcomes. A pair with one judgement only is a tick in the margin.
+    The feasible region, between the parabola 2s = 1 − c² and the edges s = 1 − |c|, is shaded. Its
+    corners are the certain outcomes. A pair with one judgement only is a tick in the margin.
 
     Examples
     --------

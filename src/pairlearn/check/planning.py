@@ -1,24 +1,22 @@
 """How many judged pairs an accuracy within ±x takes.
 
-The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. Two ways to
-its constant:
+The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. Two ways to its
+constant:
 
-*assumptions* (`plan`): tables are simulated and put through the estimator itself, so
-that the plan follows whichever estimator it chooses, at the size that is planned. The
-annotator is calibrated and of a strength μ,
+*assumptions* (`plan`): simulated tables go through the estimator itself, at the size that is
+planned. The annotator is calibrated and of strength μ,
 
     logit r = μ u + logit π₊,   u ~ N(+μ/2, 1) for positives, N(−μ/2, 1) for negatives,
 
-and the classifier decides as the annotator would, except for random errors that bring
-it down to the assumed accuracy. μ = 3 is an annotator who is right about 93% of
-balanced instances, μ = 5 about 99.4%.
+and the classifier decides as the annotator would, except for random errors that bring it down to
+the assumed accuracy. At μ = 3 the annotator is right about 93% of balanced instances, at μ = 5
+about 99.4%.
 
-*a pilot* (`plan_from_pilot`): n = n₀ (w₀ / w)² from the half width w₀ of n₀ judged
-pairs. It includes weights and items that recur, so it holds for a larger table made in
-the same manner.
+*a pilot* (`plan_from_pilot`): n = n₀ (w₀ / w)² from the half width w₀ of n₀ judged pairs. It
+includes weights and recurring items, so it holds for a larger table made in the same manner.
 
-Both are about *measuring* an accuracy, with pairs that the classifier was not trained
-on. How many pairs *training* takes depends on the data, and no rule is given here.
+Both are about *measuring*, with pairs that were held out. How many pairs *training* takes depends
+on the data.
 """
 
 from __future__ import annotations
@@ -58,8 +56,7 @@ class PairPlan:
     pairs : int
         Judged pairs that give the half width.
     low, high : int
-        Tables differ: nine in ten reach the half width with between `low` and `high`
-        pairs (from a pilot: a 90% interval for `pairs`).
+        Nine tables in ten need between `low` and `high` pairs; from a pilot, a 90% interval.
     half_width, confidence : float
         Half the length of the interval, in accuracy, and its coverage.
     assumptions : dict
@@ -95,15 +92,14 @@ def plan(
     half_width : float
         Wanted half length of the interval, in (0, 0.5).
     accuracy : float
-        Of the classifier, as a guess. No more than the annotator can see, which
-        depends on `strength`; above ½ as a classifier is after training.
+        A guess for the classifier, above ½ and no more than the annotator can see.
     prior : float
         Share π₊ of the positive class.
     strength : float
         The annotator's μ (see above); `annotator_strength` estimates it.
     errors : {"symmetric", "misses", "alarms"}
-        Where the classifier errs: on both sides alike, or only on what the annotator
-        would call positive (misses) or negative (alarms).
+        Whether the classifier errs on both sides alike, or only on what the annotator would call
+        positive (misses) or negative (alarms).
     confidence : float
         Coverage of the interval, in (0, 1).
     seed : int
@@ -175,15 +171,9 @@ def plan_from_pilot(
     half_width : float
         Wanted half length of the interval, in (0, 0.5).
     logits, logits_prime, labels, weight, items, confidence
-        The pilot, as in `pairlearn.evaluation.estimate_accuracy`.
+        The pilot, as in `pairlearn.evaluation.estimate_accuracy`. Its pairs count in the plan.
     seed : int
-        Of the division into parts that tells how sure the plan is (a jackknife of the
-        logarithm of the half width).
-
-    Returns
-    -------
-    PairPlan
-        `pairs` includes those of the pilot, which can be used again.
+        Of the jackknife that tells how sure the plan is.
 
     Examples
     --------
@@ -246,9 +236,8 @@ def annotator_strength(labels: PairLabels, prior: float) -> float:
     """The strength μ that similarities and differences show together.
 
     For independent ends mean(c²) estimates 2 var(r) and mean(1 − s) estimates 2π₊π₋. Their ratio,
-    var(r)/(π₊π₋), grows with μ from 0 to 1, and both move together when a table happens to have
-    more of one class. The root is found by bisection in [0.1, 20]. Noise in c looks like strength;
-    pairs without both judgements are left out.
+    var(r)/(π₊π₋), grows with μ from 0 to 1; the root is found by bisection in [0.1, 20]. Noise in c
+    looks like strength. Pairs without both judgements are left out.
     """
     check_share("prior", prior)
     told = np.asarray(labels.to_array(), dtype=np.float64)
@@ -348,10 +337,9 @@ def _simulate(model: _Model, n: int, rng: np.random.Generator) -> tuple[Floats, 
 def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tuple[float, Floats]:
     """The least size from which on all tables are narrow enough, and half widths near it.
 
-    Sizes are halved from the largest until the mean half width exceeds the wanted one, with
-    a power of the size in between. So a smaller half width never takes fewer pairs, although
-    the mean half width itself can rise and fall: few pairs of a rare class may hold no positive
-    at all, and their intervals then hold both answers or hardly anything.
+    Sizes are halved from the largest until the mean half width exceeds the wanted one, so that a
+    smaller half width never takes fewer pairs: the mean itself can rise and fall, since few pairs
+    of a rare class may hold no positive at all.
     """
     size: float = LARGEST_TABLE
     widths = _half_widths(model, LARGEST_TABLE, confidence, seed)

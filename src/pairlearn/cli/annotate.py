@@ -96,14 +96,11 @@ def init(
     address
         Where the app is reached.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
       pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
       pairlearn annotate init mails letters/ \\
         --question-similarity "Both angry, or neither?"
-
-    Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio import Store
     from pairlearn.studio.changes import check_name
@@ -169,14 +166,11 @@ def link(
     address
         Where the app is reached. [default: where it is served]
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate link pumps ann bob
       pairlearn annotate link pumps ann --renew
       pairlearn annotate link pumps --supervisor --address https://studio.example
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.studio.writer import served_at
 
     if not names and not supervisor:
@@ -216,13 +210,10 @@ def known(
     repeats
         How much of it are pairs of theirs once more, the other way round.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate known pumps known.csv
       pairlearn annotate known pumps known.csv --share 0.1
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     import csv
 
     from pairlearn.studio import Project, Store
@@ -254,12 +245,9 @@ def retire(project: Path, names: list[str]) -> None:
     names
         Annotators.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate retire pumps bob
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     with opened(project) as store:
         for number in [_find(store, name) for name in names]:
             store.retire(number)
@@ -269,13 +257,10 @@ def retire(project: Path, names: list[str]) -> None:
 def status(project: Path) -> Told:
     """How far a project is, and how its annotators work.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate status pumps
       pairlearn annotate status pumps --json | jq '.annotators[] | .words'
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.studio.exchange import judgements
 
     with opened(project) as store:

@@ -108,7 +108,12 @@ class Asking:
         return ask.by_items(ask.item_model(function), view)
 
 
-@command("annotate ask", Asking, quiet="Print nothing.")
+@command(
+    "annotate ask",
+    Asking,
+    quiet="Print nothing.",
+    exits="0 all judged, 1 the model failed, 3 a limit was reached",
+)
 def ask(
     asking: Asking,
     project: Path,
@@ -149,28 +154,23 @@ def ask(
     cache
         File of answers. [default: PROJECT/model-answers.sqlite]
 
-    \b
     A function judges pairs or, with --per item, items. None is “can't say”.
       f(left, right) -> (similarity, difference)
       f(item) -> P(positive)
 
-    \b
     What an item is depends on the project:
       table   dict(item.rows)["vibration"] is a cell, as text
       text    item.text
       image   item.image_path
       all     item.kind and item.title, its id
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate ask pumps --model mymodel:judge
       pairlearn annotate ask pumps --model-name small \\
         --endpoint http://127.0.0.1:8000/v1
       pairlearn annotate ask pumps --model-name large \\
         --endpoint https://api.example.com/v1 --key-env API_KEY --per item \\
         --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
-
-    Exit codes: 0 all judged, 1 the model failed, 2 wrong request, 3 a limit was reached.
     """  # noqa: D301
     from pairlearn.studio.ask import AnswerCache, Budget, Pace, Seat, fill
 

@@ -52,14 +52,11 @@ def export(
     weights
         Inclusion weights. [default: where they differ]
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate export pumps pairs.csv
       pairlearn annotate export pumps pairs.parquet --aggregate reliability
       pairlearn annotate export pumps pairs.csv --without bob
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.annotators.crowd import KNOWN
     from pairlearn.studio.exchange import (
         aggregated,
@@ -153,16 +150,13 @@ def import_(
         ties-half: c = 2P − 1; given-different: c = (1 − s)(2P − 1), as Bradley-Terry;
         side-only: which one, not by how much.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate import pumps judged.csv --annotator ann
       pairlearn annotate import pumps project-3.json
       pairlearn annotate import pumps wins.csv --annotator judge \\
         --preference-column p --preference-means ties-half
       pairlearn annotate import pumps survey.csv --annotator ann \\
         --similarity-scale 1,5
-
-    Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio.exchange import import_judgements
 
@@ -197,13 +191,10 @@ def label_studio(
     prefix
         What comes before the names of images.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate label-studio pumps studio/
       pairlearn annotate label-studio cats studio/ \\
         --prefix https://files.example/cats/
-
-    Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio.label_studio import write_label_studio
 
@@ -227,13 +218,10 @@ def backup(project: Path, out: Path | None = None) -> Told:
     out
         File to write. [default: one in PROJECT/backups]
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate backup pumps
       pairlearn annotate backup pumps /media/disk/pumps.sqlite
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.studio import Project
     from pairlearn.studio.writer import back_up
 
@@ -252,13 +240,10 @@ def restore(project: Path, source: Path | None = None) -> Told:
     source
         The backup. [default: the newest one]
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate restore pumps
       pairlearn annotate restore pumps /media/disk/pumps.sqlite
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.studio import Project, Store, writer
 
     description = Project.load(project)

@@ -18,7 +18,7 @@ NOT_RANDOM = (
 )
 
 
-@command("annotate serve", has_json=False)
+@command("annotate serve", has_json=False, exits="0 ended by an interrupt")
 def serve(
     projects: list[Path],
     *,
@@ -39,8 +39,6 @@ def serve(
         Folders; each of several is served beneath its own name.
     host
         Address to listen at.
-    port
-        Port to listen at.
     public
         Let other machines reach it; links stay secret.
     url
@@ -50,15 +48,12 @@ def serve(
     show
         Print links for everybody that hold until the server ends, and open the supervisor's.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate serve pumps
       pairlearn annotate serve pumps --open
       pairlearn annotate serve pumps valves --webhook https://ci.example/judged
       pairlearn annotate serve pumps --host 0.0.0.0 --public \\
         --url https://studio.example
-
-    Exit codes: 0 ended by an interrupt, 2 wrong request.
     """  # noqa: D301
     from pairlearn.studio import Project
     from pairlearn.studio.endpoint import is_loopback
@@ -102,7 +97,7 @@ def _print_links(links: dict[str, str]) -> None:
         typer.echo(f"  {name}  {one}", err=True)
 
 
-@command("annotate demo", has_json=False)
+@command("annotate demo", has_json=False, exits="0 ended by an interrupt")
 def demo(
     project: Path = Path("studio-demo"),
     *,
@@ -115,17 +110,12 @@ def demo(
     ----------
     project
         Folder to make; one that is there is served again.
-    port
-        Port to listen at.
     show
         Open the annotator's page in the browser.
 
-    \b
-    Examples:
+    For example:
       pairlearn annotate demo
-
-    Exit codes: 0 ended by an interrupt, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.studio import Store
     from pairlearn.studio.creating import make_demo
 

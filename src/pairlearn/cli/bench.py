@@ -128,8 +128,6 @@ def run(
         Of the matrix products.
     workers
         Processes on a CPU. [default: one a core]
-    checkpoint_seconds
-        How often a fleet's state is kept.
     """
     wanted, kept = chosen.runs(), chosen.open_store()
     missing = kept.missing(wanted)
@@ -207,8 +205,6 @@ def table(
 
     Parameters
     ----------
-    test_subset
-        How the test set is reduced to the class prior.
     format
         How to write it.
     out
@@ -239,8 +235,6 @@ def figure(
 
     Parameters
     ----------
-    test_subset
-        How the test set is reduced to the class prior.
     out
         Folder of the figures.
     formats
@@ -254,15 +248,9 @@ def figure(
     return Told(names, names)
 
 
-@command("bench compare", Chosen)
+@command("bench compare", Chosen, exits="0 they agree, 1 they do not")
 def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
-    """Compare with the published tables cell by cell; exit code 1 if they disagree.
-
-    Parameters
-    ----------
-    test_subset
-        How the test set is reduced to the class prior.
-    """
+    """Compare with the published tables cell by cell."""
     from pairlearn.paper.cells import PUBLISHED
     from pairlearn.paper.headline import passes, report_data, report_text
     from pairlearn.paper.reproduction import compare_with_published
@@ -336,14 +324,11 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
     out
         The page to write: .html.
 
-    \b
-    Examples:
+    For example:
       pairlearn bench report bench.html
       pairlearn bench report bench.html --store accuracy.jsonl --store gamma.jsonl
       pairlearn bench report bench.html --results results/
-
-    Exit codes: 0 written, 2 wrong request or unusable file.
-    """  # noqa: D301
+    """
     from pairlearn.paper import read_sources
     from pairlearn.paper.page import build_report
     from pairlearn.report.html import write_page
@@ -360,11 +345,8 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
 def headline(sources: Sources) -> Told:
     """Count where the paper's numbers are reproduced and the likelihood is ahead, and where not.
 
-    \b
-    Example: pairlearn bench headline --results results/
-
-    Exit codes: 0 counted, 2 wrong request or unusable file.
-    """  # noqa: D301
+    For example: pairlearn bench headline --results results/
+    """
     from pairlearn.paper.grids import GRIDS
     from pairlearn.paper.headline import headline_counts
     from pairlearn.paper.store import read_sources

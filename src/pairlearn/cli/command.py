@@ -167,18 +167,24 @@ def _refusing(name: str, options: Collection[str]) -> Iterator[None]:
 
 
 def command(
-    name: str, *blocks: type[Any], quiet: str = "", has_json: bool = True
+    name: str,
+    *blocks: type[Any],
+    quiet: str = "",
+    has_json: bool = True,
+    exits: str = "0 done",
 ) -> Callable[[Callable[..., Told | None]], Callable[..., None]]:
     """Make a command of a function, called ``name`` after ``pairlearn``.
 
     ``blocks`` are dataclasses of options that several commands share, or that belong together: the
-    function takes these objects first. ``quiet`` is the help of ``--quiet``, if there is one.
+    function takes these objects first. ``quiet`` is the help of ``--quiet``, if there is one, and
+    ``exits`` says what the exit codes mean beside 2.
     """
     ending = [("as_json", "--json", HELP["json"])] if has_json else []
     ending += [("quiet", "--quiet", quiet)] if quiet else []
 
     def decorate(function: Callable[..., Told | None]) -> Callable[..., None]:
-        about, _ = _documented(function)
+        codes = ", ".join(sorted([*exits.split(", "), "2 wrong request or unusable file"]))
+        about = f"{_documented(function)[0]}\n\nExit codes: {codes}."
         own = _parameters(function, len(blocks))
         shared = {block: _parameters(block) for block in blocks}
 
@@ -242,7 +248,10 @@ def _parameters(function: Callable[..., Any], start: int = 0) -> list[inspect.Pa
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """A docstring without its parameters, each paragraph in one line, and their texts."""
+    """A docstring without its parameters, and their texts.
+
+    Paragraphs are in one line each, but for lists with indented lines.
+    """
     text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("Parameters\n----------\n")
     section, _, after = rest.partition("\n\n")
     helps = {
@@ -251,7 +260,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         for name in names.split(", ")
     }
     paragraphs = [
-        part if part.startswith("\b") else " ".join(part.split())
+        f"\b\n{part}" if "\n  " in part else " ".join(part.split())
         for part in f"{text.strip()}\n\n{after}".strip().split("\n\n")
     ]
     return "\n\n".join(paragraphs), helps

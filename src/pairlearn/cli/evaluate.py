@@ -101,7 +101,13 @@ class Measuring:
         return [*notes, *map(as_options, told.warnings)]
 
 
-@command("evaluate", Measuring, Reading, quiet="Print the accuracy alone.")
+@command(
+    "evaluate",
+    Measuring,
+    Reading,
+    quiet="Print the accuracy alone.",
+    exits="0 done, 1 the accuracy does not reach --at-least",
+)
 def evaluate(
     what: Measuring,
     reading: Reading,
@@ -142,16 +148,12 @@ def evaluate(
     at_least
         Exit with 1 unless the accuracy's interval lies above this.
 
-    \b
-    Examples:
+    For example:
       pairlearn evaluate model items.csv held_out.csv
       pairlearn evaluate model items.csv held.csv --cost 1,5 --choose-threshold
       pairlearn evaluate model items.csv held.csv --sensitivity \\
         --labelled known.csv
       pairlearn evaluate model items.csv held_out.csv --at-least 0.9 --quiet
-
-    Exit codes: 0 done, 1 the accuracy does not reach --at-least, 2 wrong request or
-    unusable file.
     """  # noqa: D301
     if at_least is not None:
         check_share("--at-least", at_least)
@@ -310,13 +312,10 @@ def report(what: Page, reading: Reading, *, force: bool = False) -> Told:
     annotators, the training, warnings, a glossary. The page needs no network and nothing
     beside itself. Measure on pairs that the model was not fitted to.
 
-    \b
-    Examples:
+    For example:
       pairlearn report model items.csv held_out.csv report.html
       pairlearn report model --items items.csv --pairs held_out.csv report.html \\
         --force
-
-    Exit codes: 0 written, 2 wrong request or unusable file.
     """  # noqa: D301
     items, pairs = files = what.tables
     check_new_file(what.out, "reports", (".html",), inputs=[*files, what.ids], force=force)

@@ -106,7 +106,9 @@ class Learning(Training):
         return made
 
 
-@command("fit", Learning, Reading, Columns, quiet="Print nothing.")
+@command(
+    "fit", Learning, Reading, Columns, quiet="Print nothing.", exits="0 done, 1 training diverged"
+)
 def fit(
     how: Learning,
     reading: Reading,
@@ -155,11 +157,8 @@ def fit(
         a column group.
     holdout
         Share of the pairs to measure the accuracy with; 0: none.
-    checkpoint_seconds
-        How often the state of training is kept.
 
-    \b
-    Examples:
+    For example:
       pairlearn fit items.csv pairs.csv --out model
       pairlearn fit items.parquet pairs.parquet --out model --model linear
       pairlearn fit items.csv pairs.csv --out model --target-prior 0.1
@@ -168,8 +167,6 @@ def fit(
       pairlearn fit items.csv pairs.csv --out model --ignore name \\
         --kinds zip:category
       pairlearn fit items.npy pairs.parquet --out model --stream
-
-    Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
     """  # noqa: D301
     begun = time.perf_counter()
     check_share("--holdout", holdout, zero=True)

@@ -39,13 +39,10 @@ def predict(
     out
         File to write: .csv or .parquet.
 
-    \b
-    Examples:
+    For example:
       pairlearn predict model items.csv --out predictions.csv
       pairlearn predict model items.csv --out predictions.csv --threshold 0.2
-
-    Exit codes: 0 done, 2 wrong request or unusable file.
-    """  # noqa: D301
+    """
     check_new_file(out, "predictions", (".csv", ".parquet"), inputs=[items, ids], force=force)
     from pairlearn.estimators import PairClassifier, predict_file
 
@@ -76,7 +73,7 @@ def rows_in(path: Path) -> int | None:
         return None
 
 
-@command("export", quiet="Print nothing.")
+@command("export", quiet="Print nothing.", exits="0 done, 1 the answers differ")
 def export(model: Path, out: Path, *, force: bool = False) -> Told:
     """Export a model to ONNX, to run where there is no pairlearn.
 
@@ -91,13 +88,10 @@ def export(model: Path, out: Path, *, force: bool = False) -> Told:
     out
         File to write: .onnx.
 
-    \b
-    Examples:
+    For example:
       pairlearn export model model.onnx
       pairlearn export model model.onnx --json | jq .features
-
-    Exit codes: 0 done, 1 the answers differ, 2 wrong request.
-    """  # noqa: D301
+    """
     check_new_file(out, "exported models", (".onnx",), inputs=[], force=force)
     if out.resolve().parent == model.resolve():
         raise ValueError(f"{model} holds nothing but its model: choose another folder")
@@ -167,14 +161,11 @@ def compare(
     out
         Write the ranking: .csv.
 
-    \b
-    Examples:
+    For example:
       pairlearn compare items.csv pairs.csv
       pairlearn compare items.csv pairs.csv --model linear --out ranking.csv
       pairlearn compare items.csv pairs.csv --methods likelihood,sconf --json
-
-    Exit codes: 0 done, 2 wrong request or unreadable file.
-    """  # noqa: D301
+    """
     import numpy as np
 
     from pairlearn.tables import read_items

@@ -58,6 +58,9 @@ HELP = {
     "noisy": "Admit judgements that noise took out of range.",
     "seed": "Everything random follows from it.",
     "stream": "Leave the pairs in their file: .parquet, any size.",
+    "test_subset": "How the test set is reduced to the class prior.",
+    "checkpoint_seconds": "How often the state of training is kept.",
+    "port": "Port to listen at.",
     "force": "Replace what is there.",
     "json": "Print JSON.",
 }

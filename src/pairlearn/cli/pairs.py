@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-@command("check", Reading, Columns, quiet="Print nothing: see exit code.")
+@command(
+    "check",
+    Reading,
+    Columns,
+    quiet="Print nothing: see exit code.",
+    exits="0 no errors, 1 errors were found",
+)
 def check(
     reading: Reading,
     columns: Columns,
@@ -48,15 +54,12 @@ def check(
     figure
         Draw the judgements: .png, .svg or .pdf.
 
-    \b
-    Examples:
+    For example:
       pairlearn check pairs.csv
       pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
       pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
-
-    Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unreadable file.
-    """  # noqa: D301
+    """
     from pairlearn.check import check as check_table
     from pairlearn.tables import read_items
 
@@ -151,13 +154,10 @@ def prior(
     majority
         The larger class; similarities cannot tell.
 
-    \b
-    Examples:
+    For example:
       pairlearn prior pairs.csv
       pairlearn prior pairs.csv --majority negative --json
-
-    Exit codes: 0 done, 2 wrong request.
-    """  # noqa: D301
+    """
     from pairlearn.prior import estimate_prior
     from pairlearn.tables import read_pairs
 
@@ -217,13 +217,10 @@ def split(
     share
         Share of the pairs that is held out.
 
-    \b
-    Examples:
+    For example:
       pairlearn split pairs.csv training.csv held_out.csv
       pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
-
-    Exit codes: 0 written, 2 wrong request or unusable file.
-    """  # noqa: D301
+    """
     import numpy as np
 
     from pairlearn.estimators.splits import hold_out_statements
@@ -302,14 +299,11 @@ def plan(
     seed
         Of the simulated tables.
 
-    \b
-    Examples:
+    For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
       pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
         --model model
-
-    Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.check import planning
     from pairlearn.tables import read_items, read_pairs

@@ -23,10 +23,9 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
     out
         Where to write the figure.
 
-    \b
-    Examples:
+    For example:
       pairlearn demo --seed 1 --out demo.png
-    """  # noqa: D301
+    """
     from pairlearn.paper.walkthrough import METHODS, PRIOR, draw_demo, run_demo
     from pairlearn.report.figures import save_figure
 
@@ -117,14 +116,11 @@ def simulate(
     format
         Of the tables.
 
-    \b
-    Examples:
+    For example:
       pairlearn simulate try
       pairlearn simulate moons --from moons --pairs 500 --prior 0.2 --noise 0.2
       pairlearn simulate cancer --from breast-cancer --pairs 200 \\
         --annotators 3 --repeated 0.3
-
-    Exit codes: 0 done, 2 wrong request.
     """  # noqa: D301
     from pairlearn.data.simulation import simulate as make
 

@@ -1,8 +1,8 @@
 """A kind: what one sentence about items means.
 
-Files, the objective, completion, simulation and counts go over the registry of kinds and ask
-them. A new kind is one file with a subclass of `Kind` and one line in the registry. Checks and
-measures of accuracy are about similarities and differences, and ask for those by name.
+Files, the objective, completion, simulation and counts go over the registry of kinds. A new kind is
+a subclass of `Kind` and one line in the registry. Checks and measures of accuracy are about
+similarities and differences, and ask for those by name.
 """
 
 from __future__ import annotations
@@ -130,17 +130,17 @@ class Kind:
     columns : tuple of Column
         The file's columns that hold u and v.
     single : bool
-        About one item. For training, single statements of a kind are put two in a row,
-        and `table` reads the value of the second as v.
+        About one item. In training two such statements share a row, and `table` reads the value
+        of the second as v.
     states : bool
-        Of a kind about one item: whether u is what was said of its class, 1 for positive.
+        Whether u says that one item is positive (1) or not (0).
     implied : bool
         Whether it holds of every item that no statement is about.
     means : tuple of str
         Columns of other kinds that its values could stand in as well.
     joint : bool
-        Whether posteriors are completed from all of its statements together: by `complete`
-        before each epoch, from where u and v are how much the log-odds of both items moved.
+        Whether `complete` is called for all of its statements together before each epoch; u and v
+        are then how much the log-odds of both items moved.
     settles : frozenset of str
         What `fixes` says, whether or not the prior is known.
     shared : int
@@ -166,10 +166,9 @@ class Kind:
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """What such statements settle: the "level" of the posteriors, and their "side".
 
-        Without a level the posteriors are known up to an added constant, and the class
-        prior must be given; without a side up to an exchange of the classes, and the
-        larger class must be given. Of kinds that fix no level, those that fix a "scale" say
-        how far apart posteriors are. `prior_known` is true for risks that have the prior.
+        Without a level the class prior must be given; without a side, the larger class. Of kinds
+        that fix no level, those that fix a "scale" say how far apart posteriors are. `prior_known`
+        is true for risks that have the prior.
         """
         return self.settles
 

@@ -22,10 +22,9 @@ class Comparison(Kind):
     """The more positive one of a pair: u < 0 the left, u > 0 the right, ±2 by a lot, 0 neither.
 
     ``left`` and ``right`` rule out one of the four joint classes, as a preference does; ``equal``
-    says that both posteriors are the same, a difference of 0; ``much left`` and ``much right`` that
-    they differ by a half at least. Each is completed from the model: the cross-entropy to
-    posteriors given the statement has the gradient of its likelihood (`Difference` completes the
-    sum in the same way).
+    says that both posteriors are the same; ``much left`` and ``much right`` that they differ by a
+    half at least. Each is completed from the model: the cross-entropy to posteriors given the
+    statement has the gradient of its likelihood.
     """
 
     name, plural = "comparison", "comparisons"

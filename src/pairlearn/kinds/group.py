@@ -13,11 +13,10 @@ from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence, totals
 class GroupShare(Kind):
     """An item of group number v, of which a share u is positive: "about 30% of these".
 
-    Label proportions; two groups with different shares are the unlabelled-unlabelled setting.
     Every item of a group has a row with its share and the group's number. Before each epoch the
     model's posteriors are moved, by one shift of the log-odds for each group, until their mean is
-    the share: the nearest posteriors that agree with it (posterior regularisation: Ganchev et al.,
-    2010).
+    the share (posterior regularisation: Ganchev et al., 2010). Two groups with different shares are
+    the unlabelled-unlabelled setting.
     """
 
     name, plural = "group", "shares of groups"

@@ -65,10 +65,10 @@ def draw(
     size: tuple[float, float] = (3.6, 3.3),
     place: str = "",
 ) -> Markup:
-    """Axes of this size in inches with what `plot` draws into them, as inline SVG.
+    """Inline SVG of what `plot` draws into axes of this size in inches.
 
-    ``alt`` is what the figure shows, for those who do not see it; "" for mere decoration.
-    ``place`` tells two copies of a figure on one page apart: their parts need names of their own.
+    ``alt`` describes the figure for screen readers; "" for mere decoration. ``place`` tells two
+    copies on one page apart.
     """
     from markupsafe import Markup, escape
 

@@ -60,30 +60,21 @@ class Measured:
     Parameters
     ----------
     model, pairs : str
-        What they are called.
-    evaluation : Evaluation
+        Their names.
+    evaluation, check, table
+        The `Evaluation`, the `CheckReport` and the pairs.
     threshold : float
         Probability above which an item is called positive.
     warnings : tuple of str
         Reasons for doubt in the evaluation.
-    check : CheckReport
-    table : PairTable
     probabilities : array
         Of the positive class, of the different items in the pairs.
     roc, calibration, band : optional
-        Where the judgements allow them.
-    reasons : dict of str to str
-        Why one of those is not there.
-    annotators : tuple of AnnotatorRow
-        Empty where the table names none.
-    disagreements : tuple of Disagreement
-        Pairs on which model and annotators are furthest apart, the furthest first.
-    history : list of dict
-        Of the training; empty where the folder keeps none.
-    facts : dict of str to str
-        What else is to be known about the model.
-    classes : (str, str)
-        Names of the negative and of the positive class.
+        Where the judgements allow them; `reasons` says why not.
+    annotators, disagreements : tuple
+        Annotators, if the table names them; pairs on which they and the model are furthest apart.
+    history, facts, classes
+        Of the training (may be empty), about the model, and names of the two classes.
     """
 
     model: str
@@ -130,18 +121,14 @@ def measure(
     band: Plausible | None = None,
     warnings: Sequence[str] = (),
 ) -> Measured:
-    """Find out what a report shows, beside what an evaluation has found.
+    """Compute what a report shows beside an evaluation.
 
     Parameters
     ----------
-    classifier : PairClassifier
-        Fitted.
-    items : ItemTable
-    table : PairTable
-    evaluation : Evaluation
-        Of the classifier on the table.
+    classifier, items, table, evaluation
+        A fitted `PairClassifier`, and its `Evaluation` on the pairs.
     names : (model, pairs)
-        What both are called.
+        Names of both.
     source : path-like
         The file of the items, for messages.
     threshold, prior : float
@@ -331,16 +318,12 @@ class AnnotatorRow:
 
     Parameters
     ----------
-    name : str
-    judgements : int
-        Rows.
-    words : str
-        How they answer.
+    name, judgements, words
+        Who, how many rows, and how they answer.
     model_gap : float
-        Mean distance |Δs| and |Δc| to what the model says, over both kinds of judgement; NaN
-        where there are none.
+        Mean distance |Δs| and |Δc| to the model's answers; NaN where there are none.
     manner : Manner or None
-        Guesses, leans and precision, where something is known.
+        Guesses, leans and precision, where known.
     """
 
     name: str
@@ -353,15 +336,9 @@ class AnnotatorRow:
 def compare_annotators(
     table: PairTable, log_odds: Floats, crowd: Crowd | None = None
 ) -> tuple[AnnotatorRow, ...]:
-    """Compare the annotators of a table; no rows where it does not name them.
+    """Compare the annotators of a table with a model; no rows where it does not name them.
 
-    Parameters
-    ----------
-    table : PairTable
-    log_odds : array of shape (n, 2)
-        Of the model, for both ends of each row.
-    crowd : Crowd, optional
-        What is known about them already.
+    `log_odds` (n, 2) are the model's, for both ends of each row; `crowd` is what is known already.
 
     Examples
     --------

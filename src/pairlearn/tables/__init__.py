@@ -2,10 +2,10 @@
 
 A table of pairs has one row for each judgement: ``left``, ``right``, ``similarity``,
 ``difference``, and optionally ``preference``, ``weight`` and ``annotator``; a row with an empty
-``right`` is about one item, and gives a ``label``. Other kinds of statement have columns of
-their own (`pairlearn.kinds`). A table of items has an ``id`` and features: numbers, categories,
-dates, text, with gaps. Both are CSV or Parquet files; features can also be NPY, and texts a
-folder. Whatever is wrong with a file is a `TableError` that says where.
+``right`` is about one item, such as its ``label``. Other kinds of statement have columns of their
+own (`pairlearn.kinds`). A table of items has an ``id`` and features: numbers, categories, dates,
+text, with gaps. Both are CSV or Parquet files; features can also be NPY, and texts a folder. Errors
+are `TableError`.
 """
 
 from pairlearn.columns import TableError as TableError

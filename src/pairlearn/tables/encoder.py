@@ -1,8 +1,7 @@
 """Columns of any type as features: numbers, booleans, dates, categories and free text.
 
-What a column holds is found from its cells, or said. An `ItemEncoder` is fitted to the items of
-training by transformers of scikit-learn and keeps what they learnt as plain values, so that a
-model folder holds it as JSON and an ONNX graph as constants.
+An `ItemEncoder` is fitted to the items of training and keeps plain values, so that a model folder
+holds it as JSON and an ONNX graph as constants.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ TOKEN = r"(?u)\b\w\w+\b"
 class Column:
     """What is kept of a column.
 
-    ``fill`` is the median, which stands for gaps, or None if training had none; ``words`` are
-    categories or words that are a feature each, ``weights`` their inverse document frequencies.
-    ``other`` says that rare and unknown categories are one more feature, ``times`` that dates have
-    a time of day.
+    ``fill`` is the median, which stands for gaps (None if training had none); ``words`` are
+    categories or words with a feature each, ``weights`` their inverse document frequencies. With
+    ``other``, rare and unknown categories are one more feature; with ``times``, dates have a time
+    of day.
     """
 
     name: str

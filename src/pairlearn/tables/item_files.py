@@ -38,9 +38,8 @@ def read_items(
 ) -> ItemTable:
     r"""Read a table of items.
 
-    Columns of numbers without gaps are features as they are. If there are others (dates,
-    categories, free text or gaps), an `ItemEncoder` is fitted to the items and makes features of
-    all columns; it is the table's ``encoder``.
+    Columns of numbers without gaps are features as they are. For dates, categories, free text or
+    gaps, an `ItemEncoder` is fitted to all columns; it is the table's ``encoder``.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def read_items(
     Raises
     ------
     TableError
-        If the file is not such a table, naming the line or row, the column and the value.
+        If the file is not such a table, naming the row, the column and the value.
 
     Examples
     --------
@@ -89,9 +88,8 @@ def iter_items(
 ) -> Iterator[ItemTable]:
     """Read a table of items in batches, in constant memory.
 
-    Joined, the batches are what `read_items` returns. Nothing is kept of earlier batches, so a
-    repeated id is not noticed. A CSV file is read twice: only its last line tells whether the ids
-    are integers. TableError is raised when the iteration comes to the bad row.
+    Joined, the batches are what `read_items` returns, except that repeated ids are not noticed. A
+    CSV file is read twice: only its last line tells whether the ids are integers.
 
     Parameters
     ----------
@@ -100,8 +98,7 @@ def iter_items(
     rows : int, default 65536
         Rows of each batch; the last may have fewer.
     columns : ItemEncoder, optional
-        That of a model, or of a table that was read as a whole. Without it all columns have to
-        be numbers, and none may be missing.
+        That of a model or of a table that was read. Without it all columns must be numbers.
 
     Examples
     --------

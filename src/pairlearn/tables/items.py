@@ -50,8 +50,6 @@ class Columnar:
 class ItemTable(Columnar):
     """One row for each item: its id, and its features in float32.
 
-    Raises TableError for the first bad row, counted from 1.
-
     Parameters
     ----------
     ids : array of shape (m,), or None
@@ -64,7 +62,7 @@ class ItemTable(Columnar):
     Attributes
     ----------
     encoder : ItemEncoder or None
-        How the features were made of columns, where these are not all plain numbers.
+        How the features were made of columns that are not all plain numbers.
     notes : tuple of str
         Notes on columns that were left out.
 

@@ -34,9 +34,8 @@ from pairlearn.tables.items import Columnar, ItemTable, row_index
 class PairTable(Columnar):
     """One row for each judgement of an ordered pair (x, x'), x on the left.
 
-    Several rows for one pair are several judgements, and all count; an item may be paired with
-    itself. A row with an empty ``right`` is about x alone. Raises TableError for the first bad
-    row, counted from 1.
+    Several rows for one pair all count; an item may be paired with itself. A row with an empty
+    ``right`` is about x alone. Raises TableError for the first bad row, counted from 1.
 
     Parameters
     ----------
@@ -46,9 +45,8 @@ class PairTable(Columnar):
         s = P(y = y') in [0, 1] and c = P(y' = +1) − P(y = +1) in [−1, 1]; NaN where not
         given, None where never given.
     preference : array of shape (n,), optional
-        Which one is the more positive: −1 the left, +1 the right, 0 or NaN not given;
-        or the words "left", "right" and "". Every row needs a similarity, a difference
-        or a preference.
+        Which one is more positive: −1 or "left", +1 or "right", 0, NaN or "" if not given.
+        Every row needs a similarity, a difference or a preference.
     weight : array of shape (n,), optional
         How much each row counts, positive; 1 if not given.
     annotator : array of shape (n,), optional
@@ -62,8 +60,7 @@ class PairTable(Columnar):
     Attributes
     ----------
     ignored : dict of str to int
-        Columns about one item that rows about pairs fill, where they count for nothing, and how
-        many rows these are.
+        Rows about pairs that fill a column about one item, where it counts for nothing, by column.
 
     Examples
     --------
@@ -141,8 +138,7 @@ class PairTable(Columnar):
     def concatenate(cls, parts: Sequence[PairTable]) -> PairTable:
         """Join several tables, in order.
 
-        An optional column that only some of them have is filled up where it is missing: no
-        preference, weight 1, annotator "".
+        Where only some have an optional column: no preference, weight 1, annotator "".
         """
         if not parts:
             raise TableError("parts is empty: give at least one PairTable")
@@ -255,8 +251,8 @@ class PairTable(Columnar):
     def positions(self, items: ItemTable | Any) -> Indices:
         """Rows of both ends of each pair among the items, shape (n, 2).
 
-        ``items`` are a table or ids (m,); where one side has integers and the other text, both are
-        compared as text. Raises TableError if an id is unknown, or a row is about one item.
+        ``items`` are a table or ids (m,), compared as text unless both sides are integers.
+        TableError for an unknown id, or a row about one item.
 
         Examples
         --------

@@ -40,11 +40,10 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     r"""Read a table of judged pairs.
 
     The file has the columns ``left`` and ``right`` and at least one of ``similarity``,
-    ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight``
-    (empty is 1) and ``annotator``, in any order. Empty cells are judgements not given. Other
-    columns are ignored, unless they look like a misspelt one. A row with an empty ``right`` is
-    about one item, and gives its ``label`` (``positive``, ``negative``); beside pairs, that column
-    is ignored. Other kinds of statement have columns of their own.
+    ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight`` (empty
+    is 1) and ``annotator``. Empty cells are judgements not given. A row with an empty ``right`` is
+    about one item, such as its ``label`` (``positive``, ``negative``); beside pairs such a column
+    is ignored. Columns of other names are ignored, unless they look like a misspelt one.
 
     Ids are taken as they are, spaces included. In CSV they are integers if all are, in their plain
     form (``7``, not ``007``) and within 64 bits; otherwise all are text.
@@ -59,7 +58,7 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     Raises
     ------
     TableError
-        If the file is not such a table, naming the line or row, the column and the value.
+        If the file is not such a table, naming the row, the column and the value.
 
     Examples
     --------
@@ -83,8 +82,7 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     r"""Read a table of judged pairs in batches, in constant memory; options as in `read_pairs`.
 
     Joined, the batches are what `read_pairs` returns. A CSV file is read twice: only its last line
-    tells whether the ids are integers. TableError is raised when the iteration comes to the bad
-    row.
+    tells whether the ids are integers.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ class Scale:
 def find_scale(values: Floats, least: Literal[0, -1]) -> Scale | None:
     """The scale that answers seem to be on, if it is not [least, 1].
 
-    Noise around answers in their range leaves no whole numbers, reaches no end twice, and takes
-    neither most answers out nor their mean.
+    Noise alone leaves no whole numbers, reaches no end twice, and moves neither most answers nor
+    their mean out of the range.
 
     Examples
     --------

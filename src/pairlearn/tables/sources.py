@@ -1,10 +1,8 @@
 """CSV and Parquet files as batches of columns, and what their cells mean.
 
-pyarrow reads lines of CSV that leave no room for doubt: without quotes, NUL or carriage
-returns but at their ends, in UTF-8, each as long as the header. It takes a cell that is never
-closed, text after a closing quote and lone carriage returns for granted, so Python's csv module
-decides on all other lines, and finds what is wrong. Messages count rows from 1, without the
-header, as `pairlearn check` does.
+pyarrow reads unambiguous lines of CSV: UTF-8, no quotes, NUL or lone carriage returns, each as long
+as the header. It would accept unclosed cells and text after a closing quote, so Python's csv module
+reads all other lines, and finds what is wrong. Messages count rows from 1, without the header.
 """
 
 from __future__ import annotations
@@ -67,8 +65,7 @@ _CSV_ERRORS = {
 class Source(ABC):
     """A file as batches of columns, which are Arrow arrays.
 
-    ``names`` is the header, without spaces around the names; ``typed`` says that the file knows
-    what its columns hold, else all cells are text.
+    ``names`` is the header, stripped; ``typed`` is false where all cells are text.
     """
 
     path: Path

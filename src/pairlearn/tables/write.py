@@ -1,7 +1,6 @@
-"""Write tables of pairs and of items, so that reading gives the same table back.
+"""Write tables of pairs and of items, atomically, so that reading gives the same table back.
 
-Files appear whole, or not at all. Python's csv module writes CSV: pyarrow would put all text
-into quotes.
+Python's csv module writes CSV: pyarrow would put all text into quotes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
     """Write a table of pairs as CSV or Parquet, atomically; the file.
 
     `read_pairs` gives the same table back, bit for bit; but CSV cannot tell text ids that all look
-    like integers from integers. Raises TableError for another suffix.
+    like integers from integers.
 
     Examples
     --------
@@ -63,9 +62,8 @@ def in_words(table: PairTable) -> dict[str, NDArray[Any]]:
 def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
     """Write a table of items as CSV, Parquet or NPY, atomically; the file.
 
-    `read_items` gives the same table back, bit for bit; but CSV cannot tell text ids that all look
-    like integers from integers. NPY has room for the features only, so it takes items with the ids
-    0, 1, …, m − 1 and the names x0, x1, …; TableError otherwise, or for another suffix.
+    `read_items` gives the same table back, as in `write_pairs`. NPY has room for the features only:
+    TableError unless the ids are 0, 1, …, m − 1 and the names x0, x1, ….
 
     Examples
     --------
@@ -105,8 +103,7 @@ class RowWriter:
         """Append rows.
 
         ``columns`` has all columns, each an array (k,) of integers, floats (NaN is written as an
-        empty cell or null), booleans or text; a column keeps the kind of its first batch. Raises
-        TableError if one is missing, unknown, of another length, or of another kind.
+        empty cell), booleans or text, as in the first batch; TableError otherwise.
         """
         import pyarrow
 
@@ -171,8 +168,7 @@ def open_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
     """Open a CSV or Parquet file for writing, batch by batch, in constant memory.
 
     The rows go to a temporary neighbour, which replaces ``path`` when the block ends well and is
-    removed when it raises. Raises TableError for another suffix, or a header that is empty or has
-    a name twice.
+    removed when it raises.
 
     Examples
     --------
