@@ -221,7 +221,7 @@ def test_an_interrupt_ends_with_a_line(here: Path, monkeypatch: pytest.MonkeyPat
 def test_lines_are_broken_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = "word " * 40
+    line = "word " * 39 + "word"
     cli.command.Told(None, [line]).show(as_json=False, quiet=False)
     assert capsys.readouterr().out == f"{line}\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
