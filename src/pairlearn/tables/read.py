@@ -137,7 +137,8 @@ def missing_column(source: Source, what: str) -> TableError:
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(source.names) == 1 and mark in source.names[0]:
             return TableError(f"{source.path}: separate the columns by commas, not {word}")
-    return TableError(f"{source.path}: {what}; the columns are {found}")
+    advice = "" if "rename" in what else ": rename the one that has it"
+    return TableError(f"{source.path}: {what}; the columns are {found}{advice}")
 
 
 def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, bool]:
