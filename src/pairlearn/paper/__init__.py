@@ -4,11 +4,9 @@ A :class:`Grid` expands to :class:`Run` objects; a :class:`RunStore` keeps the f
 ones; :func:`summarize` averages over seeds; tables, figures and the comparison with the
 published numbers are functions of that summary.
 
->>> from pairlearn.paper import get_grid, published_accuracy
+>>> from pairlearn.paper import get_grid
 >>> len(get_grid("accuracy").select(datasets=["mnist"]).runs())
 285
->>> len(published_accuracy())
-360
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class AffineRisk(Risk):
     prior : float
         The class prior π₊, in (0, 1).
     correction : {"none", "relu", "abs"} or float
-        Applied to each partial risk of the batch; see `pairlearn.risks.base`.
+        Applied to each partial risk of the batch.
     loss : str
         A margin loss of `pairlearn.losses`.
     """
@@ -103,18 +103,15 @@ class AffineRisk(Risk):
 
 
 class ConfDiff(AffineRisk):
-    """Differences alone (Wang et al., 2023): weights (π₊ − c)/2 and so on.
+    """Differences alone: weights (π₊ − c)/2 and so on.
 
-    References
-    ----------
     Wang et al., `Binary Classification with Confidence Difference
     <https://arxiv.org/abs/2310.05632>`__, NeurIPS 2023.
 
     Examples
     --------
-    >>> risk = ConfDiff(0.5)
     >>> zero = torch.zeros(1)
-    >>> risk(zero, zero, zero, zero)  # an undecided classifier costs log 2
+    >>> ConfDiff(0.5)(zero, zero, zero, zero)  # an undecided classifier costs log 2
     tensor(0.6931)
     """
 
@@ -126,15 +123,10 @@ class ConfDiff(AffineRisk):
 
 
 class Sconf(AffineRisk):
-    """Similarities alone (Cao et al., 2021): (s − π₋)/(π₊ − π₋) on the + terms.
+    """Similarities alone: (s − π₋)/(π₊ − π₋) on the + terms; undefined at π₊ = ½.
 
-    Its two partial risks are the + and the − terms of x and x' together. It is
-    undefined at π₊ = ½.
-
-    References
-    ----------
-    Cao et al., `Learning from Similarity-Confidence Data
-    <https://arxiv.org/abs/2102.06879>`__, ICML 2021.
+    Its two partial risks are the + and the − terms of x and x' together. Cao et al., `Learning from
+    Similarity-Confidence Data <https://arxiv.org/abs/2102.06879>`__, ICML 2021.
 
     Examples
     --------
@@ -201,11 +193,8 @@ class SconfConfDiff(AffineRisk):
     """Similarities and differences in every weight (paper, theorem on SconfConfDiff).
 
     The weight of ℓ(g(x), +1) is 2π₊(π₊ − c) + π₋ − s. With `lam` = λ the two halves of the
-    estimator count λ and 1 − λ; of all λ ½ has the least variance.
-
-    References
-    ----------
-    Tate, Sugiyama and Uchida, `Learning from Similarity-Confidence and Confidence-Difference
+    estimator count λ and 1 − λ; of all λ ½ has the least variance. Tate, Sugiyama and Uchida,
+    `Learning from Similarity-Confidence and Confidence-Difference
     <https://arxiv.org/abs/2508.05108>`__, 2025.
 
     Examples

@@ -19,14 +19,8 @@ from pairlearn.risks.base import Risk, make_table
 class PairLikelihood(Risk):
     """Negative log-likelihood of the three outcomes, halved; no prior enters.
 
-    Parameters
-    ----------
-    correction : {"none", "relu", "abs"} or float
-        "abs" is the choice for noisy judgements, where a or b can be negative.
-
-    See Also
-    --------
-    pairlearn.risks.SconfConfDiff : The affine risk of both answers.
+    ``correction="abs"`` is the choice for noisy judgements, where a or b can be negative.
+    `SconfConfDiff` is the affine risk of both answers.
 
     Examples
     --------

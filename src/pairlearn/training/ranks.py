@@ -136,7 +136,7 @@ def risk_over_ranks(
 ) -> Tensor:
     """The risk of a batch of which every process has a part, for a training loop of your own.
 
-    The value is a scalar, the same on all ranks. Average the gradients over them, as
+    The value is the same on all ranks. Average the gradients over them, as
     ``DistributedDataParallel`` does: they are then those of one process with the whole batch. The
     tensors (n,) are this rank's part; parts may differ in size, but none may be empty.
 

@@ -74,14 +74,13 @@ def compute_theory(
 ) -> Tables:
     """All tables by name: what `pairlearn bench theory` writes.
 
-    ``progress`` is called with the steps done, all steps, and what comes next. The tables are
-    prior, variance-lambda, variance-beta, variance-plane, variance-members and bounds.
+    ``progress`` is called with the steps done, all steps, and what comes next.
 
     Examples
     --------
     >>> tiny = TheorySettings((0.2,), (30,), 5, 10, (30,), 1)
-    >>> list(compute_theory(tiny))[:2]
-    ['prior', 'variance-lambda']
+    >>> list(compute_theory(tiny))
+    ['prior', 'variance-lambda', 'variance-beta', 'variance-plane', 'variance-members', 'bounds']
     """
     priors = partial(prior_rows, repetitions=settings.prior_repetitions, seed=seed)
     sampled = {"repetitions": settings.variance_repetitions, "seed": seed}
