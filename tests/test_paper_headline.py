@@ -130,8 +130,8 @@ def test_limited_data_by_hand(counts: dict[str, dict[str, Tally]]) -> None:
 
 
 def plain(text: str) -> str:
-    """Without line breaks, with one way to write a minus and a fraction."""
-    text = re.sub(r"\s+", " ", text.replace("−", "-"))
+    """Without line breaks and links, with one way to write a minus and a fraction."""
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", re.sub(r"\s+", " ", text.replace("−", "-")))
     return re.sub(r"(?<!\d)0\.(\d)", r".\1", text)
 
 
@@ -163,8 +163,8 @@ def quoted(counts: dict[str, dict[str, Tally]]) -> list[tuple[str, str]]:
         ),
         ("results/README.md", f"is within tolerance of {mixed.holds} of {mixed.cells} cells"),
         ("README.md", level),
-        ("README.md", f"ahead in {own.holds} of {own.cells} cells"),
-        ("README.md", f"pairs in {limited.holds} of {limited.cells}; the other two"),
+        ("README.md", f"paper's methods in {own.holds} of {own.cells} cells"),
+        ("README.md", f"pairs in {limited.holds} of {limited.cells} cells; in the other two"),
         ("README.md", f"by {-second:.3f} and {-first:.3f}"),
         ("docs/guides/choosing.md", level),
         (
