@@ -12,7 +12,7 @@ from pairlearn.cli.annotate_ask import ask
 from pairlearn.cli.annotate_exchange import backup, export, import_, label_studio, opened, restore
 from pairlearn.cli.annotate_serve import NOT_RANDOM, demo, serve
 from pairlearn.cli.command import Told, as_options, command, register
-from pairlearn.cli.options import AtLeastOne, PerhapsSome, Seed
+from pairlearn.cli.options import AtLeastOne, PerhapsSome, Seed, listed
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store
@@ -106,14 +106,14 @@ def init(
     from pairlearn.studio.changes import check_name
     from pairlearn.studio.creating import create_project, what_fit_needs
 
-    people = list(dict.fromkeys(_names(annotators)))
+    people = list(dict.fromkeys(listed(annotators)))
     for name in people:
         check_name(name)
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
         title=title, positive_name=positive, negative_name=negative,
         question_similarity=question_similarity, question_difference=question_difference,
-        help=help_text, columns=tuple(_names(columns)), answers=answers, hide_ids=hide_ids,
+        help=help_text, columns=tuple(listed(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
         language=language,
     )  # fmt: skip
@@ -315,10 +315,6 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
             row.words + (" (!)" if row.doubt else ""),
         )
     return table
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _find(store: Store, name: str) -> int:

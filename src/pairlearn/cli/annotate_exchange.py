@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.command import Told, command
-from pairlearn.cli.options import Reading, check_absent, check_new_file
+from pairlearn.cli.options import Reading, check_absent, check_new_file, listed
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store
@@ -58,14 +58,7 @@ def export(
       pairlearn annotate export pumps pairs.csv --without bob
     """
     from pairlearn.annotators.crowd import KNOWN
-    from pairlearn.studio.exchange import (
-        aggregated,
-        exportable,
-        in_numbers,
-        judgements,
-        settled,
-        write_lines,
-    )
+    from pairlearn.studio import exchange
     from pairlearn.studio.overview import crowd_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
@@ -73,24 +66,24 @@ def export(
     if lines and aggregate is not None:
         raise ValueError("--aggregate is for tables: a .jsonl file has every answer")
     with opened(project) as store:
-        answers = exportable(store)
+        answers = exchange.exportable(store)
         checks = len(store.answers()) - len(answers)
         mode, levels, author = store.project.answers, store.project.levels, store.adjudicator
-    left_out = {name.strip() for name in without.split(",") if name.strip()}
+    left_out = {*listed(without)}
     if unknown := sorted(left_out - {one.annotator for one in answers}):
         raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
     given = [one for one in answers if one.annotator not in left_out]
     if answers and not given:
         raise ValueError(f"--without {without}: these are all who answered, and nothing is left")
-    answers = settled(given, author)
+    answers = exchange.settled(given, author)
     uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
     weighted = uneven if weights is None else weights
     if aggregate is None:
-        exported = judgements(answers, weights=weighted)
+        exported = exchange.judgements(answers, weights=weighted)
     else:
-        exported = aggregated(answers, aggregate, weights=weighted)
+        exported = exchange.aggregated(answers, aggregate, weights=weighted)
     if lines:
-        write_lines(given, out, mode, author)
+        exchange.write_lines(given, out, mode, author)
     else:
         exported.write(out)
     crowd = crowd_of(answers if aggregate == "reliability" else [])
@@ -114,7 +107,7 @@ def export(
         "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
-    numbers = sum(in_numbers(one) for one in answers)
+    numbers = sum(exchange.in_numbers(one) for one in answers)
     line += ", {numbers:,} of them imported as numbers" * bool(mode == "graded" and numbers)
     line += "; {mixed_in:,} answers to known or repeated pairs are left out" * bool(checks)
     line += "; {overruled:,} answers overruled by the supervisor" * bool(data["overruled"])

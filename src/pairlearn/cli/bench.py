@@ -12,7 +12,7 @@ import typer
 
 from pairlearn import __version__
 from pairlearn.cli.command import INTERRUPTED, Failed, Told, command, register
-from pairlearn.cli.options import Seed, check_new_file
+from pairlearn.cli.options import Seed, check_new_file, listed
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -243,8 +243,7 @@ def figure(
     from pairlearn.paper.figures import save_figures
 
     (cells,) = _summaries(chosen, test_subset)
-    kinds = [kind.strip() for kind in formats.split(",")]
-    names = list(map(str, save_figures(chosen.grid, cells, out, kinds)))
+    names = list(map(str, save_figures(chosen.grid, cells, out, listed(formats))))
     return Told(names, names)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import Failed, Told, baseline, command
-from pairlearn.cli.options import Columns, Reading, Training, check_new_file, check_suffix
+from pairlearn.cli.options import Columns, Reading, Training, check_new_file, check_suffix, listed
 from pairlearn.progress import bar, shows_bars
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def compare(
             known.like(np.arange(len(known)), known.features),  # judgements refer to rows
             None,
             table.judgements(known),
-            methods=None if methods is None else [m.strip() for m in methods.split(",")],
+            methods=listed(methods) or None,
             progress=progress,
             **how.given(),
         )

@@ -67,6 +67,11 @@ HELP = {
 """Help of parameters that several commands have."""
 
 
+def listed(text: str | None) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def check_share(option: str, value: float, *, zero: bool = False) -> None:
     """Refuse what is not a share."""
     if not (0 < value < 1 or (zero and value == 0)):
@@ -148,16 +153,13 @@ class Columns:
         """As the library takes it."""
         from pairlearn.tables.cells import ColumnChoice
 
-        def names(text: str | None) -> list[str]:
-            return [name.strip() for name in (text or "").split(",") if name.strip()]
-
         kinds: dict[str, Any] = {}
-        for part in names(self.kinds):
+        for part in listed(self.kinds):
             name, mark, kind = part.rpartition(":")
             if not mark:
                 raise ValueError(f"--kinds must be as in zip:category; got {part!r}")
             kinds[name.strip()] = kind.strip()
-        return ColumnChoice(names(self.columns), names(self.ignore), kinds)
+        return ColumnChoice(listed(self.columns), listed(self.ignore), kinds)
 
 
 @dataclass
