@@ -133,7 +133,13 @@ class Manner:
         return self.guesses < 0.02 and not self.same_amount and not self.right_amount
 
     def words(self) -> str:
-        """The manner in a sentence."""
+        """The manner in a sentence.
+
+        Examples
+        --------
+        >>> Manner("ann", 200, random=0.5, hard=True).words()
+        'half of the answers are guesses'
+        """
         return in_words(self.phrases())
 
     def phrases(self) -> list[Phrase]:

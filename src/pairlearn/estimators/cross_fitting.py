@@ -44,9 +44,21 @@ def choose_model(
 ) -> str:
     """The network where the linear model surely leaves much to gain on pairs held out.
 
-    Where that is little, only if the network is ahead on them. The network without a comparison
-    where rows are many, where epochs, learning rate or batch size are chosen by hand, and where
-    there are hardly any pairs with both answers.
+    Where that is little, only if the network is ahead on them.
+
+    The network without a comparison where rows are many, where epochs, learning rate or batch
+    size are chosen by hand, and where there are hardly any pairs with both answers.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        Its parameters.
+    features : array of shape (N, ...)
+        Prepared instances.
+    rows : Judgements
+        All statements to learn from.
+    seed : int
+        Of the folds.
     """
     by_hand = (classifier.epochs, classifier.learning_rate, classifier.batch_size)
     both = rows.has("similarity") & rows.has("difference")
@@ -90,8 +102,20 @@ def out_of_fold(
 ) -> Floats:
     """Log-odds (n, 2) of the items of rows, by models that did not see the row.
 
-    ``fold`` (n,) is that of each row; rows below zero are in all trainings, and have no log-odds.
-    The rest is as in `trial`.
+    Parameters
+    ----------
+    classifier : PairClassifier
+        Its parameters, but for `changes`.
+    features : array of shape (N, ...)
+        Prepared instances.
+    rows : Judgements
+        What to learn from.
+    fold : array of shape (n,)
+        The fold of each row; rows below zero are in all trainings, and have no log-odds.
+    seed : int
+        Of the trainings.
+    share : float
+        Of the epochs that the classifier would train for.
     """
     scores = np.full((len(rows), 2), np.nan)
     for held in range(fold.max() + 1):

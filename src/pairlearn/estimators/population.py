@@ -196,11 +196,14 @@ def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Ma
 def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
     """The class prior that differences and similarities imply, given what a model ranks higher.
 
-    Similarities are the same with the classes exchanged; differences are not, once a model says
-    which items are alike. Cut its outputs at their median, and the class rates of both halves
-    (`pairlearn.evaluation.levels`) give the prior with an interval, also for a model that was
-    trained with a wrong prior or with the classes exchanged. None without two rows to tell, or
-    without similarities or differences.
+    Similarities are the same with the classes exchanged; differences are not, once a model
+    says which items are alike. Cut its outputs at their median, and the class rates of both
+    halves (`pairlearn.evaluation.levels`) give the class prior with an interval, right for
+    any outputs that have to do with the classes: also for those of a model that was trained
+    with a wrong prior, or with the classes exchanged. Where they have not, the interval holds
+    both sides of ½.
+
+    None where there are no two rows to tell, or no similarities, or no differences.
     """
     from pairlearn.evaluation import evaluate
 

@@ -123,10 +123,14 @@ def estimated(solutions: Sequence[Decisions], measures: Sequence[Measure]) -> li
 def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]:
     """All solutions that the judgements do not rule out, the likeliest first.
 
-    There is one, unless the decisions say so little that the classes could be swapped, as with a
-    classifier that always decides the same; the likelihood ratio test at `confidence` rules out.
-    Of equal ones the most accurate is first. Similarities alone always have two, which `side`
-    tells apart: the larger class, if the classes clearly differ in size, or "better" than chance.
+    There is one, unless the decisions say so little that the classes could be swapped,
+    as with a classifier that always decides the same. Solutions count as ruled out
+    where the likelihood ratio test at `confidence` does so; of equal ones, the most
+    accurate is first.
+
+    Similarities alone always have two, with the classes exchanged. There `side` tells them
+    apart: the larger class, as far as the classes clearly differ in size, or "better", that
+    the classifier is better than chance.
     """
     prior = pairs.prior
     sided = pairs.side is not None and prior is None and not pairs.has_difference.any()

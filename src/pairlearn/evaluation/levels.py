@@ -216,10 +216,12 @@ class LevelTally:
 
 
 def constrain(tally: LevelTally, fit: LevelFit, prior: float) -> tuple[LevelFit, float]:
-    """A fit with known prior, Σ w ρ = prior, and the prior's own log-likelihood, −½ excess²/v.
+    """A fit with known prior, Σ w ρ = prior, and how surprising that prior is.
 
-    The known prior observes Σ w ρ at the sampled shares with their variance v: one more term in
-    the score of the rates. The rest of the excess belongs to the shares, which move to meet it.
+    The shares are noisy, and so the known prior observes Σ w ρ at the sampled shares
+    with their variance v: that is one more term in the score of the rates. The rest of
+    the discrepancy belongs to the shares, which move to meet the prior. The second
+    result, −½ (Σ w ρ − prior)²/v, is the prior's own log-likelihood.
     """
     w, rates, variance = fit.shares, fit.rates, tally.prior_variance(fit.rates)
     excess = float(w @ rates - prior)
