@@ -194,7 +194,7 @@ def _ends(project: Path) -> set[str]:
 
 def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> None:
     """The first three are answered when all three have come, or never."""
-    three = threading.Barrier(3, timeout=60)
+    three = threading.Barrier(3, timeout=120)
 
     def meet(handler: Handler) -> bool:
         three.wait()
@@ -244,6 +244,7 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
     command, cache = Command(project.parent / "said", "ask", *arguments), project / CACHE
     try:
         wait_until(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
+        wait_until(lambda: sum(server.answered.values()) == 13 and answers(project))
     finally:
         command.end(signal.SIGKILL)
     before = dict(server.answered)
