@@ -42,6 +42,13 @@ multiprocessing.set_forkserver_preload(
 )
 
 
+def pytest_runtest_setup() -> None:
+    """Draw the same numbers whichever tests ran before in the same process."""
+    import torch
+
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; while it is open no other event loop can run, so that it closes with a module."""
