@@ -186,9 +186,15 @@ def test_other_losses(loss):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, on importing its compiler
-@pytest.mark.parametrize("rates", [(1e-2, 1e-2), (1e-2, 2e-2)], ids=["one rate", "two rates"])
+@pytest.mark.parametrize(
+    "rates",
+    [
+        pytest.param((1e-2, 1e-2), id="one rate"),
+        pytest.param((1e-2, 2e-2), id="two rates", marks=pytest.mark.long),
+    ],
+)
 def test_compiled_equals_eager(rates):
-    """Linear and tiny: compiling takes far longer than training."""
+    """Linear and tiny: compiling takes far longer than training, and half a minute at first."""
     x, ends, told = draw(8, 40, 3)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
     members = [Member(r, told.to_array(), rate) for r, rate in zip(risks, rates, strict=True)]
