@@ -296,10 +296,9 @@ class Forecast:
 def replenish(
     store: Store, posterior: list[float] | Floats, rng: np.random.Generator, ahead: int
 ) -> int:
-    """Have `ahead` pairs open, choosing as many as are missing; their number.
+    """Have ``ahead`` pairs open, choosing as many as are missing; their number.
 
-    A pair is open while it has fewer answers than the project's overlap. Without a posterior
-    for every item draws are uniform.
+    A pair is open while it has fewer answers than the overlap. Without posteriors, at random.
     """
     ids = store.items.ids
     rows = {one: row for row, one in enumerate(ids)}

@@ -185,9 +185,9 @@ def _exported(
 def write_lines(
     answers: Sequence[StoredAnswer], path: Path, asked: str, author: str | None = None
 ) -> None:
-    """Write every answer as a line of JSON: what, by whom, when, how fast and why.
+    """Write every answer as a line of JSON, "can't say" too.
 
-    Also those that could not say. Answers that one of ``author``'s overrules are marked.
+    Answers that one of ``author``'s overrules are marked.
     """
     with replacing(path) as part, part.open("wb") as file:
         file.writelines(answer_lines(answers, asked, author))

@@ -231,8 +231,8 @@ class _Said(NamedTuple):
 def look(store: Stored) -> Iterator[dict[str, Any]]:
     """What the supervisor's page is told, part by part, the quickest first.
 
-    The outlook with all answers, or what is needed for one; how everybody answers, and who is
-    flagged; the outlook without those; and, where a model chooses the pairs, its posteriors.
+    The outlook with all answers; how everybody answers, and who is flagged; the outlook without
+    those; and, where a model chooses the pairs, its posteriors.
     """
     project, author = store.project, store.adjudicator
     features = None

@@ -41,10 +41,9 @@ Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
 class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What was said of a pair, as the page of the project sends it.
+    """What was said of a pair: in a graded project a level by its name, in others numbers.
 
-    Of a graded project that is a level by its name, of others numbers, which are null or absent
-    where a slider was left open. So an export can say how a project asked.
+    They are null or absent where a slider was left open.
     """
 
     similarity: float | None = None

@@ -55,8 +55,7 @@ async def get_front(request: Request) -> Response:
 async def get_link(request: Request, role: str) -> Response:
     """Turn the token of a link into a cookie, and leave the address that holds it.
 
-    A visit from elsewhere gets a page that goes on by itself: browsers send a Strict
-    cookie with no redirect that began on another site.
+    A visit from elsewhere gets a page that goes on: no Strict cookie is sent with its redirect.
     """
     token = request.path_params["token"]
     studio = studio_of(request)
