@@ -66,17 +66,15 @@ def init(
     annotators
         Names, separated by commas.
     title
-        Of the pages.
-    positive
-        The positive class.
-    negative
-        The negative class.
+        Title of the pages.
+    positive, negative
+        Names of the two classes.
     question_similarity, question_difference
         In the annotator's words.
     help_text
         What annotators should know.
     columns
-        Of a table, to show; separated by commas. [default: all]
+        Columns of a table to show, separated by commas. [default: all]
     answers
         graded: ten answers in words; each: how likely is each of the two; exact: similarity
         and difference, as two numbers.
@@ -87,9 +85,9 @@ def init(
     qualify
         Share of the practice that must be right before somebody may begin.
     language
-        Of the annotator's page.
+        Language of the annotator's page.
     kind
-        Where a folder has both.
+        What the items are, where a folder has several sorts.
     mode
         uniform: at random; information: by what a quick model of the items' features expects
         to learn from, with weights that make up for it.

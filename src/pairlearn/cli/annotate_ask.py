@@ -52,7 +52,7 @@ class Asking:
     timeout
         Seconds for one request.
     retries
-        Of a request that failed.
+        How often a failed request is sent again.
     plain_http
         Allow http:// beyond this machine.
     """
@@ -136,7 +136,7 @@ def ask(
     Parameters
     ----------
     name
-        Of the annotator. [default: the model's]
+        Name of the annotator. [default: the model's]
     pairs
         Judge at most so many now.
     max_requests
@@ -144,13 +144,13 @@ def ask(
     max_cost
         Spend at most so much in this run; needs prices.
     price_in
-        Of a million prompt tokens.
+        Price of a million prompt tokens.
     price_out
-        Of a million answer tokens.
+        Price of a million answer tokens.
     rpm
         Requests per minute, at most.
     concurrent
-        At a time. [default: 4, and 1 for a function]
+        Requests at a time. [default: 4, and 1 for a function]
     cache
         File of answers. [default: PROJECT/model-answers.sqlite]
 

@@ -122,10 +122,8 @@ def run(
     ----------
     data
         Folder of data sets.
-    device
-        Where to train.
     precision
-        Of the matrix products.
+        Precision of the matrix products.
     workers
         Processes on a CPU. [default: one a core]
     """

@@ -136,7 +136,7 @@ def evaluate(
     Parameters
     ----------
     cost
-        Of a false positive and of a false negative, as 1,5.
+        Costs of a false positive and of a false negative, as 1,5.
     choose_threshold
         Find the one with the least cost.
     sensitivity

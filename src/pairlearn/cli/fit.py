@@ -56,7 +56,7 @@ class Learning(Training):
     Parameters
     ----------
     annotators
-        Whether to learn how each of them answers; auto: where the pairs give reason to.
+        Whether to learn how each of them answers; auto: where the pairs suggest it.
     model
         mlp-bn and mlp have three hidden layers; auto is mlp-bn, or linear where few pairs
         need no more and for texts, and for images resnet8, a small convolutional network.
@@ -75,9 +75,9 @@ class Learning(Training):
     batch_size
         Pairs in a step. [default: by their number]
     weight_decay
-        Of Adam. [default: 0.00001]
+        Weight decay of Adam. [default: 0.00001]
     early_stopping
-        Stop when held-out pairs say so.
+        Stop when the loss on held-out pairs no longer falls.
     """
 
     model: Literal["auto", "mlp-bn", "mlp", "linear"] = "auto"

@@ -280,11 +280,11 @@ def plan(
     within
         Wanted half width of the interval.
     accuracy
-        Of the classifier, as a guess (not with --model).
+        Accuracy of the classifier, as a guess (not with --model).
     prior
         Share of positives. [default: that of --pilot]
     strength
-        Of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of balanced
+        Strength of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of balanced
         instances. [default: that of --pilot, or 5]
     errors
         Where the classifier errs.
@@ -294,10 +294,6 @@ def plan(
         Items of the pilot, for --model.
     model
         Folder of a model, to plan by its own interval.
-    confidence
-        Coverage of the interval.
-    seed
-        Of the simulated tables.
 
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2

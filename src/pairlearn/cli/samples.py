@@ -114,7 +114,7 @@ def simulate(
     also
         KIND=SHARE: further statements, such as label=0.1; may be repeated.
     format
-        Of the tables.
+        Format of the tables.
 
     For example:
       pairlearn simulate try
