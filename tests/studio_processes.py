@@ -70,7 +70,7 @@ class Command:
     def words(self) -> str:
         return self.output.read_text() if self.output.exists() else ""
 
-    def wait(self, seconds: float = 120) -> int | None:
+    def wait(self, seconds: float = 300) -> int | None:
         """Its exit code; minus the signal that ended it."""
         self.process.join(seconds)
         return self.process.exitcode
@@ -104,9 +104,9 @@ def free_port() -> int:
 
 def wait_until(true: Callable[[], object]) -> None:
     """Wait for something that happens soon, however busy the machine is."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while not true():
-        assert time.monotonic() < end, "nothing happened for two minutes"
+        assert time.monotonic() < end, "nothing happened for five minutes"
         time.sleep(0.02)
 
 
