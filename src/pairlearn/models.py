@@ -60,7 +60,7 @@ class MLP(nn.Module):
             x = self.norms[0](x)
         for depth, layer in enumerate(self.layers[:-1], start=1):
             x = layer(x)
-            x = F.relu(self.norms[depth](x) if self.norm == "all" else x)
+            x = F.relu(self.norms[depth](x) if self.norm == "all" else x, inplace=True)
         logits: Tensor = self.layers[-1](x).squeeze(-1)
         return logits
 

@@ -287,12 +287,14 @@ def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indic
     """64-bit hashes of the features of items, as numbers of a type, and of their ids as text."""
     rows = np.asarray(features).reshape(len(features), -1)
     names = [b""] * len(rows) if ids is None else [str(i).encode() for i in np.asarray(ids)]
-    hashes = np.empty(len(rows), np.int64)
-    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
-        data = (row.astype(dtype) + dtype(0)).tobytes()  # −0 is 0
-        digest = blake2b(data + name, digest_size=8).digest()
-        hashes[number] = int.from_bytes(digest, "little", signed=True)
-    return hashes
+    hashes = [b""]
+    for part in chunks(rows):
+        ready = rows[part].astype(dtype, order="C") + dtype(0)  # −0 is 0
+        hashes += [
+            blake2b(row.tobytes() + name, digest_size=8).digest()
+            for row, name in zip(ready, names[part], strict=True)
+        ]
+    return np.frombuffer(b"".join(hashes), "<i8").astype(np.int64)
 
 
 def same_rows(features: Any) -> tuple[Indices, Indices]:

@@ -33,8 +33,8 @@ class Objective:
 
     Groups with fewer members are filled up with idle ones, whose tables are zero. ``kinds`` are
     those of the rows; ``guidance`` is the weight of the guiding priors, from one at the start of
-    training down to zero; ``signs`` (G, M, 1), if any, are −1 for members whose outputs are read
-    as log-odds of the negative class.
+    training down to zero (a CPU leaves out those of weight zero); ``signs`` (G, M, 1), if any,
+    are −1 for members whose outputs are read as log-odds of the negative class.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class Objective:
 
     def __call__(self, *batch: Tensor, total: Total) -> Tensor:
         """The sum over the members: what a step minimises; see `per_member`."""
-        guidance = None if self.guiding is None else self.guidance
+        idle = self.guiding is None or (self.guidance.device.type == "cpu" and not self.guidance)
+        guidance = None if idle else self.guidance
         return self.per_member(*batch, total=total, guidance=guidance).sum()
 
     def per_member(

@@ -274,9 +274,10 @@ def _work(fleet: Fleet, recipe: Recipe, held_out: Judgements | None) -> str:
     return digest.hexdigest()
 
 
-def module_logits(module: nn.Module, features: NDArray[np.float32], rows: int = 8192) -> Floats:
+def module_logits(module: nn.Module, features: NDArray[np.float32]) -> Floats:
     """Outputs of a module for instances, a chunk at a time, in float64."""
     parameter = next(module.parameters(), torch.zeros(()))
+    rows = 8192 if parameter.is_cuda else 1024  # activations of more leave the cache of a CPU
     parts = []
     trying = torch.backends.cudnn.benchmark
     # Trying algorithms on batches as large as these takes many times what the best one saves.
