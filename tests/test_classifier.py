@@ -14,6 +14,8 @@ from pairlearn import PairLabels
 from pairlearn.data.sampling import subset_at_prior
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
+from pairlearn.estimators.table import FewPairsWarning
+from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
 from pairlearn.tables import ItemTable
 
@@ -337,11 +339,21 @@ def test_constant_features_and_large_offsets_do_no_harm():
     assert np.corrcoef(found, expected)[0, 1] > 0.999
 
 
-def test_few_pairs_train():
-    for n in (1, 2, 5):
-        assert np.isfinite(
-            PairClassifier(epochs=2).fit(PAIRS[:n], LABELS[:n]).predict_proba(X)
-        ).all()
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_few_pairs_train_with_a_warning(n):
+    with pytest.warns(FewPairsWarning, match=f"too few judged pairs, {n}, .*judge some dozens"):
+        classifier = PairClassifier(epochs=2).fit(PAIRS[:n], LABELS[:n])
+    assert np.isfinite(classifier.predict_proba(X)).all()
+
+
+def test_labels_alone_train_for_as_many_epochs_as_asked():
+    """A linear model that ten steps leave on the wrong side does not begin once more."""
+    said = Judgements.about_items("label", np.arange(60), X[:60, 0] > 0)
+    for seed in range(4):
+        classifier = PairClassifier(
+            model="linear", epochs=10, learning_rate=1e-4, random_state=seed
+        ).fit(X[:60], said)
+        assert classifier.n_iter_ == len(classifier.history_) == 10
 
 
 @pytest.mark.parametrize("prior", [0.05, 0.1, 0.9])

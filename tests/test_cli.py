@@ -301,6 +301,20 @@ def test_prior_on_both_sides_or_on_one(here: Path) -> None:
         assert found["if_reversed"]["value"] == pytest.approx(1 - value)
 
 
+def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> None:
+    judged = simulate(pairs=120, prior=0.3, seed=0).pairs
+    given = zip(judged.left, judged.right, judged.similarity, judged.difference, strict=True)
+    careful = [f"{left},{right},{s},{c},ann\n" for left, right, s, c in given]
+    constant = [f"{row.rsplit(',', 3)[0]},1,0,bob\n" for row in careful]
+    header = "left,right,similarity,difference,annotator\n"
+    for name, rows in (("careful", careful), ("both", careful + constant)):
+        (tmp_path / f"{name}.csv").write_text("".join([header, *rows]))
+    alone, both = (told(f"prior {tmp_path / name}.csv") for name in ("careful", "both"))
+    assert both.pop("left_out") == ["bob"]
+    assert both | {"left_out": []} == alone
+    assert "without bob, whose answers tell nothing" in run("prior", tmp_path / "both.csv").stdout
+
+
 def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     rows = [f"a{k},b{k},{0.3 + 0.38 * (k % 2):.2f}" for k in range(60)]

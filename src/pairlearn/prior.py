@@ -61,7 +61,8 @@ def estimate_prior(
     ----------
     similarity : array of shape (n,)
         Similarities; NaN entries are ignored, which is harmless if they are
-        missing at random.
+        missing at random. All others count, whoever gave them: leave out those of annotators
+        whose answers tell nothing, as `pairlearn prior` does.
     majority : {"positive", "negative"}
         Which class is the larger one. Similarities cannot tell.
     interval : {"normal", "mcdiarmid"}

@@ -16,6 +16,8 @@ SHARED = 20
 """Pairs that two must have answered alike, to the last digit, to be taken for one."""
 MOST = 30
 """Annotators, those who said most, whose sides are compared two by two."""
+MOST_COARSE = 4
+"""Levels of a scale that is so coarse that answers are taken for what is rounded to them."""
 SLACK = 0.02
 """How far from feasible answers may be that are taken as they are."""
 
@@ -180,6 +182,12 @@ class Answers:
         """Whether answers go beyond the ends of the scales: nobody said so, it is added noise."""
         low, high = np.transpose(RANGES)
         return bool(((self.values < low) | (self.values > high)).any(1).mean() > 0.01)
+
+    @property
+    def few_levels(self) -> bool:
+        """Whether somebody answers on three levels or four, from which too much would be read."""
+        scales = [scale_of(*self.values[rows].T) for rows in self.each()]
+        return any(0 < max(one.levels) <= MOST_COARSE and not one.hard for one in scales)
 
     def speak(self) -> str | None:
         """Why the annotators should not be taken for one ideal voice, if so.

@@ -45,7 +45,10 @@ TOLD_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-class", "ranking-only",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
-SAID_BY_FIT = {"prior-disagrees", "majority-unclear"}
+SAID_BY_FIT = {
+    "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
+    "FewPairsWarning": {"few-pairs"},
+}
 """Findings of which the training itself warns, with the remedy."""
 
 
@@ -181,7 +184,6 @@ def fit(
     from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.pair_files import PairFile, open_items
     from pairlearn.estimators.parameters import model_of
-    from pairlearn.estimators.population import PriorMismatchWarning
     from pairlearn.tables import read_items
     from pairlearn.tables.read import read_groups, read_labelled
     from pairlearn.training.loop import DivergedError
@@ -232,8 +234,9 @@ def fit(
                 raise Failed(_interrupted(kept.folder), INTERRUPTED) from None
     if not ranks.first:
         return None
-    if any(issubclass(one.category, PriorMismatchWarning) for one in caught):
-        doubts = {code: text for code, text in doubts.items() if code not in SAID_BY_FIT}
+    for one in caught:
+        for code in SAID_BY_FIT.get(one.category.__name__, ()):
+            doubts.pop(code, None)
     if doubts:
         *_, last = doubts
         doubts[last] += f"; `pairlearn check {pairs} --items {items}` says what to do"

@@ -147,7 +147,8 @@ def prior(
 ) -> Told:
     """Estimate the share of positive items from similarities.
 
-    Weights count, and the interval allows for items that are in several pairs.
+    Weights count, and the interval allows for items that are in several pairs. Annotators who
+    give one answer to everything, or answer at random, are left out, as by `check` and `fit`.
 
     Parameters
     ----------
@@ -158,11 +159,15 @@ def prior(
       pairlearn prior pairs.csv
       pairlearn prior pairs.csv --majority negative --json
     """
+    from pairlearn.check.answers import Columns
     from pairlearn.prior import estimate_prior
     from pairlearn.tables import read_pairs
 
     table = reading.table(pairs) if reading.given else read_pairs(pairs)
     table = table[~table.single]
+    columns = Columns.of(table)
+    left_out = sorted({*columns.names[~columns.useful].tolist()})
+    table = table[columns.useful]
     found = estimate_prior(
         table.similarity,
         majority or "negative",
@@ -181,9 +186,11 @@ def prior(
             "majority".format(**other)
         )
     text.append(f"from {found.n:,} similarities with mean {found.mean_similarity:.3f}")
+    if left_out:
+        text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
     unclear = ValueError("--quiet prints one number: say --majority positive or negative")
     return Told(
-        {"majority": majority, **asdict(found), "if_reversed": other},
+        {"majority": majority, **asdict(found), "if_reversed": other, "left_out": left_out},
         text,
         unclear if majority is None else f"{found.value:.6g}",
     )

@@ -33,7 +33,7 @@ from pairlearn.estimators.parameters import (
     risk_of,
 )
 from pairlearn.estimators.prediction import PairPredictor
-from pairlearn.estimators.table import Table, read_table, with_groups
+from pairlearn.estimators.table import FEW, FewPairsWarning, Table, read_table, with_groups
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
@@ -60,7 +60,7 @@ class PairClassifier(PairPredictor):
         judged items how confident annotators were. "learn" estimates how each annotator answers
         (`annotators_`), corrects and weights the answers; it trains further models, on parts of
         the pairs, for a fifth of the epochs. "auto" learns where there are several annotators,
-        or answers that no posteriors give.
+        answers on three or four levels, or answers that no posteriors give.
     prior : float or "estimate"
         The class prior π₊ of the instances in the pairs. The likelihood needs it only for
         tables without any similarity or class. "estimate" takes it from the similarities.
@@ -289,6 +289,13 @@ class PairClassifier(PairPredictor):
             positive,
             self.features,
         )
+        if table.statements < FEW:
+            warnings.warn(
+                f"there are too few judged pairs, {table.statements}, for a model to learn from: "
+                "judge some dozens at least",
+                FewPairsWarning,
+                stacklevel=2,
+            )
         seed = table.seed
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))

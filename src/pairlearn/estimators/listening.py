@@ -23,6 +23,8 @@ SHARE = 0.2
 """Of the epochs that models of a fold train for: more would learn their pairs by heart."""
 LEAST = 20
 """Pairs under which there is nothing to learn about annotators."""
+MANY = 1000
+"""Pairs from which on three folds do: two thirds of the pairs are enough to train on."""
 
 
 class AnnotatorsWarning(UserWarning):
@@ -54,7 +56,7 @@ def listen(
         )
     if len(answers.ends) < LEAST:
         return table, []
-    if classifier.annotators == "auto" and answers.speak() is None:
+    if classifier.annotators == "auto" and answers.speak() is None and not answers.few_levels:
         return table, []
     rows, copies = without_copies(table.judged)
     if copies:
@@ -78,7 +80,8 @@ def listen(
     first = Link.naive(answers) if link.rivals else link
     judged = first.statements(table.judged, answers)
     fold = np.full(len(judged), -1)  # what is said of single items is in all trainings
-    fold[: len(answers.ends)] = np.random.default_rng(seed).permutation(len(answers.ends)) % FOLDS
+    folds = FOLDS if len(answers.ends) < MANY else 3
+    fold[: len(answers.ends)] = np.random.default_rng(seed).permutation(len(answers.ends)) % folds
     scores = out_of_fold(classifier, features, judged, fold, seed, SHARE)[: len(answers.ends)]
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)

@@ -31,11 +31,17 @@ if TYPE_CHECKING:
     from pairlearn.training import PairStream, Recipe
 
 CLASSES = np.array([-1, 1])
+FEW = 10
+"""Statements under which there is hardly anything to learn from."""
 MOST_ONE_SIDED = 0.5
 """Weight of all known positives, in units of that of the judged rows.
 
 40 pairs of digits and 400 positives gave 0.849 without this limit, two thirds called positive,
 and 0.881 with it (one seed)."""
+
+
+class FewPairsWarning(UserWarning):
+    """There are too few judged pairs for a model to learn from."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,11 @@ class Table:
     seed: int | None = None
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def statements(self) -> int:
+        """How many statements there are."""
+        return len(self.judged) + (0 if self.known is None else len(self.known))
 
     def item_weight(self) -> Floats:
         """How much each instance counts; beside judged pairs, those that nobody judged do not."""

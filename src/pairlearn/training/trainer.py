@@ -203,8 +203,10 @@ def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
     """Whether a table tells the sides apart, and training may yet have missed the right one.
 
     Similarities alone cannot tell them, and where every row is read with a class prior, that
-    does.
+    does. Labels have no other side that training could settle on.
     """
+    if all(kind(name).single for name in names):
+        return False
     if "side" not in frozenset().union(*(kind(name).fixes(False) for name in names)):
         return False
     return not (risk.needs_prior and len(names) == 1)
