@@ -14,9 +14,8 @@ from sklearn.utils import check_random_state
 
 from pairlearn.columns import Floats
 from pairlearn.estimators import population
-from pairlearn.estimators.cross_fitting import choose_model
+from pairlearn.estimators.cross_fitting import choose_model, listen
 from pairlearn.estimators.instances import feature_range
-from pairlearn.estimators.listening import listen
 from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.network import train_network
 from pairlearn.estimators.parameters import (

@@ -8,18 +8,17 @@ Measured by `benchmarks/unjudged.py`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, logit
-from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import Targets
+from pairlearn.estimators.cross_fitting import trial
 from pairlearn.estimators.parameters import model_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
@@ -161,13 +160,6 @@ def _misfit(rows: Judgements, posterior: Floats) -> float:
 
 def _posteriors(classifier: PairClassifier, x: Any, rows: Judgements, seed: int) -> Floats:
     """Of all items, by a model of some statements."""
-    model = clone(classifier).set_params(
-        annotators="ideal", unjudged="ignore", preprocessor=None, standardize=False,
-        target_prior=None, annotator_prior=None, callbacks=None, verbose=0, random_state=seed,
-        model=model_of(classifier),
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the model to keep gives them, too
-        model.fit(x, rows)
+    model = trial(classifier, x, rows, seed, model=model_of(classifier))
     p: Floats = np.clip(model.predict_proba(x)[:, 1].astype(np.float64), TINY, 1 - TINY)
     return p

@@ -8,13 +8,14 @@ all pairs hang together, pairs with an end on each side are lost to one of them 
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from pairlearn.columns import Floats, Indices, Mask, check_share
 from pairlearn.dependence import components
@@ -211,7 +212,7 @@ def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any)
     degree = np.diff(start)
     share = 2.0 * len(pairs) / len(load)
     of_item[inside] = -1
-    order = _breadth_first(permutation(rng, len(inside)), inside, neighbours, start)
+    order = _breadth_first(permutation(rng, len(inside)), inside, pairs)
     for item in order:
         at = of_item[neighbours[start[item] : start[item + 1]]]
         together = np.bincount(at[at >= 0], minlength=len(load))
@@ -245,23 +246,17 @@ def _adjacency(pairs: Indices, items: int) -> tuple[Indices, Indices]:
     return other[np.argsort(one, kind="stable")], start
 
 
-def _breadth_first(begin: Indices, inside: Mask, neighbours: Indices, start: Indices) -> list[int]:
+def _breadth_first(begin: Indices, inside: Mask, pairs: Indices) -> list[int]:
     """The items inside, neighbours soon after each other; each search begins at random."""
-    seen = ~inside
-    order: list[int] = []
-    for root in begin.tolist():
-        if seen[root]:
-            continue
-        seen[root] = True
-        waiting = deque([root])
-        while waiting:
-            item = waiting.popleft()
-            order.append(item)
-            for other in neighbours[start[item] : start[item + 1]].tolist():
-                if not seen[other]:
-                    seen[other] = True
-                    waiting.append(other)
-    return order
+    size = len(inside)
+    graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), (size, size)).tocsr()
+    roots = begin[inside[begin]]
+    roots = roots[np.unique(components(pairs, size)[roots], return_index=True)[1]]
+    searches = [
+        breadth_first_order(graph, root, directed=False, return_predecessors=False)
+        for root in roots
+    ]
+    return [int(item) for search in searches for item in search]
 
 
 class ItemKFold:
