@@ -84,23 +84,11 @@ def opposed(judged: Judgements) -> list[tuple[str, str]]:
 class Answers:
     """Similarities and differences, with who gave them and on which pair.
 
-    Attributes
-    ----------
-    pair : array of shape (n,)
-        Number of the pair, whichever way round it was shown.
-    who : array of shape (n,)
-        Place in `names`.
-    values : array of shape (n, 2)
-        Similarity and difference, NaN where not given, the difference for the pair as it
-        stands in `ends`.
-    names : tuple of str
-        Of the annotators; one "" where a table has none.
-    ends : array of shape (P, 2)
-        The items of each pair.
-    weight : array of shape (P,)
-        Mean weight of the rows of each pair.
-    turned : array of shape (n,)
-        Whether the pair was shown the other way round than in `ends`.
+    For each answer ``pair`` (n,) is the number of the pair, whichever way round it was shown,
+    ``who`` (n,) the place in ``names`` (one "" where a table has none), ``values`` (n, 2) are
+    similarity and difference, NaN where not given, and ``turned`` (n,) says that the pair was shown
+    the other way round than in ``ends`` (P, 2), for which the difference is stated. ``weight`` (P,)
+    is the mean weight of the rows of each pair.
     """
 
     pair: Indices
@@ -113,14 +101,7 @@ class Answers:
 
     @classmethod
     def of(cls, judged: Judgements) -> Answers:
-        """Those of a table; statements of other kinds are left out.
-
-        Examples
-        --------
-        >>> table = Judgements.from_pairs([[0, 1], [1, 0]], [[0.9, 0.1], [0.8, -0.1]])
-        >>> Answers.of(table).values.tolist()
-        [[0.9, 0.1], [0.8, 0.1]]
-        """
+        """Those of a table; statements of other kinds are left out."""
         rows = judged[judged.has("similarity") | judged.has("difference")]
         values = np.stack(
             [

@@ -8,14 +8,12 @@ s = rr' + (1 − r)(1 − r'), c = r' − r. Annotator j
                  hard answers are drawn from the outcomes,
     or guesses   anything on the scales, or an answer that belongs to another pair.
 
-Honest answers fill a sixth of the (s, c) plane, so that a lean shows as answers outside of it
-and a guess as one far away; several answers to a pair show who goes with the others; and
-log-odds of a model that did not see the pair tell what an answer should be about. (r, r') is
-summed over a grid. Its distribution, given the log-odds, and the manners of all annotators are
-found by expectation maximisation. Where the data are silent, nothing is bent.
-
-What cannot be learnt in this way is a confidence that is wrong in everybody: log-odds of all
-answers times k are the honest answers of another world.
+Honest answers fill a sixth of the (s, c) plane: a lean shows as answers outside of it and a guess
+as one far away; several answers to a pair show who goes with the others; and log-odds of a model
+that did not see the pair tell what an answer should be about. (r, r') is summed over a grid. Its
+distribution, given the log-odds, and the manners of all annotators are found by expectation
+maximisation. Where the data are silent, nothing is bent. A confidence that is wrong in everybody
+cannot be learnt so: log-odds of all answers times k are the honest answers of another world.
 """
 
 from __future__ import annotations
@@ -48,18 +46,10 @@ TRIAL = 300
 class Link:
     """The manners of all annotators, and what follows for the pairs that they judged.
 
-    Attributes
-    ----------
-    manners : tuple of Manner
-        In the order of `Answers.names`.
-    posteriors : array of shape (bins, grid)
-        Distribution of true posteriors given the log-odds of an item.
-    edges : array of shape (bins − 1,)
-        Between the bins of log-odds; none where there were no log-odds.
-    fit : float
-        Log-likelihood of a pair, on average.
-    rivals : bool
-        Whether other annotators than these could be the useful ones.
+    ``manners`` are in the order of `Answers.names`; ``posteriors`` (bins, grid) is the distribution
+    of true posteriors given the log-odds of an item, whose bins ``edges`` divide (none without
+    log-odds); ``fit`` is the mean log-likelihood of a pair; ``rivals`` says that other annotators
+    than these could be the useful ones.
     """
 
     manners: tuple[Manner, ...]
@@ -252,8 +242,7 @@ def learn_link(
     >>> told = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 400)))
     >>> values = np.stack([(told.similarity + 0.15).clip(0, 1), told.difference], 1)
     >>> table = Judgements.from_pairs(np.arange(800).reshape(-1, 2), values)
-    >>> link = learn_link(Answers.of(table))
-    >>> manner, = link.manners
+    >>> manner, = learn_link(Answers.of(table)).manners
     >>> manner.same_form, round(manner.same_amount, 2), round(manner.guesses, 2)
     ('shift', 0.15, 0.0)
     """
@@ -378,13 +367,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     what they add to the others on average is taken off. Annotators without information are left
     out, and so are rows without a similarity or a difference. Nothing here depends on a
     classifier, whose accuracy is to be measured. Unknown annotators are believed, unless they
-    always say the same.
-
-    Parameters
-    ----------
-    manners : sequence of Manner
-        As learnt from other pairs; none leaves those of one annotator as they are.
-    said : Judgements
+    always say the same; without manners those of one annotator stay as they are.
 
     Examples
     --------

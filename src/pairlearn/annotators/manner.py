@@ -133,13 +133,7 @@ class Manner:
         return self.guesses < 0.02 and not self.same_amount and not self.right_amount
 
     def words(self) -> str:
-        """The manner in a sentence.
-
-        Examples
-        --------
-        >>> Manner("ann", 200, random=0.5, hard=True).words()
-        'half of the answers are guesses'
-        """
+        """The manner in a sentence."""
         return in_words(self.phrases())
 
     def phrases(self) -> list[Phrase]:

@@ -31,14 +31,8 @@ EPOCHS = 10
 class Annotator:
     """What to train one annotator on: rows of the labelled training split and their classes.
 
-    Parameters
-    ----------
-    rows : array of int
-    positive : array of bool
-    seed : int
-        Of the initial weights and the batches.
-    prior : float, optional
-        Train at this class balance instead of the natural one.
+    ``seed`` is that of the initial weights and the batches. With a ``prior`` it is trained at that
+    class balance instead of the natural one.
     """
 
     rows: Any
@@ -62,17 +56,9 @@ def train_annotators(
 ) -> NDArray[np.float32]:
     """Train annotators together; posteriors (annotators, N), P(y=+1|x) of all instances by each.
 
-    Each is an ordinary supervised training. It runs as pairs with known classes, a batch of 256
-    instances being one of 128 pairs.
-
-    Parameters
-    ----------
-    features : array of shape (N, ...)
-        All instances, training and test.
-    annotators : sequence of Annotator
-        All with the same number of training instances.
-    model, epochs, batch_size, learning_rate, weight_decay, device, precision, progress
-        As in `Fleet`; `batch_size` counts instances.
+    Each is an ordinary supervised training on as many instances as the others. It runs as pairs
+    with known classes: a batch of 256 instances is one of 128 pairs. ``features`` (N, ...) are all
+    instances, training and test; ``batch_size`` counts instances, and the rest is as in `Fleet`.
 
     Examples
     --------

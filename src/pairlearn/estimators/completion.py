@@ -3,19 +3,14 @@
 A classifier that takes ``sample_weight`` can learn from soft targets: every item is in its
 training set twice, as class + with weight q and as class − with weight 1 − q. The targets come
 from the judgements, completed by the classifier's own posteriors (see `Kind.complete`), in rounds.
-The dissimilar outcomes alone, a and b, are pure class information and need no model to start: they
-show both classes equally often, so the first posteriors are moved from even odds to the prior that
-the outcomes imply.
+The first ones are the dissimilar outcomes alone, a and b, which show both classes equally often:
+posteriors of the start are moved from even odds to the prior that the outcomes imply.
 
-**Out-of-fold posteriors.** Flexible classifiers repeat the targets they were fitted to, so the
-posteriors that complete an item's targets come from a classifier fitted without it. On
-letter with gradient boosting that gives 0.853 in place of 0.821 at 150 pairs (three seeds),
-0.951 in place of 0.949 at 4,000 (five seeds). The rounds end when the divergence of these
-posteriors from the judgements no longer falls; the best round is kept.
-
-**Noise.** Labels outside the feasible region are first moved to the nearest point in it,
-since sample weights must not be negative. On letter with label noise of σ = 0.5 (two
-seeds) that gave 0.942, clipping the outcomes 0.937, clipping the targets 0.940.
+Flexible classifiers repeat the targets they were fitted to, so posteriors are out of fold: on
+Letter with gradient boosting 0.853 in place of 0.821 at 150 pairs (three seeds). The rounds end
+when their divergence from the judgements no longer falls; the best round is kept. Labels outside
+the feasible region are first moved to the nearest point in it, since sample weights must not be
+negative: with noise of σ = 0.5 on Letter (two seeds) 0.942, by clipping 0.937 to 0.940.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """What models say about pairs that they did not see: which model to train, whom to believe.
 
-A network learns few pairs by heart, and with 40 to 200 of them a linear model is often the better
-one, as on wine, and often not, as on two moons (`benchmarks/worth.py`). What tells them apart is
-how often the linear model is right about pairs that it did not see (both alike, or which one is
-positive), beside how often the annotator is, by the answers: where it comes near that, there is
-nothing to gain. A network that is compared with it directly wins too often by chance with 40 pairs,
-and by likelihood nearly always: it imitates the annotator better, which is not the aim.
+With 40 to 200 pairs a linear model is often better than a network, as on wine, and often not, as
+on two moons (`benchmarks/worth.py`). What tells is how often the linear model is right about pairs
+that it did not see (both alike, or which one is positive), beside how often the annotator is:
+where it comes near that, there is nothing to gain. A network that is compared with it directly
+wins too often by chance, and by likelihood nearly always: it imitates the annotator better.
 """
 
 from __future__ import annotations
@@ -54,21 +53,9 @@ def choose_model(
 ) -> str:
     """The network where the linear model surely leaves much to gain on pairs held out.
 
-    Where that is little, only if the network is ahead on them.
-
-    The network without a comparison where rows are many, where epochs, learning rate or batch
-    size are chosen by hand, and where there are hardly any pairs with both answers.
-
-    Parameters
-    ----------
-    classifier : PairClassifier
-        Its parameters.
-    features : array of shape (N, ...)
-        Prepared instances.
-    rows : Judgements
-        All statements to learn from.
-    seed : int
-        Of the folds.
+    Where that is little, only if the network is ahead on them. The network without a comparison
+    where rows are many, where epochs, learning rate or batch size are chosen by hand, and where
+    there are hardly any pairs with both answers.
     """
     by_hand = (classifier.epochs, classifier.learning_rate, classifier.batch_size)
     both = rows.has("similarity") & rows.has("difference")
@@ -112,20 +99,8 @@ def out_of_fold(
 ) -> Floats:
     """Log-odds (n, 2) of the items of rows, by models that did not see the row.
 
-    Parameters
-    ----------
-    classifier : PairClassifier
-        Its parameters, but for `changes`.
-    features : array of shape (N, ...)
-        Prepared instances.
-    rows : Judgements
-        What to learn from.
-    fold : array of shape (n,)
-        The fold of each row; rows below zero are in all trainings, and have no log-odds.
-    seed : int
-        Of the trainings.
-    share : float
-        Of the epochs that the classifier would train for.
+    ``fold`` (n,) is that of each row; rows below zero are in all trainings, and have no log-odds.
+    The rest is as in `trial`.
     """
     scores = np.full((len(rows), 2), np.nan)
     for held in range(fold.max() + 1):

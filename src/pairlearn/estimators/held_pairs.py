@@ -48,24 +48,11 @@ EVALUATED_PAIRS = 1 << 18
 class HeldPairs:
     """Judged pairs with a model's log-odds of both ends.
 
-    Attributes
-    ----------
-    items : ItemTable
-        The items.
-    table : PairTable
-        The pairs that the model has not seen, with all that was said.
-    z : array of shape (n, 2)
-        Log-odds, for those that can be measured with.
-    labels : PairLabels
-        What was said of these, as noisy as it is.
-    weight : array of shape (n,), optional
-        How much they count.
-    ends : array of shape (n, 2)
-        Their items.
-    ignored : int
-        Rows that say too little.
-    seen : str or None
-        That pairs were left out because the model was trained on their items.
+    ``table`` has the pairs of ``items`` that the model has not seen, with all that was said. For
+    those that can be measured with, ``z`` (n, 2) are the log-odds, ``labels`` what was said,
+    ``weight`` how much they count and ``ends`` (n, 2) their items; ``ignored`` counts rows that say
+    too little, and ``seen`` says that pairs were left out because the model was trained on their
+    items.
     """
 
     items: ItemTable

@@ -298,13 +298,7 @@ def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indic
 
 
 def same_rows(features: Any) -> tuple[Indices, Indices]:
-    """The first row of each distinct one, in their order, and which of those each row is.
-
-    Examples
-    --------
-    >>> same_rows(np.array([[3.0], [1.0], [3.0]]))
-    (array([0, 1]), array([0, 1, 0]))
-    """
+    """The first row of each distinct one, in their order, and which of those each row is."""
     _, first, which = np.unique(row_hashes(features), return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)

@@ -104,18 +104,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class PairsInMemory:
-    """What there is to learn from.
+    """What there is to learn from: statements about rows of the items.
 
-    Attributes
-    ----------
-    said : Judgements
-        What was said of which rows of the items.
-    rows : int
-        Rows of the table of judgements, each of which may say several things.
-    known : Labelled or None
-        Items of known class.
-    beside : Judgements
-        Statements of no row: about groups, and of items that are in no row at all.
+    ``rows`` counts rows of the table of judgements, each of which may say several things, ``known``
+    are items of known class, and ``beside`` statements of no row: about groups, and of items that
+    are in no row at all.
     """
 
     items: ItemTable

@@ -3,12 +3,9 @@
 Everything is kept by kind, whatever the estimator calls it:
 
     parameters    what ``get_params`` gives
-    fitted        the attributes that end in "_": numbers, text, lists, the records
-                  listed in `RECORDS`
-    tensors       arrays of numbers as ``fitted.NAME``, the network's state as
-                  ``NAME.…``
-    networks      how to build each network: widths and norm of an `MLP`, channels of a
-                  `ResNet34` or `ResNet32`; for a module of one's own, its class's name, and
+    fitted        the attributes that end in "_": numbers, text, lists, records of `RECORDS`
+    tensors       arrays of numbers as ``fitted.NAME``, the network's state as ``NAME.…``
+    networks      how to build each network; for a module of one's own, its class's name, and
                   loading asks for an instance of it
 
 A scikit-learn model inside is refused: only pickle keeps its state, and unpickling executes what a

@@ -1,29 +1,23 @@
 """Which population: the class prior that a risk needs, and where the classifier is used.
 
 An annotator judges by the class prior of the population they have in mind. A classifier that is
-used at another prior π shifts its log-odds by
-
-    δ = log(π/(1 − π)) − log(π_a/(1 − π_a))
-
-from the annotator's prior π_a; where that is not known, δ solves mean σ(z + δ) = π on the training
-instances.
+used at another prior π shifts its log-odds by δ = logit π − logit π_a from the annotator's prior
+π_a; where that is not known, δ solves mean σ(z + δ) = π on the training instances.
 
 **Guidance.** Two judgements are the same with both posteriors reflected, (r, r') ↔ (1 − r', 1 − r).
-Pairs of one class, s near 1 and c near 0, are then as likely as pairs of the other. Where they
-are most of a table, at a prior far from ½, a model can begin on the wrong side and stay there. A
-network with few pairs can even learn all pairs of one class reflected, and memorise those of
-different classes: the loss hardly shows it, and nearly every prediction is wrong. On Optdigits at
-π₊ = 0.1, with 100 pairs, that happened to "mlp" in half of the trainings.
+At a prior far from ½ most pairs are of one class, and their reflections of the other: a model can
+begin on the wrong side and stay there, or learn all pairs of one class reflected. The loss hardly
+shows it, and nearly every prediction is wrong: on Optdigits at π₊ = 0.1, with 100 pairs, in half of
+the trainings of "mlp".
 
-Differences know the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). The two
-items of a pair of different classes are one of each, so that over all pairs
+Differences know the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). Then
 
     M = Σ(1 − s)(g + g')/2 / Σ(1 − s)     is half way between the classes' mean scores,
     ḡ = mean of (g + g')/2                is π₊ of the way,
 
 and the positive class is the larger one where ḡ > M. How much larger, the similarities say. In the
 first quarter of the epochs mean(p) is drawn to that prior, by KL(π ‖ mean p) with a weight that
-falls from one to zero; then the likelihood is alone.
+falls from one to zero.
 """
 
 from __future__ import annotations
@@ -196,14 +190,11 @@ def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Ma
 def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
     """The class prior that differences and similarities imply, given what a model ranks higher.
 
-    Similarities are the same with the classes exchanged; differences are not, once a model
-    says which items are alike. Cut its outputs at their median, and the class rates of both
-    halves (`pairlearn.evaluation.levels`) give the class prior with an interval, right for
-    any outputs that have to do with the classes: also for those of a model that was trained
-    with a wrong prior, or with the classes exchanged. Where they have not, the interval holds
-    both sides of ½.
-
-    None where there are no two rows to tell, or no similarities, or no differences.
+    Similarities are the same with the classes exchanged; differences are not, once a model says
+    which items are alike. Cut its outputs at their median, and the class rates of both halves
+    (`pairlearn.evaluation.levels`) give the prior with an interval, also for a model that was
+    trained with a wrong prior or with the classes exchanged. None without two rows to tell, or
+    without similarities or differences.
     """
     from pairlearn.evaluation import evaluate
 

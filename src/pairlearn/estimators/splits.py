@@ -122,14 +122,7 @@ def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> Mask:
 
 @dataclass(frozen=True)
 class Folds:
-    """The fold of every item, and the pairs (n, 2) of items.
-
-    Examples
-    --------
-    >>> folds = Folds(np.array([0, 0, 1, 1]), np.array([[0, 1], [1, 2], [2, 3]]), 2)
-    >>> folds.tests(0), folds.trains(0), folds.dropped
-    (array([ True, False, False]), array([False, False,  True]), 1)
-    """
+    """The fold of every item, and the pairs (n, 2) of items."""
 
     of_item: Indices
     ends: Indices

@@ -104,28 +104,14 @@ class NothingLeftError(TableError):
 class Survey:
     """What a training has to know of a file before it begins.
 
-    Attributes
-    ----------
-    fingerprint : str
-        The same for the same file, items and split.
-    instance_weight : array of shape (m,)
-        How much each item counts in the rows that are not for measuring.
-    judged : array of bool, shape (m,)
-        Items that are in the file.
-    group_training : list of int
-        Training rows in each row group: a preference beside s or c makes a second row.
-    weight : float
-        Sum of the weights of the training rows.
-    counts : dict of str to int
-        Statements of each kind, those about an item and itself ("self_pairs"), and how many
-        are for "training".
-    similarity : array of shape (2,)
-        Sums of w s and of w over the rows not for measuring that have a similarity s.
-    sampled, validating, held : list of Judgements
-        Parts of a random sample of the rows for training, of those that early stopping
-        looks at, and of those to measure with.
-    first : dict of str to Judgements
-        The first training row of each kind that there is.
+    ``fingerprint`` is the same for the same file, items and split. ``instance_weight`` (m,) is how
+    much each item counts in the rows that are not for measuring, ``judged`` (m,) whether it is in
+    the file. ``group_training`` counts the training rows in each row group, ``weight`` sums their
+    weights, ``counts`` has the statements of each kind, those about an item and itself
+    ("self_pairs") and those for "training", and ``similarity`` the sums of w s and of w. Kept are
+    parts of a random sample of the rows for training (``sampled``), of those that early stopping
+    looks at (``validating``) and of those to measure with (``held``), and the ``first`` training
+    row of each kind.
     """
 
     file: PairFile

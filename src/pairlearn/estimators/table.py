@@ -49,28 +49,11 @@ class Table:
     """Instances, and what was said of them: what `PairClassifier.fit` learns from.
 
     All of it is in memory here; `pairlearn.estimators.streams` has one whose rows stay in their
-    file.
-
-    Attributes
-    ----------
-    features : array of shape (N, ...)
-        Instances of the pairs, followed by the labelled ones.
-    judged : Judgements
-        Statements about pairs; rows of weight zero are left out.
-    known : Judgements or None
-        Labels of instances.
-    classes : array of shape (2,)
-        The negative and the positive class.
-    step : FeatureStep
-        What made these features.
-    ids : array of shape (N,), optional
-        The instances' names; "" where not known.
-    seed : int, optional
-        Of everything random; by default `fit` draws it.
-    scratch : Path, optional
-        Folder for standardised features of instances that are mapped from a file.
-    spare : array of int
-        Instances without any statement.
+    file. ``features`` (N, ...) are the instances of the pairs, then the labelled ones; ``judged``
+    are statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes``
+    are the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, ""
+    where not known, and ``spare`` are instances without any statement. Without a ``seed`` `fit`
+    draws one; ``scratch`` is a folder for standardised features that are mapped from a file.
     """
 
     features: NDArray[Any]
@@ -318,13 +301,7 @@ def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:
 
 
 def read_preference(preference: Any, n: int) -> Floats:
-    """−1 where the left one is more positive, +1 the right one, NaN where none is given.
-
-    Examples
-    --------
-    >>> read_preference(["left", None, "right"], 3)
-    array([-1., nan,  1.])
-    """
+    """−1 where the left one is more positive, +1 the right one, NaN where none is given."""
     if preference is None:
         return np.full(n, np.nan)
     array = np.asarray(preference)

@@ -4,16 +4,11 @@ Two levels, decided positive and decided negative: q = share decided positive,
 p = P(+ | decided positive), o = P(+ | decided negative). Every measure of a classifier
 is a function of these three.
 
-Several classifiers are ranked by accuracies that are estimated from the same judgements. To
-first order each is a sum of influences ψ of the pairs, and the difference of two has the
-influences ψ_i − ψ_j: what is hard to judge about a pair is hard for both and cancels. The best is
-the one that looks best, and a plain interval of a difference to it would be too short. Here the
-intervals of the differences hold *together*, for all couples of methods: their quantile is that of
-
-    max over i < j of |Z_i − Z_j| / sd(Z_i − Z_j),
-
-Z normal with the covariance of the estimated accuracies. So they hold for the differences to
-the best, whichever it is.
+Several classifiers are ranked by accuracies from the same judgements. To first order each is a
+sum of influences ψ of the pairs, and the difference of two has ψ_i − ψ_j: what is hard to judge
+cancels. A plain interval of a difference to the one that looks best would be too short, so the
+intervals hold *together*, for all couples of methods: their quantile is that of max over i < j of
+|Z_i − Z_j| / sd(Z_i − Z_j), Z normal with the covariance of the estimated accuracies.
 """
 
 from __future__ import annotations
@@ -123,14 +118,10 @@ def estimated(solutions: Sequence[Decisions], measures: Sequence[Measure]) -> li
 def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]:
     """All solutions that the judgements do not rule out, the likeliest first.
 
-    There is one, unless the decisions say so little that the classes could be swapped,
-    as with a classifier that always decides the same. Solutions count as ruled out
-    where the likelihood ratio test at `confidence` does so; of equal ones, the most
-    accurate is first.
-
-    Similarities alone always have two, with the classes exchanged. There `side` tells them
-    apart: the larger class, as far as the classes clearly differ in size, or "better", that
-    the classifier is better than chance.
+    There is one, unless the decisions say so little that the classes could be swapped, as with a
+    classifier that always decides the same; the likelihood ratio test at `confidence` rules out.
+    Of equal ones the most accurate is first. Similarities alone always have two, which `side`
+    tells apart: the larger class, if the classes clearly differ in size, or "better" than chance.
     """
     prior = pairs.prior
     sided = pairs.side is not None and prior is None and not pairs.has_difference.any()

@@ -173,17 +173,13 @@ def proportion(
     """Wilson's interval of a proportion, from an estimate and its variance.
 
     An estimate v with variance V is worth v(1 − v)/V independent trials. Few errors give a poor V,
-    and one that is small exactly when the errors happen to be few; so one more error among the
-    `count` instances is added to both sides of that ratio,
+    small exactly when they are few by chance; so one more error among the `count` instances counts,
 
-        N = (v(1 − v) + 1/count) / (V + 1/count²),
+        N = (v(1 − v) + 1/count) / (V + 1/count²).
 
-    which leaves N as it is when it is near `count` and gives `count` when no error was seen.
-    Wilson's interval with N trials is the set of proportions that a score test does not reject.
-
-    That supposes a variance that vanishes with the errors. Noise in the judgements does not
-    vanish. Where they are `noisy` the interval is extended to hold v ± z√V as well: with σ = 0.5
-    on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage rises from 83% to 99%.
+    Noise in the judgements does not vanish with the errors. Where they are `noisy` the interval
+    also holds v ± z√V: with σ = 0.5 on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage
+    rises from 83% to 99%.
     """
     if not (count > 0 and math.isfinite(value) and math.isfinite(variance)):
         return Estimate(math.nan, 0.0, 1.0)

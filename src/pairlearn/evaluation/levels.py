@@ -11,15 +11,11 @@ The rates solve the score equations of the pair likelihood for these K constants
 
     Σ_pairs D' V⁻¹ (judgements − their means) = 0,      D = ∂means/∂ρ,
 
-where V is the covariance of judgements that are certain (and of noise, where judgements
-leave the feasible region), so that no sampled variance of rare errors weighs one level
-against another. A pair with one judgement enters by that judgement alone. The means are
-right for every calibrated annotator, soft or noisy, so the rates are consistent, and
-their influences give standard errors that are right whatever the true covariance is.
-
-All the affine estimators (ConfDiff, Sconf, their combinations, the non-negative member,
-the rates of dissimilar pairs) read a classifier's decisions through the same means and
-weigh them by fixed or prior-dependent numbers; this one weighs them by their information.
+where V is the covariance of judgements that are certain (and of noise, where they leave the
+feasible region). A pair with one judgement enters by that alone. The means are right for every
+calibrated annotator, so the rates are consistent, and their influences give standard errors that
+are right whatever the true covariance is. The affine estimators read decisions through the same
+means, with fixed or prior-dependent weights; this one weighs them by their information.
 """
 
 from __future__ import annotations
@@ -216,12 +212,10 @@ class LevelTally:
 
 
 def constrain(tally: LevelTally, fit: LevelFit, prior: float) -> tuple[LevelFit, float]:
-    """A fit with known prior, Σ w ρ = prior, and how surprising that prior is.
+    """A fit with known prior, Σ w ρ = prior, and the prior's own log-likelihood, −½ excess²/v.
 
-    The shares are noisy, and so the known prior observes Σ w ρ at the sampled shares
-    with their variance v: that is one more term in the score of the rates. The rest of
-    the discrepancy belongs to the shares, which move to meet the prior. The second
-    result, −½ (Σ w ρ − prior)²/v, is the prior's own log-likelihood.
+    The known prior observes Σ w ρ at the sampled shares with their variance v: one more term in
+    the score of the rates. The rest of the excess belongs to the shares, which move to meet it.
     """
     w, rates, variance = fit.shares, fit.rates, tally.prior_variance(fit.rates)
     excess = float(w @ rates - prior)

@@ -1,14 +1,10 @@
 """Annotators whose confidence is wrong: what follows from it, and how to correct it.
 
-The model of both functions is that the true posterior of an instance is
-
-    r̃ = σ(k · logit r + d)
-
-where r is the annotator's: k < 1 for an overconfident annotator, k > 1 for an underconfident one,
-d for a leaning to one class. Judgements of a pair fix (r, r') up to the reflection (1 − r', 1 −
-r). Scaling by k is the same for both; a shift d is not, and then the one is taken whose sum lies
-on the same side of 1 as the classifier's log-odds lie of 0. The judgements that follow are again
-those of independent ends.
+The true posterior of an instance is r̃ = σ(k · logit r + d), where r is the annotator's: k < 1 for
+an overconfident annotator, k > 1 for an underconfident one, d for a leaning to one class.
+Judgements of a pair fix (r, r') up to the reflection (1 − r', 1 − r). Scaling by k is the same for
+both; for a shift d the one is taken whose sum lies on the same side of 1 as the classifier's
+log-odds lie of 0.
 
 On a scale of few levels an answer stands for everything that is rounded to it. Where posteriors
 are moved, they begin at what the classifier says, as far as the level admits that, and no surer
