@@ -96,11 +96,8 @@ def compare(
 
     The accuracy of a method is that of its models' decisions, all folds together, *as the
     annotator sees it* (`pairlearn.evaluation.estimate_accuracy`). A miscalibrated annotator biases
-    all methods, and their order if some learn the annotator's errors better.
-
-    The intervals of the differences hold all together, also for the method that happens to look
-    best. Where one contains 0 the method is marked as a tie: with these pairs it cannot be told
-    from the best.
+    all methods, and their order if some learn the annotator's errors better. The intervals of the
+    differences hold all together; where one contains 0 the method is marked as a tie.
 
     Parameters
     ----------
@@ -112,10 +109,9 @@ def compare(
     labels : PairLabels, array of shape (n, 2), or Judgements
         As in `PairClassifier.fit`. Where every row has both judgements, all methods train as
         one fleet; otherwise one after another by `PairClassifier`, and every judgement counts.
-    weight : array of shape (n,), optional
-        Weights of the rows, in training and in evaluation.
-    preference : array of shape (n,), optional
-        As in `PairClassifier.fit`. They train, and do not test.
+    weight, preference : array of shape (n,), optional
+        As in `PairClassifier.fit`. Weights count in training and in evaluation; preferences
+        train, and do not test.
     methods : sequence of str, optional
         Names for `make_risk`; one without a correction stands for all three. By default
         `default_methods`, less those that are undefined at the class prior.
@@ -132,15 +128,11 @@ def compare(
         Folds of a split, and splits.
     model, epochs, batch_size, learning_rate, weight_decay, device, precision
         As in `PairClassifier`; no scikit-learn classifiers, which know one risk only.
-    confidence : float
-        Coverage of the intervals, in (0, 1).
-    seed : int
-        Folds, initial weights and batches follow from it.
-    progress : callable, optional
-        Called with hundredths of folds that are done, and of all.
-    after_fold : callable, optional
-        Called with the trained models of each fold, by method: functions from instances
-        (m, d, ...) to log-odds (m,).
+    confidence, seed : float, int
+        Coverage of the intervals, in (0, 1), and what folds, weights and batches follow from.
+    progress, after_fold : callable, optional
+        Called with hundredths of folds that are done, and of all; and with the trained models of
+        each fold, by method: functions from instances (m, d, ...) to log-odds (m,).
 
     Examples
     --------

@@ -38,10 +38,9 @@ class Crowd:
         How everybody answers, by name, as far as the answers themselves tell.
     copies : dict of str to str
         Who repeats whom, to the last digit.
-    turned : tuple of str
-        Those whose differences or preferences run against those of the others.
-    contrary : tuple of str
-        Those of whom some have left and right exchanged, and nothing tells who.
+    turned, contrary : tuple of str
+        Those whose differences or preferences run against those of the others; and those of whom
+        some have left and right exchanged, and nothing tells who.
     rivals : bool
         Whether there are two who do not go together, and either could be right.
 

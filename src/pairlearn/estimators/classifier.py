@@ -14,10 +14,9 @@ from sklearn.utils import check_random_state
 
 from pairlearn.columns import Floats
 from pairlearn.estimators import population
-from pairlearn.estimators.cross_fitting import choose_model, listen
+from pairlearn.estimators.cross_fitting import choose_model, listen, train_network
 from pairlearn.estimators.instances import feature_range
 from pairlearn.estimators.neighbours import with_unjudged
-from pairlearn.estimators.network import train_network
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     MODEL_OF,
@@ -59,7 +58,7 @@ class PairClassifier(PairPredictor):
         judged items how confident annotators were. "learn" estimates how each annotator answers
         (`annotators_`), corrects and weights the answers; it trains further models, on parts of
         the pairs, for a fifth of the epochs. "auto" learns where there are several annotators,
-        answers on three or four levels, or answers that no posteriors give.
+        answers that no posteriors give, or 1,000 pairs or more on three or four levels.
     prior : float or "estimate"
         The class prior π₊ of the instances in the pairs. The likelihood needs it only for
         tables without any similarity or class. "estimate" takes it from the similarities.
@@ -67,11 +66,10 @@ class PairClassifier(PairPredictor):
         The larger class. Needed, unless `prior` says it, where there are only similarities,
         which are the same with the classes exchanged. To estimate the prior, a linear model
         trained on the pairs finds it if it is not given.
-    target_prior : float, optional
-        The class prior where the classifier will be used: shifts the log-odds.
-    annotator_prior : float, optional
-        The class prior of the population that the annotator had in mind. Without it the
-        shift makes mean P(y = +1 | x) over the training instances the `target_prior`.
+    target_prior, annotator_prior : float, optional
+        The class prior where the classifier will be used, to which log-odds are shifted, and that
+        of the population that the annotator had in mind. Without the latter the shift makes mean
+        P(y = +1 | x) over the training instances the `target_prior`.
     model : str, nn.Module, callable or scikit-learn classifier
         "mlp-bn" (three hidden layers of 300 with batch norm), "mlp" (the paper's, batch
         norm on the input only), "linear", "resnet34", "resnet32", "resnet8"; a module with one
@@ -98,10 +96,9 @@ class PairClassifier(PairPredictor):
         Hold out a part of the pairs and keep the weights of the epoch that is best on them.
         Off by default: with averaged weights the last epoch was about as good in a few trials on
         Letter and Optdigits, clean and noisy, and holding out pairs costs training data.
-    validation_fraction : float
-        The part that is held out, with instances of its own as far as possible.
-    patience : int
-        Epochs without improvement after which training stops.
+    validation_fraction, patience : float, int
+        The part that is held out, with instances of its own as far as possible, and epochs without
+        improvement after which training stops.
     standardize : bool
         Bring every feature (every channel of images) to mean 0 and variance 1 over the
         instances of the training pairs.
@@ -173,11 +170,9 @@ class PairClassifier(PairPredictor):
     training_items_ : array of shape (m, 2)
         Hashes of the training instances, by which `score`, `estimate_accuracy` and `evaluate`
         recognise them.
-    n_iter_ : int
-        The epoch that the weights are of.
-    history_ : list of dict
-        Of every epoch: "epoch", "risk", "seconds" and, with early stopping,
-        "validation_risk".
+    n_iter_, history_ : int, list of dict
+        The epoch that the weights are of; and of every epoch "epoch", "risk", "seconds" and, with
+        early stopping, "validation_risk".
 
     See Also
     --------

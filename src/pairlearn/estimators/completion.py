@@ -87,20 +87,15 @@ def complete_and_fit(
     pairs : array of int, shape (n, 2), or Judgements
         Rows of x and x' in `features`. A table of `Judgements` about these rows has everything
         up to `labelled_weight`.
-    similarity, difference : array of shape (n,) or None
-        NaN where not given, None where never given.
-    preference : array of shape (n,), optional
-        −1 the left one is the more positive, +1 the right one, 0 or NaN not given.
-    weight : array of shape (n,), optional
-        Weights of the rows, at least 0; only their proportions matter.
+    similarity, difference, preference, weight : array of shape (n,), optional
+        NaN where not given. A preference is −1 where the left one is the more positive, +1 for
+        the right one. Of weights, at least 0, only the proportions matter.
     labelled : (X, y), optional
         Ordinary labelled instances, y of 0 and 1.
     labelled_weight : float
         Weight of each of them. At 1 it counts as much as one end of an average pair.
-    rounds : int
-        Completions at most.
-    tolerance : float
-        Stop when the out-of-fold risk has not fallen by this share for two rounds.
+    rounds, tolerance : int, float
+        Completions at most; fewer if the out-of-fold risk has not fallen by this share twice.
     folds : int
         Folds over the items for the posteriors; 1 uses the classifier's own fit, which
         is enough for models with few parameters.

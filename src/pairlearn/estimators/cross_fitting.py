@@ -5,15 +5,22 @@ on two moons (`benchmarks/worth.py`). What tells is how often the linear model i
 that it did not see (both alike, or which one is positive), beside how often the annotator is:
 where it comes near that, there is nothing to gain. A network that is compared with it directly
 wins too often by chance, and by likelihood nearly always: it imitates the annotator better.
+
+A network learns hard answers by heart: its decisions get a little worse, and its probabilities far
+too sure. So a first training holds out a fifth of the rows, which tell after which epoch to stop
+and what to multiply the log-odds with. Their likelihood at the best factor, and not as it is,
+chooses the epoch: networks become too sure long before their decisions suffer.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -22,9 +29,21 @@ from pairlearn.annotators.crowd import with_errors
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
 from pairlearn.columns import Floats
-from pairlearn.estimators.parameters import NETWORK, is_scikit_learn, recipe_of
+from pairlearn.estimators.parameters import (
+    NETWORK,
+    is_scikit_learn,
+    make_module,
+    model_of,
+    needs_prior,
+    recipe_of,
+    risk_of,
+)
+from pairlearn.estimators.population import Need, guiding_prior
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
+from pairlearn.training import Checkpoint
+from pairlearn.training.loop import Callback, Until
+from pairlearn.training.trainer import Recipe, Trained, is_guided, train
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
@@ -45,7 +64,12 @@ SHARE = 0.2
 LEAST_ANSWERED = 20
 """Pairs under which there is nothing to learn about annotators."""
 MANY = 1000
-"""Pairs from which on three folds do: two thirds of the pairs are enough to train on."""
+"""Pairs from which on three folds do, and what was rounded to three levels can be told."""
+TRIAL_SHARE = 0.2
+EARLIEST = 1 / 6
+LEAST_TRIED = 50
+SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
+"""What log-odds that were learnt from hard answers are multiplied with, one of these."""
 
 
 def choose_model(
@@ -173,7 +197,9 @@ def listen(
         )
     if len(answers.ends) < LEAST_ANSWERED:
         return table, []
-    if classifier.annotators == "auto" and answers.speak() is None and not answers.few_levels:
+    many = len(answers.ends) >= MANY
+    coarse = many and answers.few_levels
+    if classifier.annotators == "auto" and answers.speak() is None and not coarse:
         return table, []
     rows, copies = without_copies(table.judged)
     if copies:
@@ -197,11 +223,68 @@ def listen(
     first = Link.naive(answers) if link.rivals else link
     judged = first.statements(table.judged, answers)
     fold = np.full(len(judged), -1)  # what is said of single items is in all trainings
-    folds = FOLDS if len(answers.ends) < MANY else 3
-    fold[: len(answers.ends)] = np.random.default_rng(seed).permutation(len(answers.ends)) % folds
+    order = np.random.default_rng(seed).permutation(len(answers.ends))
+    fold[: len(answers.ends)] = order % (3 if many else FOLDS)
     scores = out_of_fold(classifier, features, judged, fold, seed, SHARE)[: len(answers.ends)]
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
     link = learn_link(answers, scores, start=link.manners, seed=seed)
     manners = with_errors(link, answers, scores)
     return replace(table, judged=link.statements(table.judged, answers, scores)), list(manners)
+
+
+def train_network(
+    classifier: PairClassifier,
+    features: NDArray[np.float32],
+    table: Table,
+    rows: Judgements,
+    need: Need,
+    prior: float | None,
+    seed: int,
+    callbacks: Sequence[Callback],
+    checkpoint: Checkpoint | None,
+) -> tuple[Trained, float]:
+    """Train a module on rows, or on a stream of which they are a sample; and the slope."""
+    risk, held_out = risk_of(classifier, prior), None
+    if classifier.early_stopping:
+        rows, held_out = table.held_out(rows, classifier.validation_fraction, seed)
+    recipe = recipe_of(classifier, table.count(rows), seed)
+    # For risks without a prior, of which a reflection is as likely.
+    guided = not risk.needs_prior and is_guided(recipe.epochs)
+
+    def trained_on(
+        rows: Judgements, recipe: Recipe, held_out: Judgements | None, **options: Any
+    ) -> Trained:
+        with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
+            torch.manual_seed(seed)
+            (found,) = train(
+                features,
+                rows,
+                [risk],
+                make_module(model_of(classifier), features.shape[1:], seed),
+                recipe,
+                source=table.source(recipe),
+                held_out=held_out,
+                held_prior=float(classifier.prior) if need == "prior" else None,
+                guiding_prior=guiding_prior(features, rows, seed) if guided else None,
+                **options,
+            )
+        return found
+
+    slope = 1.0
+    if _hard(classifier, table, rows):
+        rest, apart = table.held_out(rows, TRIAL_SHARE, seed)
+        longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
+        trial = trained_on(rest, longer, apart, slopes=SLOPES, earliest=EARLIEST)
+        slope, callbacks = trial.slope, [*callbacks, Until(trial.epoch)]
+    trained = trained_on(rows, recipe, held_out, callbacks=callbacks, checkpoint=checkpoint)
+    return trained, slope
+
+
+def _hard(classifier: PairClassifier, table: Table, rows: Judgements) -> bool:
+    """Whether the rows are hard answers, and it is left open how long to train on them."""
+    ideal = classifier.annotators == "ideal" or needs_prior(classifier.risk)
+    if ideal or classifier.epochs != "auto" or classifier.early_stopping:
+        return False
+    many = type(table) is Table and len(rows) >= LEAST_TRIED
+    return many and float(rows.hard().mean()) > 0.9

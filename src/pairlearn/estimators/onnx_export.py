@@ -78,10 +78,8 @@ def export_onnx(
     ----------
     module : nn.Module
         Maps instances (n, ...) to logits (n,) or (n, 1). It is copied, not changed.
-    path : str or Path
-        The file; written whole or not at all.
-    example_shape : sequence of int
-        Shape of one instance, without the batch axis.
+    path, example_shape : str or Path, sequence of int
+        The file, written whole or not at all, and the shape of one instance.
     standardisation : (mean, scale), optional
         Two arrays that broadcast to an instance.
     shift, sign : float

@@ -176,17 +176,10 @@ def rewrite_pairs(source: PathLike, out: PathLike, *, rows: int = 1 << 17) -> in
 
     Parameters
     ----------
-    source : path-like
-        A ``.csv`` or ``.parquet`` file of pairs.
-    out : path-like
-        The ``.parquet`` file, another one.
+    source, out : path-like
+        A ``.csv`` or ``.parquet`` file of pairs, and another ``.parquet`` file.
     rows : int
-        Rows of a row group.
-
-    Returns
-    -------
-    int
-        Rows in all.
+        Rows of a row group. How many there are in all is returned.
 
     Examples
     --------

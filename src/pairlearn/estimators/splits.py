@@ -40,14 +40,12 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     ----------
     ends : array of shape (n, 2)
         The two items of each pair, as whole numbers from 0.
-    fraction : float
-        The share of the pairs that is held out, in (0, 1).
-    seed : int
+    fraction, seed : float, int
+        The share of the pairs that is held out, in (0, 1), and what determines which.
 
     Returns
     -------
-    training, held_out : array of bool
-        Two masks of shape (n,).
+    training, held_out : array of bool, shape (n,)
 
     Examples
     --------

@@ -119,12 +119,10 @@ class CalibrationCurve:
     edges : array of shape (k + 1,)
         Bin i holds probabilities from edges[i] up to, and without, edges[i + 1]; the
         last bin includes its upper edge.
-    predicted : array of shape (k,)
-        Mean prediction in each bin.
+    predicted, shares : array of shape (k,)
+        Mean prediction and share of the instances in each bin.
     implied : tuple of k Estimate
         Share of positives in each bin, as the annotator sees it.
-    shares : array of shape (k,)
-        Share of the instances in each bin.
     """
 
     edges: Floats
@@ -226,11 +224,9 @@ class ThresholdChoice:
 
     Attributes
     ----------
-    threshold : float
-        Decide positive above it.
-    cost : Estimate
-        Its expected cost. The value is the least of many estimates and so a little
-        optimistic; the interval holds for all candidates at once, so for the chosen one.
+    threshold, cost : float, Estimate
+        Decide positive above it, at this expected cost. The value is the least of many estimates
+        and a little optimistic; the interval holds for all candidates at once.
     candidates, costs : array of shape (m,)
         All thresholds tried, and their estimated costs.
     """

@@ -272,13 +272,9 @@ class Comparison:
     ----------
     rows : tuple of MethodResult
         The first one is the best.
-    pairs : int
-        Judgements in the table.
-    tested : int
-        Judgements that tested models, those of all repeats counted.
-    dropped : int
-        Judgements of pairs whose ends were in different folds, summed over the repeats:
-        they tested no model.
+    pairs, tested, dropped : int
+        Judgements in the table; those that tested models, and those of pairs whose ends were in
+        different folds, which tested none, summed over the repeats.
     folds, repeats : int
         Of the cross-validation.
     prior : float or None

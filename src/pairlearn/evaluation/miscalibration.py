@@ -42,10 +42,8 @@ class Sensitivity:
 
     Attributes
     ----------
-    low, high : float
-        Least and largest estimate of the accuracy.
-    low_end, high_end : float
-        Least lower and largest upper end of the intervals: the band with sampling error.
+    low, high, low_end, high_end : float
+        Least and largest estimate of the accuracy, and ends of the intervals.
     estimates : tuple of (k, d, AccuracyEstimate)
         One for each combination.
     n : int
