@@ -165,7 +165,8 @@ def trial(
         model.set_params(epochs=max(round(share * epochs), 5))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(features, rows)
+        fitted: PairClassifier = model.fit(features, rows)
+    return fitted
 
 
 class AnnotatorsWarning(UserWarning):
