@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from pairlearn import Judgements, PairLabels
 from pairlearn.data.sampling import sample_pairs
 from pairlearn.data.simulation import simulate
-from pairlearn.estimators import PairClassifier, network
+from pairlearn.estimators import PairClassifier, cross_fitting
 from pairlearn.estimators.population import guiding_prior, larger_class
 from pairlearn.risks import PairLikelihood
 from pairlearn.training import Group, Member, Objective
@@ -112,5 +112,5 @@ def test_few_pairs_far_from_one_half_are_not_learnt_reflected(
 ) -> None:
     seeds = (2,)
     assert min(accuracy(seed) for seed in seeds) > 0.9
-    monkeypatch.setattr(network, "guiding_prior", lambda *_: None)
+    monkeypatch.setattr(cross_fitting, "guiding_prior", lambda *_: None)
     assert max(accuracy(seed) for seed in seeds) < 0.4, "what guidance is for"
