@@ -144,7 +144,7 @@ def test_typed_parquet(tmp_path: Path) -> None:
         " left": pyarrow.array(["a", "b"]).dictionary_encode(),
         "right": pyarrow.array(["a", "1"], pyarrow.large_string()),
         "similarity": pyarrow.array([True, None]),
-        "difference": pyarrow.array([None, 0.25], pyarrow.float16()),
+        "difference": pyarrow.array([None, np.float16(0.25)], pyarrow.float16()),
         "weight": pyarrow.array([2, None], pyarrow.uint8()),
         "annotator": pyarrow.array([7, None], pyarrow.int32()),
         "preference": pyarrow.array([None, None], pyarrow.null()),
