@@ -50,15 +50,6 @@ class Tally:
 
     ``margins`` has the cells by name: the claim holds where the margin is not negative. ``unit`` is
     what is counted, if not cells.
-
-    Examples
-    --------
-    >>> tally = Tally("above", "paper", (("MNIST", 0.02), ("Letter", -0.01), ("CIFAR", 0.05)))
-    >>> tally.holds, tally.cells, tally.losses
-    (2, 3, (('Letter', -0.01),))
-    >>> print(tally)
-    above: 2 of 3 cells, margins -0.0100 to +0.0500, mean +0.0200 (paper test subset)
-      not in Letter: -0.0100
     """
 
     claim: str

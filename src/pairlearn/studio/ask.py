@@ -202,17 +202,6 @@ def fill(
         Pairs judged at a time.
     stop, progress : callable
         Ends questions that wait for their turn; is called with the number of pairs done.
-
-    Examples
-    --------
-    >>> kept = []
-    >>> filled = fill(
-    ...     [PairToJudge(1, "a", "b")],
-    ...     lambda left, right: Judgement(0.7, 0.1, 0.0, 1.0),
-    ...     lambda pair, judgement, seconds: kept.append((pair.pair, judgement.similarity)),
-    ... )
-    >>> kept, filled.stopped
-    ([(1, 0.7)], '')
     """
 
     def work(pair: PairToJudge) -> Judgement:
@@ -272,21 +261,6 @@ class Seat:
 
     It is created with its first judgement; its name cannot be that of a person. People keep the
     pairs that are theirs; when pairs are next assigned, its answers count towards the overlap.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from pairlearn.studio.project import Plan, Project
-    >>> from pairlearn.studio.store import Store
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\nc,3\n")
-    ...     with Store.create(Project(Path(folder), "table", "items.csv", Plan(3))) as store:
-    ...         seat = Seat(store, "small model")
-    ...         pairs = seat.open_pairs()
-    ...         seat.keep(pairs[0], Judgement(0.8, 0.1, 0.02, 0.99), seconds=1.0)
-    ...         len(pairs), len(seat.open_pairs()), store.answers()[0].note
-    (3, 2, 'understood 0.990, position bias +0.020')
     """
 
     def __init__(self, store: Store, name: str) -> None:

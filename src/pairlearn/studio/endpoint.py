@@ -145,16 +145,6 @@ def chat_url(base_url: str, *, plain_http: bool = False) -> str:
     """The address for questions from a base URL: https, or http to this machine.
 
     ``plain_http`` admits http to other machines.
-
-    Examples
-    --------
-    >>> chat_url("https://API.example.com:443/v1/")
-    'https://api.example.com/v1/chat/completions'
-    >>> chat_url("http://models.example.com/v1")
-    Traceback (most recent call last):
-    pairlearn.studio.limits.ModelError: http://models.example.com/v1 is plain http beyond this
-    machine, where items and the key can be read on the way: use https, or --plain-http if the
-    network is yours
     """
     httpx = _import_httpx()
     if not base_url.isascii() or any(character <= " " for character in base_url):

@@ -31,18 +31,7 @@ class ItemView:
 
 
 class Items:
-    r"""All items of a project, in the order of the table or of the file names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.studio.project import Plan
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "items.csv").write_text("id,age,name\n7,31,Ann\n8,22,Bob\n")
-    ...     items = Items.open(Project(Path(folder), "table", "items.csv", Plan(pairs=1)))
-    >>> items.ids, items.view("8").rows
-    (['7', '8'], (('age', '22'), ('name', 'Bob')))
-    """
+    """All items of a project, in the order of the table or of the file names."""
 
     kind: Kind
     ids: list[str]

@@ -94,17 +94,6 @@ class Budget:
     that requests in flight do not add up to more than the limit. ``max_requests`` includes those
     sent again after a failure; ``max_cost`` is in the unit of the prices, which are those of one
     million prompt tokens (``price_in``) and answer tokens (``price_out``).
-
-    Examples
-    --------
-    >>> budget = Budget(max_cost=1.0, price_in=2.0)
-    >>> held = budget.reserve(400_000, 0)
-    >>> budget.settle(held, (100_000, 1))
-    >>> budget.requests, round(budget.spent, 3)
-    (1, 0.2)
-    >>> budget.reserve(400_001, 0)
-    Traceback (most recent call last):
-    pairlearn.studio.limits.LimitReached: max-cost
     """
 
     def __init__(

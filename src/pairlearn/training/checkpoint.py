@@ -39,15 +39,6 @@ class Checkpoint:
 
     The one before has ``.before`` at the end of its name. `due` says every so many ``seconds`` that
     it is time for another; for the first one, after a second.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = Checkpoint(Path(folder, "training"))
-    ...     checkpoint.save({"epoch": np.array(2)}, "mine")
-    ...     checkpoint.load("mine")
-    {'epoch': array(2)}
     """
 
     def __init__(self, path: Path, seconds: float = 60.0) -> None:

@@ -62,7 +62,7 @@ def make_app(
     requests_per_second: float = REQUESTS_PER_SECOND,
     webhook: str | None = None,
 ) -> Starlette:
-    r"""The studio of a project, or of several, as an ASGI application.
+    """The studio of a project, or of several, as an ASGI application.
 
     Raises ProjectError or StoreError if a folder holds no project or its store cannot be opened,
     and ValueError if ``url`` or ``webhook`` is no address, or two folders have one name.
@@ -81,22 +81,6 @@ def make_app(
         How often one annotator may ask.
     webhook : str, optional
         Address that is sent a JSON object when all pairs of a project are answered.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pairlearn.studio import Plan, Store
-    >>> from starlette.testclient import TestClient
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\n")
-    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=1))
-    ...     _ = project.save()
-    ...     with Store.create(project) as store:
-    ...         _, token = store.add_annotator("ann")
-    ...     with TestClient(make_app(folder), "http://127.0.0.1") as client:
-    ...         page = client.get(f"/a/{token}").url.path
-    ...         page, client.get(f"{page}/api/task").json()["task"]["pair"]
-    ('/annotate/1', 1)
     """
     https, names = _address("url", url)
     _address("webhook", webhook)
