@@ -107,7 +107,7 @@ def test_what_a_stream_cannot_do_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="LogisticRegression is a scikit-learn classifier"):
         streamed(tmp_path, classifier_of(model=LogisticRegression()))
     with pytest.raises(ValueError, match="prior=, the share of the positive class"):
-        columns = {"left": [0, 1], "right": [1, 2], "difference": [0.1, 0.2]}
+        columns = {"left": range(12), "right": range(1, 13), "difference": [0.1] * 12}
         write_groups(tmp_path / "pairs.parquet", columns, 1)
         streamed(tmp_path, classifier_of())
 
