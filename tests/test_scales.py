@@ -82,6 +82,8 @@ def test_what_a_scale_refuses(tmp_path: Path) -> None:
     ):
         result = run("check", path, "--similarity-scale", text)
         assert result.exit_code == 2 and message in plain(result.output)
+    swapped = run("check", path, "--difference-scale=1,-1")  # it would exchange the classes
+    assert swapped.exit_code == 2 and "got '1,-1'" in plain(swapped.output)
 
 
 def test_import_knows_scales(tmp_path: Path) -> None:
@@ -170,20 +172,39 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("difference", [True, False])
 def test_similarities_that_are_written_upside_down(difference: bool, tmp_path: Path) -> None:
-    """By the differences it is an error; by the features alone a warning."""
+    """By the differences it is an error; by the features alone a warning; a scale settles it."""
     _, r, ends = made()
     told = PairLabels.from_posteriors(*r[ends].T)
     c = told.difference if difference else None
     path = written(tmp_path, 1 - np.asarray(told.similarity), c)
     line = ("check", path, "--items", tmp_path / "items.csv", "--majority", "negative", "--json")
-    scales = ("--similarity-scale=0,1", "--similarity-scale=1,0")
-    wrong, right = (json.loads(run(*line, scale).stdout)["findings"] for scale in scales)
+    scales: Any = ((), ("--similarity-scale=1,0",), ("--similarity-scale=0,1",))
+    wrong, right, meant = (json.loads(run(*line, *scale).stdout)["findings"] for scale in scales)
     severity = "error" if difference else "warning"
     assert severity in [one["severity"] for one in wrong if one["code"] == "upside-down"]
     assert not {"upside-down", "too-unlike", "infeasible"} & {one["code"] for one in right}
+    assert "upside-down" not in {one["code"] for one in meant}
     if difference:
-        fit = run("fit", tmp_path / "items.csv", path, "--out", tmp_path / "m")
-        assert fit.exit_code == 2 and "say --similarity-scale 1,0" in plain(fit.stderr)
+        fit = ("fit", tmp_path / "items.csv", path, "--epochs", 1, "--out", tmp_path / "m")
+        refused = run(*fit)
+        assert refused.exit_code == 2 and "say --similarity-scale 1,0" in plain(refused.stderr)
+        assert run(*fit, *scales[2]).exit_code == 0
+
+
+@pytest.mark.parametrize("prior", [0.02, 0.05, 0.1, 0.3, 0.5])
+def test_similarities_that_only_lean_are_not_upside_down(prior: float) -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((120, 2)) < prior, 1, -1)
+    logit = np.log(prior / (1 - prior)) + 4 * y + np.sqrt(8) * rng.normal(size=y.shape)
+    told = PairLabels.from_posteriors(*(1 / (1 + np.exp(-logit))).T)
+    s, c = np.asarray(told.similarity), np.asarray(told.difference)
+    noise = 0.3 * rng.normal(size=(2, 120))
+    ends = np.arange(240).reshape(2, 120)
+    cases = ((s, c), (0.3 * s, c), (0.4 * s, c), (0.7 + 0.3 * s, c), (s + noise[0], c + noise[1]),
+             (0 * s, 0 * c), (0 * s + 1, c))  # fmt: skip
+    for number, answers in enumerate(cases):
+        found = check(PairTable(*ends, *answers, noisy=True), precision=False).findings
+        assert "upside-down" not in [one.code for one in found], number
 
 
 def test_one_annotator_with_similarities_upside_down() -> None:

@@ -35,6 +35,8 @@ ALIKE = 20
 """Answers of one value from which on they are a habit."""
 LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
+LARGE, LEAST_LARGE = 0.6, 3
+"""Differences that hardly leave a choice of the similarity, and how many must speak against it."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
@@ -90,29 +92,38 @@ def check_ranges(columns: Columns) -> Iterator[Finding]:
 
 
 def check_upside_down(columns: Columns) -> Iterator[Finding]:
-    """Similarities s that fit their differences as 1 − s, everybody's or somebody's."""
+    """Similarities s that fit their differences as 1 − s, everybody's or somebody's.
 
-    def off(s: Floats, c: Floats) -> float:
-        labels = PairLabels(s, c, noisy=True)
-        near = labels.project()
-        return float(np.hypot(near.similarity - s, near.difference - c).mean())
-
-    both, names = columns.has_s & columns.has_c, []
+    Honest ones, and those that lean, go down with |c|. Where |c| is large, s is at most 1 − |c|
+    and 1 − s at least |c|: there it must be far off, and 1 − s much nearer.
+    """
+    both, found = columns.has_s & columns.has_c & ~columns.itself, {}
     for name in columns.scales:
         rows = both & (columns.names == name)
-        s, c = columns.s[rows], columns.c[rows]
-        if len(s) >= LEAST_ANSWERS and off(s, c) > max(FAR, 2 * off(1 - s, c)):
-            names.append(name)
-    if names:
-        everybody = len(names) == len(columns.scales)
-        yield _about("upside-down", names, severity="error" if everybody else "warning")
+        s, c = columns.s[rows], np.abs(columns.c[rows])
+        large = c >= LARGE
+        if large.sum() < LEAST_LARGE or len(s) < LEAST_ANSWERS:
+            continue
+        together = (s - s.mean()) * (c - c.mean())
+        dependence = Dependence.of(columns.ends[rows], len(s))
+        error = math.sqrt(float(dependence.variance(together - together.mean())))
+        as_is, turned = (_off(one[large], c[large]) for one in (s, 1 - s))
+        if together.sum() > 3 * error and as_is > max(2 * FAR, 2 * turned):
+            found[name] = int(large.sum())
+    if found:
+        sure = len(found) == len(columns.scales) and sum(found.values()) >= LEAST_ANSWERS
+        yield _about("upside-down", [*found], severity="error" if sure else "warning")
+
+
+def _off(s: Floats, c: Floats) -> float:
+    """Mean distance of answers to the feasible region."""
+    near = PairLabels(s, c, noisy=True).project()
+    return float(np.hypot(near.similarity - s, near.difference - c).mean())
 
 
 def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
     """Check whether what a row says fits together."""
-    if upside := list(check_upside_down(columns)):
-        yield from upside  # which explains all the rest
-        return
+    yield from check_upside_down(columns)
     wrong, both = len(infeasible.rows), int((columns.has_s & columns.has_c).sum())
     if wrong:
         far, side = int((infeasible.distance > FAR).sum()), list(_lean(columns, infeasible))

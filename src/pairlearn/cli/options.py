@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from pairlearn.check import CheckReport
+    from pairlearn.check import CheckReport, Finding
     from pairlearn.tables import PairTable
     from pairlearn.tables.cells import ColumnChoice
     from pairlearn.tables.scales import Scale
@@ -67,9 +67,12 @@ HELP = {
 """Help of parameters that several commands have."""
 
 
-def listed(text: str | None) -> list[str]:
-    """Names with commas between."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+def listed(text: str | None, option: str = "") -> list[str]:
+    """Names with commas between; an `option` that is given must name something."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if option and text is not None and not names:
+        raise ValueError(f"{option} must be names with commas between; got {text!r}")
+    return names
 
 
 def check_share(option: str, value: float, *, zero: bool = False) -> None:
@@ -192,9 +195,9 @@ class Reading:
 
         scales = []
         for name in ("similarity", "difference"):
-            text = getattr(self, f"{name}_scale")
+            text, either = getattr(self, f"{name}_scale"), name == "similarity"
             try:
-                scales.append(None if text is None else Scale.parse(text))
+                scales.append(None if text is None else Scale.parse(text, either=either))
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
         return scales
@@ -234,8 +237,8 @@ class Reading:
         table = self.table(path)
         doubts = check_meaning(table, prior)
         for found in doubts:
-            settled = found.code == "comparisons" and self.difference_means is not None
-            if found.severity == "error" and not found.code.endswith("-range") and not settled:
+            noise = found.code.endswith("-range")
+            if found.severity == "error" and not noise and not self._settles(found):
                 raise ValueError(f"{path}: {found.code}: {found.message}")
         if not noisy and any(found.code.endswith("-range") for found in doubts):
             read_pairs(path)  # which names the line of the first value out of range
@@ -243,7 +246,9 @@ class Reading:
 
     def settled(self, report: CheckReport) -> CheckReport:
         """A report without what the options settle."""
-        if self.difference_means is None:
-            return report
-        rest = tuple(found for found in report.findings if found.code != "comparisons")
+        rest = tuple(found for found in report.findings if not self._settles(found))
         return replace(report, findings=rest)
+
+    def _settles(self, found: Finding) -> bool:
+        said = {"comparisons": self.difference_means, "upside-down": self.similarity_scale}
+        return said.get(found.code) is not None

@@ -25,13 +25,14 @@ class Scale:
     high: float
 
     @classmethod
-    def parse(cls, text: str) -> Scale:
-        """Read two numbers with a comma between."""
+    def parse(cls, text: str, *, either: bool = False) -> Scale:
+        """Read two numbers with a comma between; upside down too if `either` way will do."""
         try:
             low, high = (float(part) for part in text.split(","))
         except ValueError:
             low, high = 0.0, 0.0
-        if not np.isfinite([low, high]).all() or low == high:
+        upwards = low < high or (either and low > high)
+        if not upwards or not np.isfinite([low, high]).all():
             raise ValueError(f"a scale is its lowest and highest answer, as in 1,5; got {text!r}")
         return cls(low, high)
 
