@@ -241,7 +241,7 @@ def figure(
     from pairlearn.paper.figures import save_figures
 
     (cells,) = _summaries(chosen, test_subset)
-    names = list(map(str, save_figures(chosen.grid, cells, out, listed(formats))))
+    names = list(map(str, save_figures(chosen.grid, cells, out, listed(formats, "--formats"))))
     return Told(names, names)
 
 

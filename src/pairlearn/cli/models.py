@@ -180,7 +180,7 @@ def compare(
             known.like(np.arange(len(known)), known.features),  # judgements refer to rows
             None,
             table.judgements(known),
-            methods=listed(methods) or None,
+            methods=listed(methods, "--methods") or None,
             progress=progress,
             **how.given(),
         )
