@@ -143,8 +143,9 @@ class Hook:
                 if hook.nonsense and len(hook.paths) == 1:
                     self.wfile.write(b"nonsense\r\n\r\n")
                     return
-                self.send_response(302 if hook.redirects else 204)
+                self.send_response(302 if hook.redirects else 200)
                 self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", str(10**12))  # and never comes
                 self.end_headers()
 
             def do_GET(self) -> None:
@@ -180,7 +181,12 @@ def test_a_webhook_is_told_when_all_is_answered(tmp_path: Path, hook: Hook) -> N
                 visitor.answer()
     title = "Pump house maintenance"
     assert received == [{"event": "completed", "project": "p", "title": title, "answers": 3}]
-    for wrong in ("ci.example/judged", "file:///etc/passwd", "http://"):
+    for wrong in (
+        "ci.example/judged",
+        "file:///etc/passwd",
+        "http://",
+        "http://127.0.0.1:80o0/judged",
+    ):
         with pytest.raises(ValueError, match="webhook is"):
             make_app(tmp_path / "p", webhook=wrong)
 
@@ -215,4 +221,23 @@ def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
     with TestClient(make_app(tmp_path / "p", webhook=hook.url), HERE) as client:
         Visitor(client, tokens["ann"]).answer()
     assert hook.paths == ["/judged"] * 3
-    assert "the webhook was not told: Redirect response '302 Found'" in caplog.text
+    (line,) = [one.getMessage() for one in caplog.records if "webhook" in one.getMessage()]
+    assert line == "pairlearn annotate: the webhook was not told: HTTP 302"
+
+
+def test_a_webhook_that_cannot_be_told_is_told_later(
+    tmp_path: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pairlearn.studio.server.api.time.sleep", lambda _: None)
+    _, tokens, _ = make_project(tmp_path / "p", pairs=1)
+    # No name has a part of so many letters: to look it up is a UnicodeError.
+    url = f"http://{'a' * 64}.example/secret"
+    with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
+        Visitor(client, tokens["ann"]).answer()
+    (line,) = [one.getMessage() for one in caplog.records if "webhook" in one.getMessage()]
+    assert "the webhook was not told: " in line and "\n" not in line and "secret" not in line
+    with TestClient(make_app(tmp_path / "p", webhook=hook.url), HERE) as client:
+        visitor = Visitor(client, tokens["ann"])
+        again = {"pair": 1, "similarity": 0.9, "difference": 0.1, "key": "revised-1"}
+        assert visitor.post(f"{visitor.home}/api/answer", again).status_code == 200
+    assert hook.paths == ["/judged"]

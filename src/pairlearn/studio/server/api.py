@@ -266,14 +266,23 @@ def tell_completion(studio: Studio) -> None:
     }
     for wait in (1.0, 5.0, None):
         try:
-            httpx2.post(studio.webhook, json=body, timeout=10).raise_for_status()
+            # What it replies with is not read: there is no bound to it.
+            with httpx2.stream("POST", studio.webhook, json=body, timeout=10) as reply:
+                reply.raise_for_status()
             return
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             if wait is None:
                 studio.store.mark_told(False)
-                LOG.error("pairlearn annotate: the webhook was not told: %s", error)
+                LOG.error("pairlearn annotate: the webhook was not told: %s", _reason(error))
             else:
                 time.sleep(wait)
+
+
+def _reason(error: Exception) -> str:
+    """Why the webhook was not told, in one line without its address, which may be secret."""
+    if isinstance(error, httpx2.HTTPStatusError):
+        return f"HTTP {error.response.status_code}"
+    return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
 
 
 @call(f"{ANNOTATOR}/api/undo", UndoForm)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
@@ -327,8 +328,12 @@ def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
     """Whether an address is https, and its name."""
     if url is None:
         return False, frozenset()
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts, _ = urlsplit(url), httpx2.URL(url)
+        usable = parts.scheme in ("http", "https") and parts.port != 0
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    if not usable or not parts.hostname:
         raise ValueError(f"{name} is {url!r}: give an address such as https://studio.example")
     return parts.scheme == "https", frozenset({parts.hostname})
 
