@@ -159,6 +159,8 @@ def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:
     with AnswerCache(path) as cache:
         cache.put("k", {"a": 1})
         cache.put("k", {"a": 2})
+        with pytest.raises(TypeError, match="complex"):  # not that the cache is damaged
+            cache.put("other", {"a": 1j})
     with AnswerCache(path) as one, AnswerCache(path) as two:
         assert one.get("k") == two.get("k") == {"a": 1}
         two.put("l", {"a": 3})

@@ -101,7 +101,8 @@ def test_candidates_are_uniform() -> None:
     ("arguments", "message"),
     [
         ({"posterior": [0.5]}, "two at least"),
-        ({"posterior": [0.5, 1.5]}, r"must lie in \[0, 1\]"),
+        ({"posterior": [0.5, 1.5]}, "item 1 has 1.5"),
+        ({"posterior": [math.nan, 0.5]}, "item 0 has nan"),
         ({"epsilon": 0.0}, "epsilon must lie in"),
         ({"candidates": 0}, "candidates must be at least 1"),
     ],
@@ -114,7 +115,13 @@ def test_wrong_arguments(arguments: dict[str, object], message: str) -> None:
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [([], "M at least 1"), ([1.0] * 4, "3 items make 3 pairs")],
+    [
+        ([], "M at least 1"),
+        ([1.0] * 4, "3 items make 3 pairs"),
+        ([1.0, 0.0], "row 1 is 0"),
+        ([math.nan, 1.0], "row 0 is nan"),
+        ([1.0, -1.0], "row 1 is -1"),
+    ],
 )
 def test_wrong_weights(weights: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):

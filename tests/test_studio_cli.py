@@ -160,7 +160,8 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert "--without ann,bob: these are all who answered" in everybody
     assert "--without cy: nobody" in refused("export", project, out, "--without", "cy", "--force")
     lines = tmp_path / "answers.jsonl"
-    assert told("export", project, lines)["rows"] == 30
+    assert "graded answers, 28 of them given as numbers" in run("export", project, lines).stdout
+    assert told("export", project, lines, "--force")["rows"] == 30
     first = json.loads(lines.read_text().splitlines()[0])
     assert (first["annotator"], first["cant_say"], first["asked"]) == ("ann", True, "graded")
     assert {"note", "seconds", "at", "level"} < first.keys()

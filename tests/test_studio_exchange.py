@@ -21,6 +21,7 @@ from pairlearn.studio import Answer, Store, StoreError
 from pairlearn.studio.exchange import (
     Statement,
     aggregated,
+    answer_lines,
     from_probability,
     import_judgements,
     judgements,
@@ -59,6 +60,12 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     assert table.weight is None
     np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
+
+
+def test_answers_that_were_given_as_numbers() -> None:
+    more = [row("ann", 4, 0.8, 0.0, level="alike"), row("ann", 5, None, others={"label": 1.0})]
+    asked = [json.loads(line)["asked"] for line in answer_lines([*ROWS, *more], "graded")]
+    assert asked == ["exact"] * 4 + ["graded"] * 4  # a side, a class and "can't say" are none
 
 
 def test_one_row_a_pair(tmp_path: Path) -> None:
@@ -192,6 +199,20 @@ def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
         )
     if abs(difference) > 1e-9:  # at a tie rounding decides
         assert from_probability([right + same / 2], "side-only")[1] == np.sign(difference)
+
+
+@pytest.mark.parametrize(
+    ("p", "reading", "s", "message"),
+    [
+        ([[0.5]], "given-different", [0.5], r"probability must have shape \(n,\); got \(1, 1\)"),
+        ([0.5] * 2, "given-different", [0.5], r"similarity has shape \(1,\) and"),
+        ([0.5], "bradley-terry", None, "reading must be one of ties-half, given-different, side"),
+    ],
+)
+def test_probabilities_that_cannot_be_read(p: Any, reading: Any, s: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_probability(p, reading, s)
+    assert from_probability([0.75], "ties-half", [80.0])[0] == 0.5  # a similarity is not read
 
 
 def write(folder: Path, text: str) -> Path:

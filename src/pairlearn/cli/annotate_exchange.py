@@ -108,7 +108,7 @@ def export(
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
     numbers = sum(exchange.in_numbers(one) for one in answers)
-    line += ", {numbers:,} of them imported as numbers" * bool(mode == "graded" and numbers)
+    line += ", {numbers:,} of them given as numbers" * bool(mode == "graded" and numbers)
     line += "; {mixed_in:,} answers to known or repeated pairs are left out" * bool(checks)
     line += "; {overruled:,} answers overruled by the supervisor" * bool(data["overruled"])
     few = f" (under {KNOWN} answers, drawn towards the mean)"

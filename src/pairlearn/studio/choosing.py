@@ -58,6 +58,8 @@ def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
     The two ends are two draws from the items, as the theory assumes, except that no pair comes
     twice. The result has shape (pairs, 2).
     """
+    if items < 2:
+        raise ValueError(f"items is {items}: a pair needs at least two")
     possible = items * (items - 1) // 2
     if not 1 <= pairs <= possible:
         raise ValueError(
@@ -123,6 +125,8 @@ def assign(
     >>> assign([1, 2, 3], annotators=[10, 20, 30], overlap=2, seed=0)
     {1: [20, 30], 2: [10, 20], 3: [30, 10]}
     """
+    if overlap < 1:
+        raise ValueError(f"overlap must be at least 1; got {overlap}")
     held = {pair: list(dict.fromkeys(who)) for pair, who in (kept or {}).items()}
     load = Counter(who for whose in held.values() for who in whose)
     bits = stream(seed, "annotate", "assignment").bit_generator
@@ -176,6 +180,10 @@ def choose_pairs(
     r = np.asarray(posterior, dtype=np.float64)
     if r.ndim != 1 or len(r) < 2:
         raise ValueError(f"posterior must have shape (items,), two at least; got {r.shape}")
+    bad = ~((r >= 0) & (r <= 1))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"posterior must lie in [0, 1]; item {row} has {r[row]:g}")
     if not 0 < epsilon <= 1:
         raise ValueError(f"epsilon must lie in (0, 1]; got {epsilon:g}")
     if candidates < 1:
@@ -224,6 +232,10 @@ def pool_weights(weights: Any, items: int) -> Floats:
         raise ValueError(f"weights must have shape (M,), M at least 1; got {w.shape}")
     if drawn > pool:
         raise ValueError(f"weights has {drawn} rows, and {items} items make {pool} pairs")
+    bad = ~((w > 0) & (w < np.inf))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"weights must be positive and finite; row {row} is {w[row]:g}")
     left = pool - np.arange(1, drawn + 1)
     v: Floats = 1 + (pool - drawn) / np.maximum(left, 1) * (w - 1)
     return v

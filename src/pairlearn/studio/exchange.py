@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
 import numpy as np
@@ -58,6 +58,8 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     have an infeasible mean, which is exported as it is and reported by `pairlearn check`. Where
     nobody gave a number the preference of the majority is kept; a tie is left out.
     """
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}; got {rule!r}")
     weights = crowd_of(answers).weights() if rule == "reliability" else {}
     by_pair: dict[int, list[StoredAnswer]] = {}
     for answer in answers:
@@ -194,8 +196,8 @@ def write_lines(
 
 
 def in_numbers(answer: StoredAnswer) -> bool:
-    """Whether an answer was given as numbers, as imported ones are in a graded project."""
-    return not answer.level and not answer.cant_say
+    """Whether an answer was given as numbers, as models and imports do in a graded project."""
+    return not answer.level and answer.numbers != (None, None)
 
 
 def answer_lines(
@@ -234,6 +236,9 @@ def from_probability(
     ``probability`` is in [0, 1], NaN where not given; ``reading`` says how it treats pairs of the
     same class. "given-different" needs a similarity in every row with a probability.
     """
+    if reading not in get_args(Reading):
+        options = ", ".join(get_args(Reading))
+        raise ValueError(f"reading must be one of {options}; got {reading!r}")
     p = _shares("probability", probability)
     none = np.zeros(len(p), np.int8)
     if reading == "side-only":
@@ -241,6 +246,8 @@ def from_probability(
     if reading == "ties-half":
         return 2 * p - 1, none
     s = np.full(len(p), np.nan) if similarity is None else _shares("similarity", similarity)
+    if s.shape != p.shape:
+        raise ValueError(f"similarity has shape {s.shape} and probability {p.shape}")
     lacking = ~np.isnan(p) & np.isnan(s)
     if lacking.any():
         raise ValueError(
@@ -252,6 +259,8 @@ def from_probability(
 
 def _shares(name: str, values: Any) -> Floats:
     shares = np.asarray(values, dtype=np.float64)
+    if shares.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,); got {shares.shape}")
     if (outside := (shares < 0) | (shares > 1)).any():
         row = int(outside.argmax())
         raise ValueError(f"{name} is {shares[row]:g} in row {row + 1}, outside [0, 1]")

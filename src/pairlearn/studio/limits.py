@@ -228,9 +228,9 @@ class AnswerCache:
 
     def put(self, key: str, answer: dict[str, Any]) -> None:
         """Keep an answer; the first one stays."""
-        insert = "INSERT OR IGNORE INTO answers VALUES (?, ?)"
+        insert, text = "INSERT OR IGNORE INTO answers VALUES (?, ?)", json.dumps(answer)
         with self._using() as connection:
-            connection.execute(insert, (key, json.dumps(answer)))
+            connection.execute(insert, (key, text))
 
     def __len__(self) -> int:
         with self._using() as connection:
