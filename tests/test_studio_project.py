@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pairlearn.studio import Items, Plan, Project, ProjectError, Store
@@ -36,6 +38,7 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
         tmp_path, "table", "items.csv", Plan(7, 3, "information"), title="Größe", overlap=3,
         positive_name="fällt aus", columns=("a", "b"), help="two\nlines",
     )  # fmt: skip
+    project = replace(project, known_share=np.float64(0.1), help=np.str_("two\nlines"))
     project.save()
     assert Project.load(tmp_path) == project
     assert "Größe" in (tmp_path / "project.json").read_text("utf-8")

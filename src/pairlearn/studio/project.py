@@ -315,7 +315,7 @@ def _known(prefix: str, given: dict[str, Any], names: tuple[str, ...]) -> None:
 
 
 def _check_fields(one: Plan | Project, prefix: str = "") -> None:
-    """Refuse values that are not of the kinds of their fields."""
+    """Refuse values that are not of the kinds of their fields, and make plain ones of them."""
     for name, kind in get_type_hints(type(one)).items():
         value, least, allowed = getattr(one, name), _LEAST.get(name, 0), get_args(kind)
         if kind is str:
@@ -328,6 +328,8 @@ def _check_fields(one: Plan | Project, prefix: str = "") -> None:
             _refuse(prefix + name, value, "a share of at most 1")
         elif get_origin(kind) is Literal and value not in allowed:
             _refuse(prefix + name, value, " or ".join(map(repr, allowed)))
+        if kind in (str, float):  # numpy's are not written to files
+            object.__setattr__(one, name, kind(value))
 
 
 def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
