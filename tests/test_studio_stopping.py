@@ -165,6 +165,32 @@ def test_the_forecast_imports_nothing_from_the_current_folder(
         forecast.close()
 
 
+WRITES = """#!/bin/sh
+printf 'no end of line' >&2
+printf '\\377\\nhello\\n{"needs": "answers"}\\n'
+while [ -e "$0" ]; do sleep 0.1; done &
+printf '\\nthe reason\\n\\n' >&2
+exit 3
+"""
+
+
+def test_whatever_the_forecast_writes_and_whoever_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    writes = tmp_path / "writes"
+    writes.write_text(WRITES)
+    writes.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(writes))
+    forecast = Forecast(tmp_path)
+    try:
+        wait_until(lambda: forecast.refresh(1) and caplog.messages)
+        assert caplog.messages == ["pairlearn annotate: no forecast of the accuracy: the reason"]
+        assert forecast.found == {"needs": "answers"}
+    finally:
+        writes.unlink()  # which ends what still has its output open
+        forecast.close()
+
+
 def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
     names = ("ann", "bob", "supervisor")
     project, _, boss = make_project(

@@ -29,14 +29,15 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -257,52 +258,63 @@ class Forecast:
         self.posterior: list[float] = []
         self._folder, self._lock = folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread()
-        self._seen, self._due = -1, 0.0
+        self._seen, self._began, self._due = -1, 0.0, 0.0
 
     def refresh(self, latest: int) -> dict[str, Any]:
         """What is known now; a new look begins if anything changed since the last one."""
         with self._lock:
-            rested = not self._thread.is_alive() and time.monotonic() >= self._due
-            if rested and latest != self._seen:
-                self._seen = latest
+            if self._process is not None:
+                self._collect(self._process)
+            now = time.monotonic()
+            if self._process is None and latest != self._seen and now >= self._due:
+                self._seen, self._began = latest, now
+                # Files, which unlike pipes never fill, and never wait for who else has them.
+                self._told = tempfile.TemporaryFile()  # noqa: SIM115
+                self._trouble = tempfile.TemporaryFile()  # noqa: SIM115
                 self._process = subprocess.Popen(
                     # Without -P, a numpy.py in the current folder would be imported.
                     [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
                     env=os.environ | {"OMP_NUM_THREADS": "1"},
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
+                    stdout=self._told,
+                    stderr=self._trouble,
                 )
-                self._thread = threading.Thread(target=self._collect, args=(self._process,))
-                self._thread.daemon = True
-                self._thread.start()
-        return self.found
+            return self.found
 
     def _collect(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the lines of JSON as they come; any others are of what went wrong."""
-        began, trouble = time.monotonic(), b""
-        with process:
-            for line in process.stdout or ():
-                try:
-                    part = msgspec.json.decode(line, type=dict[str, Any])
-                except msgspec.DecodeError:
-                    trouble = line
-                    continue
+        """Take the lines that are there; those that are no JSON are somebody else's."""
+        ended = process.poll()
+        for line in _written(self._told).rpartition(b"\n")[0].splitlines():
+            with suppress(ValueError):
+                part = msgspec.json.decode(line, type=dict[str, Any])
                 self.posterior = part.pop("posterior", self.posterior)
                 self.found = self.found | part
-        if process.returncode and self._process is process:
-            last = trouble.decode(errors="replace").strip()
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last)
+        if ended is None:
+            return
+        if ended:
+            last = _written(self._trouble).decode(errors="replace").strip().rpartition("\n")[2]
+            why = last or f"it ended with {ended}"
+            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", why)
+        self._end()
         now = time.monotonic()
-        self._due = now + REST * (now - began)
+        self._due = now + REST * (now - self._began)
+
+    def _end(self) -> None:
+        self._told.close()
+        self._trouble.close()
+        self._process = None
 
     def close(self) -> None:
         """End a look that is under way."""
         with self._lock:
-            process, self._process = self._process, None
-            if process is not None:
-                process.kill()
-                self._thread.join()
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+                self._end()
+
+
+def _written(file: IO[bytes]) -> bytes:
+    """What a process wrote; not by seek and read, for it writes where the file is positioned."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 
 def replenish(
