@@ -1,4 +1,4 @@
-"""Deprecated: modules under the names that they had in version 0.1."""
+"""Deprecated: modules under the names that they had in earlier versions."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ MOVED = {
     "reporting": ["report"],
     "sampling": ["data.sampling", "randomness"],
     "simulation": ["data.simulation"],
+    "studio.backups": ["studio.writer"],
+    "studio.export": ["studio.exchange"],
+    "studio.forecast": ["studio.choosing"],
+    "studio.known": ["studio.records"],
 }
 """Where the names of each of them are now."""
 

@@ -221,11 +221,11 @@ class Store(Stored):
             who,
         )
         past = {None, *(row[0] for row in rows)}
-        free = [pair for pair in mixed if self.mixed.repeats.get(pair) in past]
+        free = [pair for pair in mixed if self.repeats.get(pair) in past]
         if not free:
             return None
         # Checks and repeats by turns.
-        return (min(free, key=lambda pair: (pair in self.mixed.repeats) != (done % 2 == 1)),)
+        return (min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1)),)
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair that is theirs, answered or not; None if it is not theirs."""

@@ -27,6 +27,7 @@ from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
     Annotator,
     Change,
+    Known,
     Mixed,
     Origin,
     Pair,
@@ -210,17 +211,25 @@ class Stored(Rows):
         """The known pairs and the repeats."""
         return Mixed.read(self.setting(MIXED))
 
+    @property
+    def known(self) -> dict[int, Known]:
+        """The checks, by the numbers of their pairs."""
+        return self.mixed.pairs
+
+    @property
+    def repeats(self) -> dict[int, int]:
+        """Pairs of the plan, by the numbers of their repeats the other way round."""
+        return self.mixed.repeats
+
     @cached_property
     def mixed_in(self) -> frozenset[int]:
         """Those among both that are not of the plan: their answers are no random sample."""
-        known, repeats = self.mixed.pairs, self.mixed.repeats
-        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if known else ()
-        return frozenset({*known, *repeats}.difference(drawn))
+        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
+        return frozenset({*self.known, *self.repeats}.difference(drawn))
 
     def quality(self) -> dict[str, Quality]:
         """How good the answers of everybody are, by simple rules."""
-        mixed, levels = self.mixed, self.project.levels
-        return quality_of(self.answers(), mixed.pairs, levels, mixed.repeats)
+        return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
 
     def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer.
