@@ -329,6 +329,22 @@ def test_unknown_and_unjudged_items() -> None:
         unknown = find(report, "unknown-item")
         assert (unknown.severity, unknown.rows, unknown.ids) == ("error", (2, 3), (7, 9))
         assert find(report, "unjudged-items").count == 1
+    told = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
+    assert "unjudged-items" not in codes(check(told, items=[1, 2, 3]))
+    assert find(check(told, items=[1, 2, 3, 4]), "unjudged-items").count == 1
+
+
+@pytest.mark.parametrize(
+    ("shares", "learnable"), [((0.5, 0.5), "nothing"), ((0.2, 0.8), "everything")]
+)
+def test_groups_of_one_share_teach_nothing(shares: tuple[float, float], learnable: str) -> None:
+    """The same number for every item has these shares."""
+    numbers = np.arange(10)
+    given = {"share": np.take(shares, numbers % 2), "group": numbers % 2}
+    report = check(PairTable(numbers, [""] * 10, None, None, **given), items=numbers)
+    wanted = "one-value" if learnable == "nothing" else "learnable"
+    assert report.summary.learnable == learnable
+    assert sorted(codes(report)) == sorted([wanted, "single-items"])
 
 
 @pytest.mark.parametrize("chosen", ["near", "far", "at random"])

@@ -293,6 +293,8 @@ def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
     files = (folder / "items.csv", pairs)
     result = run("compare", *files, *QUICK, "--methods", "likelihood-abs", "--noisy", "--quiet")
     assert result.stdout == "likelihood-abs\n"
+    nothing = run("compare", *files, *QUICK, "--methods", ",", "--noisy")
+    assert nothing.exit_code == 2 and "--methods" in nothing.stderr and "','" in nothing.stderr
 
 
 # ---- compare ----------------------------------------------------------------------------------

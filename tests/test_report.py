@@ -90,10 +90,12 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     placed = [*line[1:4], str(tmp_path / "placed.html")]
     assert CliRunner().invoke(app, placed).exit_code == 0
     assert len((tmp_path / "placed.html").read_text()) == len((tmp_path / "r.html").read_text())
-    ran_short = CliRunner().invoke(whole, ["report", *placed[:1], *placed[-1:]])
-    assert (
-        ran_short.exit_code == 2 and "give ITEMS and PAIRS, by position or as" in ran_short.output
-    )
+    for which, given, said in (
+        ("report", ["i.csv", "p.html"], "there are: i.csv; the last file, p.html, is the page"),
+        ("evaluate", ["i.csv", "p.csv", "q.csv"], "there are: i.csv p.csv q.csv"),
+    ):
+        wrong = CliRunner().invoke(whole, [which, placed[0], *given])
+        assert wrong.exit_code == 2 and said in " ".join(wrong.output.split())
     assert told["accuracy"] == evaluated["accuracy"]
     assert told["pairs"] == evaluated["n"] and told["annotators"] == 2
     assert told["bytes"] == (tmp_path / "r.html").stat().st_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,14 @@ def test_equality() -> None:
     for one in (table, items):
         with pytest.raises(TypeError, match="unhashable"):
             hash(one)
+
+
+def test_pickles_of_the_version_before() -> None:
+    """They know of no ignored columns, and can be pickled again after a change."""
+    old = PairTable([1, 2], [2, 3], [0.5, 0.6], None)
+    del old.ignored
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(old))[:1]))
+    assert again == old[:1] and again.ignored == {}
 
 
 def test_concatenation_fills_up() -> None:

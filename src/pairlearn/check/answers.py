@@ -287,7 +287,8 @@ class Columns:
 
     s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``names`` ""
     where the table names nobody. ``ids`` are in the order of the numbers.
-    ``rows`` are the rows about pairs; ``said`` has all statements, also those about one item.
+    ``rows`` are the rows about pairs; ``said`` has all statements, also those about one item, whose
+    ids are ``alone``.
     """
 
     s: Floats
@@ -299,6 +300,7 @@ class Columns:
     names: NDArray[np.str_]
     said: Judgements
     rows: Indices
+    alone: NDArray[Any]
 
     @classmethod
     def of(cls, table: PairTable) -> Columns:
@@ -327,6 +329,7 @@ class Columns:
             names=np.full(n, "") if table.annotator is None else table.annotator,
             said=Judgements.from_columns(every, whole.said()),
             rows=rows,
+            alone=whole.left[whole.single],
         )
 
     def __len__(self) -> int:
@@ -379,8 +382,10 @@ class Columns:
     def learnable(self) -> str:
         """What the table can teach."""
         fixed = frozenset().union(*(kind(name).fixes(False) for name in self.said.kinds()))
+        if {"level", "side"} <= fixed:  # without pairs, one answer may agree with all
+            return "nothing" if not len(self) and np.ptp(self.said.u) == 0 else "everything"
         if "level" in fixed:
-            return "everything" if "side" in fixed else "classes up to a swap"
+            return "classes up to a swap"
         return "a ranking" if len(self) and "scale" not in fixed else "posteriors up to a shift"
 
     @cached_property

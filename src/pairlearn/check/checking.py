@@ -138,19 +138,19 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
 
 
 def _items(columns: Columns, items: Any) -> Iterator[Finding]:
-    """Ids that are not among the items, items in no pair, and pairs of items that are alike."""
+    """Ids that are not among the items, items in no row, and pairs of items that are alike."""
     if items is None:
         return
     known = np.asarray(items.ids if isinstance(items, ItemTable) else items)
-    ids = columns.ids
+    ids, alone = columns.ids, columns.alone
     if known.dtype.kind != ids.dtype.kind:  # integers on one side only: compare as text
-        known, ids = known.astype(np.str_), ids.astype(np.str_)
+        known, ids, alone = (values.astype(np.str_) for values in (known, ids, alone))
     missing = ~np.isin(ids, known)
     if missing.any():
         rows = np.flatnonzero(missing[columns.ends].any(axis=1))
         absent = columns.ids[missing]
         yield finding("unknown-item", rows, absent, missing=len(absent), known=len(known))
-    unused = int((~np.isin(known, ids)).sum())
+    unused = int((~np.isin(known, np.append(ids, alone))).sum())
     if unused:
         yield finding("unjudged-items", count=unused, known=len(known))
     if isinstance(items, ItemTable) and not missing.any():
@@ -200,11 +200,13 @@ def _learnable(
         )
     elif kind == "a ranking":
         yield finding("ranking-only", what=what)
+    elif kind == "nothing":
+        value = float(columns.said.u[0])
+        if columns.said.of("label").all():
+            yield finding("one-class", side="positive" if value else "negative")
+        else:
+            yield finding("one-value", what=what, value=value)
     else:
-        said = columns.said
-        if said.of("label").all() and np.ptp(said.u) == 0:
-            yield finding("one-class", side="positive" if said.u[0] else "negative")
-            return
         usual = "similarities together with differences or preferences"
         told = what if any(one.single for one in stated) else usual
         yield finding("learnable", what=told[0].upper() + told[1:])

@@ -63,8 +63,15 @@ class Measuring:
         rest = [*(self.files or ())]
         found = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
         if rest or None in found:
-            raise ValueError("give ITEMS and PAIRS, by position or as --items and --pairs")
+            given = " ".join(map(str, self.files or ())) or "none"
+            raise ValueError(
+                "give ITEMS and PAIRS, by position or as --items and --pairs; by position there "
+                f"are: {given}{self._page()}"
+            )
         return found[0], found[1]  # type: ignore[return-value]
+
+    def _page(self) -> str:
+        return ""
 
     @cached_property
     def classifier(self) -> PairClassifier:
@@ -302,6 +309,9 @@ class Page(Measuring):
     """
 
     out: Annotated[Path, typer.Argument()]
+
+    def _page(self) -> str:
+        return f"; the last file, {self.out}, is the page to write"
 
 
 @command("report", Page, Reading)

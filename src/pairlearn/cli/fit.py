@@ -42,7 +42,8 @@ MANNER = ("answers", "guesses", "lean_same", "lean_right", "spread")
 RANGES = {"similarity-range", "difference-range"}
 """Findings that ``--noisy`` admits."""
 TOLD_BY_LABELS = {
-    "majority-unclear", "needs-majority", "needs-prior", "one-class", "ranking-only",
+    "majority-unclear", "needs-majority", "needs-prior", "one-class", "one-value",
+    "ranking-only",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
 SAID_BY_FIT = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class PairTable(Columnar):
     preference: NDArray[np.int8] | None
     weight: Floats | None
     annotator: NDArray[np.str_] | None
-    ignored: dict[str, int]
+    ignored: Mapping[str, int] = MappingProxyType({})  # pickles of 0.2 have none
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class PairTable(Columnar):
     def trusted(cls, **columns: Any) -> PairTable:
         """A table of columns that were checked before."""
         table = cls.__new__(cls)
-        table.ignored = columns.get("ignored", {})
+        table.ignored = dict(columns.get("ignored", {}))
         for name in pair_columns():
             setattr(table, name, columns.get(name))
         for name in ("similarity", "difference"):
