@@ -237,6 +237,26 @@ def test_bad_arguments_are_named(function, change, message) -> None:
         getattr(bounds, function)(**{**GOOD[function], **change})
 
 
+@pytest.mark.parametrize(
+    ("function", "change"),
+    [
+        ("robust_estimation_error", {"n": 1_000_000}),  # it is the length of the labels
+        ("robust_estimation_error", {"similarity": None}),
+        ("corrected_estimation_error", {"delta": None}),
+        ("estimation_error", {"delta": None}),
+        ("convex_estimation_error", {"epsilon": 0.1}),
+    ],
+)
+def test_missing_and_unknown_arguments_are_named(function, change) -> None:
+    core = {**CORE, "delta": 0.1}
+    given = {"estimation_error": core, "corrected_estimation_error": core | CORRECTED, **GOOD}
+    (name, value), *_ = change.items()
+    wrong = {key: v for key, v in (given[function] | change).items() if v is not None}
+    problem = "unexpected" if value else "missing"
+    with pytest.raises(TypeError, match=rf"^{function}\(\) .*{problem}.* '{name}'$"):
+        getattr(bounds, function)(**wrong)
+
+
 def test_balanced_prior_is_refused_only_where_sconf_has_weight() -> None:
     balanced = {**CORE, "prior": 0.5, "delta": 0.1}
     assert bounds.convex_estimation_error(gamma=0, **balanced) > 0

@@ -30,42 +30,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairlearn.paper.bounds.arguments import SIZE, checked, require
-from pairlearn.paper.bounds.arguments import Form as Form
-from pairlearn.paper.bounds.arguments import RademacherEstimate as RademacherEstimate
-from pairlearn.paper.bounds.arguments import empirical_rademacher as empirical_rademacher
-from pairlearn.paper.bounds.arguments import linear_rademacher as linear_rademacher
+from pairlearn.paper.bounds.arguments import (
+    Form,
+    RademacherEstimate,
+    checked,
+    checked_floors,
+    checked_labels,
+    empirical_rademacher,
+    linear_rademacher,
+    require,
+)
 
-
-class _Classifiers(TypedDict):
-    delta: float
-    prior: float
-    lipschitz: float
-    loss_bound: float
-    rademacher: float
-    form: NotRequired[Form]
-
-
-class Setting(_Classifiers):
-    """The arguments n, delta, prior, lipschitz, loss_bound, rademacher and, by choice, form."""
-
-    n: int
-
-
-class _Labels(TypedDict):
-    similarity: ArrayLike
-    noisy_similarity: ArrayLike
-    difference: ArrayLike
-    noisy_difference: ArrayLike
-
-
-class NoisySetting(_Classifiers, _Labels):
-    """The four arrays of labels, clean and noisy, and those of `Setting` but n, their length."""
+__all__ = [
+    "Form",
+    "RademacherEstimate",
+    "contraction",
+    "convex_corrected_estimation_error",
+    "convex_estimation_error",
+    "convex_robust_estimation_error",
+    "convex_uniform_deviation",
+    "corrected_deviation",
+    "corrected_estimation_error",
+    "correction_bias",
+    "delta_confdiff",
+    "delta_scd",
+    "delta_sconf",
+    "empirical_rademacher",
+    "estimation_error",
+    "linear_rademacher",
+    "robust_estimation_error",
+    "uniform_corrected_estimation_error",
+    "uniform_deviation",
+]
 
 
 def _t(n: int, delta: float, events: int) -> float:
@@ -76,34 +76,6 @@ def _t(n: int, delta: float, events: int) -> float:
 def _same_class(prior: float) -> float:
     """The chance q that both items of a pair are of one class."""
     return prior**2 + (1.0 - prior) ** 2
-
-
-def _floors(values: Sequence[float], count: int, loss_bound: float) -> list[float]:
-    """One lower bound ≥ 0 over C for each of ``count`` partial risks."""
-    require(loss_bound > 0, "loss_bound", "be positive", loss_bound, "a loss of 0 has no risk")
-    advice = "pass one per partial risk, 0 where no lower bound is known"
-    require(len(values) == count, "floors", f"have {count} values", values, advice)
-    for place, value in enumerate(values):
-        require(SIZE[0](value), f"floors[{place}]", SIZE[1], value, SIZE[2])
-    return [value / loss_bound for value in values]
-
-
-def _labels(given: Any) -> list[NDArray[np.float64]]:
-    """The four label arrays; only the clean ones have a range, since noise may leave it."""
-    arrays = {
-        name: np.asarray(given.pop(name), dtype=np.float64) for name in _Labels.__annotations__
-    }
-    ranges = {"similarity": (0.0, 1.0), "difference": (-1.0, 1.0)}
-    shape = arrays["similarity"].shape
-    for name, array in arrays.items():
-        fits = array.ndim == 1 and array.size > 0 and array.shape == shape
-        rule = "be 1-d, non-empty and as long as similarity"
-        require(fits, name, rule, array.shape, "pass one value per pair")
-        low, high = ranges.get(name, (-math.inf, math.inf))
-        bad = array[~(np.isfinite(array) & (array >= low) & (array <= high))]
-        advice = "drop pairs without labels, and pass noisy values as noisy_ arguments"
-        require(bad.size == 0, name, f"be finite and in [{low:g}, {high:g}]", bad[:3], advice)
-    return list(arrays.values())
 
 
 @checked
@@ -150,7 +122,10 @@ def uniform_deviation(
     return 2.0 * complexity + (_same_class(prior) + 2.5) * loss_bound * _t(n, delta, 2)
 
 
-def estimation_error(**setting: Unpack[Setting]) -> float:
+def estimation_error(
+    *, n: int, delta: float, prior: float, lipschitz: float, loss_bound: float, rademacher: float,
+    form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the SconfConfDiff minimiser: 12LR + (2q + 5)·C·t(2) (Theorem 3.5).
 
     Twice :func:`uniform_deviation`, with the same arguments, in either form.
@@ -161,17 +136,22 @@ def estimation_error(**setting: Unpack[Setting]) -> float:
     >>> round(estimation_error(**setting), 4)
     0.2422
     """
-    return 2.0 * uniform_deviation(**setting)
+    return 2.0 * uniform_deviation(
+        n=n, delta=delta, prior=prior, lipschitz=lipschitz, loss_bound=loss_bound,
+        rademacher=rademacher, form=form,
+    )  # fmt: skip
 
 
 @checked
-def robust_estimation_error(*, noisy_prior: float, **given: Unpack[NoisySetting]) -> float:
+def robust_estimation_error(
+    *, similarity: ArrayLike, noisy_similarity: ArrayLike, difference: ArrayLike,
+    noisy_difference: ArrayLike, prior: float, noisy_prior: float, delta: float, lipschitz: float,
+    loss_bound: float, rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk when labels s̄, c̄ and prior π̄ are noisy (Theorem 3.7).
 
     ``24LR + (4q + 10)·C·t(2) + 4C·mean(|π̄₊c̄ − π₊c| + |π̄₋c̄ − π₋c| + |s̄ − s|)
-    + 4C(|π̄₊² − π₊²| + |π̄₋² − π₋²| + |π̄₊ − π₊|)``. The arguments are ``similarity``,
-    ``noisy_similarity``, ``difference`` and ``noisy_difference``, whose length is n, and those of
-    :func:`uniform_deviation` but n.
+    + 4C(|π̄₊² − π₊²| + |π̄₋² − π₋²| + |π̄₊ − π₊|)``. n is the length of the four arrays.
 
     Valid, and loose: comparing with g* directly, not by way of the clean minimiser, needs 2, not
     4, uniform deviations; and the terms in c could have half their factor, since they multiply a
@@ -185,15 +165,17 @@ def robust_estimation_error(*, noisy_prior: float, **given: Unpack[NoisySetting]
     ...                               lipschitz=1, loss_bound=1, rademacher=0.0), 4)
     12.6153
     """
-    s, s_bar, c, c_bar = _labels(given)
-    clean: Any = {**given, "n": s.size}
-    error = estimation_error(**clean)
-    plus, plus_bar = given["prior"], noisy_prior
+    s, s_bar, c, c_bar = checked_labels(similarity, noisy_similarity, difference, noisy_difference)
+    error = estimation_error(
+        n=s.size, delta=delta, prior=prior, lipschitz=lipschitz, loss_bound=loss_bound,
+        rademacher=rademacher, form=form,
+    )  # fmt: skip
+    plus, plus_bar = prior, noisy_prior
     minus, minus_bar = 1.0 - plus, 1.0 - plus_bar
     in_difference = np.abs(plus_bar * c_bar - plus * c) + np.abs(minus_bar * c_bar - minus * c)
     in_labels = float(np.mean(in_difference + np.abs(s_bar - s)))
     in_prior = abs(plus_bar**2 - plus**2) + abs(minus_bar**2 - minus**2) + abs(plus_bar - plus)
-    return 2.0 * error + 4.0 * given["loss_bound"] * (in_labels + in_prior)
+    return 2.0 * error + 4.0 * loss_bound * (in_labels + in_prior)
 
 
 @checked
@@ -213,7 +195,7 @@ def delta_scd(
     """
     widths = [4.0 * prior + 1.0, 4.0 * (1.0 - prior) + 1.0] * 2
     scale = (4.0 if form == "printed" else 8.0) * n
-    places = zip(_floors(floors, 4, loss_bound), widths, strict=True)
+    places = zip(checked_floors(floors, 4, loss_bound), widths, strict=True)
     return sum(math.exp(-scale * (phi / width) ** 2) for phi, width in places)
 
 
@@ -250,12 +232,13 @@ def corrected_deviation(
 
 @checked
 def corrected_estimation_error(
-    *, correction_lipschitz: float, negativity: float, **setting: Unpack[Setting]
-) -> float:
+    *, n: int, delta: float, prior: float, lipschitz: float, loss_bound: float,
+    correction_lipschitz: float, rademacher: float, negativity: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the corrected minimiser (Theorem 3.9).
 
     6(L_f + 1)CΔ + 12LR + (12L_f + 2q + 5)·C·t(4): :func:`corrected_deviation` twice and
-    :func:`estimation_error` once, both at δ/2, with their arguments. ``"rederived"`` changes the
+    :func:`estimation_error` once, both at δ/2. ``"rederived"`` changes the
     contraction only. In either form one gap stays: :func:`corrected_deviation` holds for a
     classifier fixed in advance, and the proof uses it for two that were chosen on the same pairs.
     :func:`uniform_corrected_estimation_error` has no such gap.
@@ -266,13 +249,14 @@ def corrected_estimation_error(
     >>> round(corrected_estimation_error(correction_lipschitz=1, negativity=0.0, **setting), 4)
     0.5043
     """
-    setting["delta"] /= 2.0
-    n, delta, bound = setting["n"], setting["delta"], setting["loss_bound"]
     corrected = corrected_deviation(
-        n=n, delta=delta, loss_bound=bound, correction_lipschitz=correction_lipschitz,
+        n=n, delta=delta / 2.0, loss_bound=loss_bound, correction_lipschitz=correction_lipschitz,
         negativity=negativity,
     )  # fmt: skip
-    return 2.0 * corrected + estimation_error(**setting)
+    return 2.0 * corrected + estimation_error(
+        n=n, delta=delta / 2.0, prior=prior, lipschitz=lipschitz, loss_bound=loss_bound,
+        rademacher=rademacher, form=form,
+    )  # fmt: skip
 
 
 @checked
@@ -320,7 +304,10 @@ def convex_uniform_deviation(
     return complexity + _mix(prior, gamma, 1.0, 2.0) * loss_bound * _t(n, delta, 4)
 
 
-def convex_estimation_error(*, gamma: float, **setting: Unpack[Setting]) -> float:
+def convex_estimation_error(
+    *, n: int, delta: float, prior: float, gamma: float, lipschitz: float, loss_bound: float,
+    rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the convex minimiser: twice :func:`convex_uniform_deviation`.
 
     Theorem B.1: (4γ/d + 8(1 − γ))LR + (2γ/d + 4(1 − γ))·C·t(4).
@@ -331,16 +318,23 @@ def convex_estimation_error(*, gamma: float, **setting: Unpack[Setting]) -> floa
     >>> round(convex_estimation_error(gamma=0, **setting), 4)
     0.1637
     """
-    return 2.0 * convex_uniform_deviation(gamma=gamma, **setting)
+    return 2.0 * convex_uniform_deviation(
+        n=n, delta=delta, prior=prior, gamma=gamma, lipschitz=lipschitz, loss_bound=loss_bound,
+        rademacher=rademacher, form=form,
+    )  # fmt: skip
 
 
 @checked
-def convex_robust_estimation_error(*, gamma: float, **given: Unpack[NoisySetting]) -> float:
+def convex_robust_estimation_error(
+    *, similarity: ArrayLike, noisy_similarity: ArrayLike, difference: ArrayLike,
+    noisy_difference: ArrayLike, prior: float, delta: float, gamma: float, lipschitz: float,
+    loss_bound: float, rademacher: float, form: Form = "printed",
+) -> float:  # fmt: skip
     """Excess risk of the convex minimiser on noisy labels (Theorem B.3).
 
     ``(8γ/d + 16(1 − γ))LR + (4γ/d + 8(1 − γ))·C·t(4) + 2C·(γ/d)·mean|s̄ − s|
     + 4C(1 − γ)·mean|c̄ − c|``. The prior is taken as exact. Loose in the two places named in
-    :func:`robust_estimation_error`, whose other arguments it has, and valid.
+    :func:`robust_estimation_error`, and valid.
 
     Examples
     --------
@@ -349,18 +343,21 @@ def convex_robust_estimation_error(*, gamma: float, **given: Unpack[NoisySetting
     ...     loss_bound=1, rademacher=0.0), 4)
     12.2417
     """
-    s, s_bar, c, c_bar = _labels(given)
-    clean: Any = {**given, "n": s.size, "gamma": gamma}
-    error = convex_estimation_error(**clean)
+    s, s_bar, c, c_bar = checked_labels(similarity, noisy_similarity, difference, noisy_difference)
+    error = convex_estimation_error(
+        n=s.size, delta=delta, prior=prior, gamma=gamma, lipschitz=lipschitz, loss_bound=loss_bound,
+        rademacher=rademacher, form=form,
+    )  # fmt: skip
     in_similarity, in_difference = np.abs([s_bar - s, c_bar - c]).mean(axis=1).tolist()
-    noise = _mix(given["prior"], gamma, in_similarity, 2.0 * in_difference)
-    return 2.0 * (error + given["loss_bound"] * noise)
+    noise = _mix(prior, gamma, in_similarity, 2.0 * in_difference)
+    return 2.0 * (error + loss_bound * noise)
 
 
 @checked
 def convex_corrected_estimation_error(
-    *, gamma: float, correction_lipschitz: float, negativity_sconf: float,
-    negativity_confdiff: float, **setting: Unpack[Setting],
+    *, n: int, delta: float, prior: float, gamma: float, lipschitz: float, loss_bound: float,
+    correction_lipschitz: float, rademacher: float, negativity_sconf: float,
+    negativity_confdiff: float, form: Form = "printed",
 ) -> float:  # fmt: skip
     """Excess risk of the corrected convex minimiser (Theorem B.4).
 
@@ -380,13 +377,14 @@ def convex_corrected_estimation_error(
     ...     negativity_sconf=0.0, negativity_confdiff=0.0, **setting), 4)
     0.2385
     """
-    prior, slope = setting["prior"], correction_lipschitz
-    increments = 1.0 if setting.get("form", "printed") == "printed" else 2.0
-    increments *= slope * _mix(prior, gamma, 1.0, 2.0) * _t(setting["n"], setting["delta"], 8)
+    slope = correction_lipschitz
+    factor = slope if form == "printed" else 2.0 * slope
+    increments = factor * _mix(prior, gamma, 1.0, 2.0) * _t(n, delta, 8)
     bias = (slope + 1.0) * _mix(prior, gamma, negativity_sconf, 2.0 * negativity_confdiff)
-    setting["delta"] /= 2.0
-    unbiased = convex_estimation_error(gamma=gamma, **setting)
-    return 2.0 * setting["loss_bound"] * (increments + bias) + unbiased
+    return 2.0 * loss_bound * (increments + bias) + convex_estimation_error(
+        n=n, delta=delta / 2.0, prior=prior, gamma=gamma, lipschitz=lipschitz,
+        loss_bound=loss_bound, rademacher=rademacher, form=form,
+    )  # fmt: skip
 
 
 @checked
@@ -409,7 +407,7 @@ def delta_sconf(
     2.0
     """
     scale = n * _gap(prior, 1.0) ** 2
-    squares = np.square(_floors(floors, 2, loss_bound))
+    squares = np.square(checked_floors(floors, 2, loss_bound))
     exponents = -2.0 * scale * squares
     if form == "printed":
         exponents = squares * loss_bound**2 - scale / loss_bound**2 / 2.0
@@ -428,7 +426,7 @@ def delta_confdiff(*, n: int, loss_bound: float, floors: Sequence[float]) -> flo
     >>> delta_confdiff(n=100, loss_bound=1, floors=[0, 0, 1, 1])
     2.0
     """
-    return sum(math.exp(-2.0 * n * floor**2) for floor in _floors(floors, 4, loss_bound))
+    return sum(math.exp(-2.0 * n * floor**2) for floor in checked_floors(floors, 4, loss_bound))
 
 
 def _mix(prior: float, gamma: float, sconf: float, confdiff: float) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 Form: TypeAlias = Literal["printed", "rederived"]
 _P = ParamSpec("_P")
@@ -21,7 +21,7 @@ _Rule: TypeAlias = tuple[Callable[[Any], bool], str, str]
 _SHARE = "lie strictly between 0 and 1"
 _PRIOR: _Rule = (lambda x: 0 < x < 1, _SHARE, "pass P(y = +1), such as 0.2")
 _ADVICE = "bound the classifiers' outputs if it has no finite value"
-SIZE: _Rule = (lambda x: 0 <= x < math.inf, "be finite and not negative", _ADVICE)
+_SIZE: _Rule = (lambda x: 0 <= x < math.inf, "be finite and not negative", _ADVICE)
 
 
 def _count(least: int, advice: str) -> _Rule:
@@ -43,9 +43,9 @@ _RULES: dict[str, _Rule] = {
         "be 'printed' or 'rederived'",
         "'printed' is the published formula",
     ),
-    **dict.fromkeys(("lipschitz", "loss_bound", "rademacher", "correction_lipschitz"), SIZE),
-    **dict.fromkeys(("negativity", "negativity_sconf", "negativity_confdiff"), SIZE),
-    **dict.fromkeys(("weight_norm", "feature_radius"), SIZE),
+    **dict.fromkeys(("lipschitz", "loss_bound", "rademacher", "correction_lipschitz"), _SIZE),
+    **dict.fromkeys(("negativity", "negativity_sconf", "negativity_confdiff"), _SIZE),
+    **dict.fromkeys(("weight_norm", "feature_radius"), _SIZE),
 }
 """For each argument what must hold of it, the same in words, and what to do otherwise."""
 _ANY: _Rule = (lambda x: True, "", "")
@@ -70,6 +70,34 @@ def checked(function: Callable[_P, _T]) -> Callable[_P, _T]:
         return function(*args, **kwargs)
 
     return called
+
+
+def checked_floors(values: Sequence[float], count: int, loss_bound: float) -> list[float]:
+    """One lower bound ≥ 0 over C for each of ``count`` partial risks."""
+    require(loss_bound > 0, "loss_bound", "be positive", loss_bound, "a loss of 0 has no risk")
+    advice = "pass one per partial risk, 0 where no lower bound is known"
+    require(len(values) == count, "floors", f"have {count} values", values, advice)
+    for place, value in enumerate(values):
+        require(_SIZE[0](value), f"floors[{place}]", _SIZE[1], value, _SIZE[2])
+    return [value / loss_bound for value in values]
+
+
+_LABELS = ("similarity", "noisy_similarity", "difference", "noisy_difference")
+_RANGES = {"similarity": (0.0, 1.0), "difference": (-1.0, 1.0)}
+
+
+def checked_labels(*values: ArrayLike) -> list[NDArray[np.float64]]:
+    """The four label arrays; only the clean ones have a range, since noise may leave it."""
+    arrays = [np.asarray(value, dtype=np.float64) for value in values]
+    for name, array in zip(_LABELS, arrays, strict=True):
+        fits = array.ndim == 1 and array.size > 0 and array.shape == arrays[0].shape
+        rule = "be 1-d, non-empty and as long as similarity"
+        require(fits, name, rule, array.shape, "pass one value per pair")
+        low, high = _RANGES.get(name, (-math.inf, math.inf))
+        bad = array[~(np.isfinite(array) & (array >= low) & (array <= high))]
+        advice = "drop pairs without labels, and pass noisy values as noisy_ arguments"
+        require(bad.size == 0, name, f"be finite and in [{low:g}, {high:g}]", bad[:3], advice)
+    return arrays
 
 
 @checked
