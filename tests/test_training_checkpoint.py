@@ -12,7 +12,16 @@ import torch
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.judgements import Judgements
-from pairlearn.training import Checkpoint, CheckpointError, Fleet, Group, Member, TestSet, loop
+from pairlearn.training import (
+    Callback,
+    Checkpoint,
+    CheckpointError,
+    Fleet,
+    Group,
+    Member,
+    TestSet,
+    loop,
+)
 
 
 def make_fleet(seed: int = 0, model: str = "mlp-bn") -> Fleet:
@@ -74,6 +83,15 @@ def test_callbacks_keep_what_they_name(tmp_path: Path) -> None:
             kept, found = getattr(one, name), getattr(other, name)
             assert type(kept) is type(found)
             torch.testing.assert_close(found, kept, rtol=0, atol=0)
+
+
+def test_callbacks_that_would_not_be_kept_are_refused(tmp_path: Path) -> None:
+    class Counting(Callback):
+        def load_state(self, *given: object) -> None: ...
+
+    assert len(loop.run_epochs(make_fleet(), 1, [Counting()])) == 1
+    with pytest.raises(TypeError, match="name them there in place of `state` and `load_state`"):
+        loop.run_epochs(make_fleet(), 1, [Counting()], checkpoint=Checkpoint(tmp_path / "one"))
 
 
 def stopped_fleet(path: Path) -> None:

@@ -9,6 +9,7 @@ from pairlearn.training.groups import Group as Group
 from pairlearn.training.groups import Member as Member
 from pairlearn.training.groups import PairStream as PairStream
 from pairlearn.training.groups import TestSet as TestSet
+from pairlearn.training.loop import Callback as Callback
 from pairlearn.training.objective import Objective as Objective
 from pairlearn.training.objective import Total as Total
 from pairlearn.training.ranks import Ranks as Ranks

@@ -35,6 +35,18 @@ class Callback:
 
     ``epochs`` are those planned, from `begin` on. Attributes named in ``kept`` (numbers, tensors
     or dictionaries of tensors) go through a checkpoint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairlearn import PairClassifier
+    >>> class Share(Callback):
+    ...     def after_epoch(self, fleet, row):
+    ...         row["share"] = fleet.epoch / self.epochs
+    >>> model = PairClassifier(model="linear", epochs=4, callbacks=[Share()], random_state=0)
+    >>> x, answers = np.linspace(-1, 1, 60).reshape(-1, 2, 1), [[0.9, 0.1], [0.2, -0.6]] * 15
+    >>> model.fit(x, answers).history_[0]["share"]
+    0.25
     """
 
     epochs: int
@@ -73,6 +85,11 @@ def run_epochs(
     whoever asked for it removes it. The history has of every epoch "epoch", "risk", "seconds", and
     what callbacks added.
     """
+    if checkpoint is not None and any(hasattr(callback, "load_state") for callback in callbacks):
+        raise TypeError(
+            "callbacks go through a checkpoint by the attributes that they name in `kept`; name "
+            "them there in place of `state` and `load_state`, which nothing calls any more"
+        )
     history: History = []
     if any(kind(name).joint for name in fleet.objective.kinds):
         callbacks = [Completion(fleet), *callbacks]
