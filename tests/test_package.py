@@ -56,7 +56,9 @@ def test_the_studio_is_found_by_its_name_of_version_0_1() -> None:
 
 
 OLD = {
-    "bounds": ["estimation_error"], "datasets": ["load"], "diagnostics": ["check"],
+    "bounds": ["estimation_error"], "data.registry": ["get_spec"], "datasets": ["load"],
+    "diagnostics": ["check"], "paper.bounds.quantities": ["linear_rademacher"],
+    "paper.bounds.theorems": ["estimation_error"], "paper.theory.run": ["compute_theory"],
     "estimators.pairwise": ["PairwiseTransformer"], "experiments": ["get_grid"],
     "experiments.execute": ["execute"], "experiments.report": ["build_report"],
     "experiments.theory": ["compute_theory"], "pages": ["write_page"],
