@@ -31,8 +31,8 @@ pytest: $(STAMP) browser
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 3 --dist loadfile --no-loadscope-reorder
 
 test-long: $(STAMP) browser
-	@echo "== test-long: soaks and sweeps at full size"
-	@$(BIN)/python -m pytest -m long
+	@echo "== test-long: soaks and sweeps at full size, new examples for property tests"
+	@$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile=explore
 	@echo "== test-long: all checks passed"
 
 lint: $(STAMP)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-# A busy machine is no reason to fail, and what passed once passes again: whoever looks for
-# more examples gives --hypothesis-profile=default.
-settings.register_profile(
-    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# A busy machine is no reason to fail, and what passed once passes again. New examples are tried
+# by `make test-long`, with --hypothesis-profile=explore.
+explore = settings(deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", explore)
+settings.register_profile("steady", explore, derandomize=True)
 settings.load_profile("steady")
 
 # Processes are forked from one that has everything imported, so that they start at once.
