@@ -177,8 +177,9 @@ def test_accessibility_scan_and_width(
         page = context.new_page()
         page.goto(reports[report].as_uri())
         snapshot(page, f"report-{report}-{device}-{scheme}")
-        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0, "the page itself does not scroll sideways"
+        # On a phone innerWidth would grow with what is too wide.
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= options["viewport"]["width"], "the page itself does not scroll sideways"
         if report == "bench":  # the same markup again and again takes the scanner long
             page.locator("select[data-facet=dataset]").select_option("letter")
             page.locator("select[data-facet=prior]").select_option("0.2")
