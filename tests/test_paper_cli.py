@@ -199,6 +199,7 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
     done = call("compare", "accuracy")
     assert done.exit_code == 2
     assert "none of the runs has a counterpart" in done.stderr
+    assert "bench headline" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,10 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
     (cells,) = _summaries(chosen, test_subset)
     comparison = compare_with_published(cells, PUBLISHED[chosen.grid]())
     if not comparison.cells:
-        raise ValueError("none of the runs has a counterpart in the published tables")
+        raise ValueError(
+            "none of the runs has a counterpart in the published tables; those of the likelihood "
+            "are counted by `pairlearn bench headline`"
+        )
     code = 0 if passes(comparison) else 1
     return Told(report_data(comparison), [report_text(comparison)], code=code)
 
