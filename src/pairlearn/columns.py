@@ -220,7 +220,7 @@ def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArra
     ['spam', 'ham']
     """
     classes, numeric = np.unique(values), values.dtype.kind in "iufb"
-    if len(classes) > 2:
+    if len(classes) not in (1, 2):
         raise ValueError(f"{what} must be two; got {classes[:5].tolist()}")
     if len(classes) == 1 and numeric and classes[0] in (-1, 0, 1):
         classes = np.array([0, 1] if classes[0] == 0 else [-1, 1])
