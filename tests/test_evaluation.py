@@ -379,6 +379,29 @@ def test_a_few_labels_mend_the_annotator() -> None:
     assert one_sided.labels.feasible().all()
 
 
+def test_labels_of_rows_that_count_for_nothing_tell_nothing() -> None:
+    """A third of the rows are somebody's who guesses, and have weight 0."""
+    z, y, labels, _ = overconfident(600, 6)
+    guesses = PairLabels.from_posteriors(*np.random.default_rng(6).random((2, 300)))
+    both = PairLabels(
+        *(
+            np.concatenate([np.asarray(one), np.asarray(other)])
+            for one, other in (
+                (labels.similarity, guesses.similarity),
+                (labels.difference, guesses.difference),
+            )
+        )
+    )
+    given = *np.hstack([z, z[:, :300]]), *np.hstack([y, y[:, :300]])
+    alone = recalibrate(labels, *z, *y)
+    mended = recalibrate(both, *given, weight=np.repeat([2.0, 0.0], [600, 300]))
+    assert mended.slope == pytest.approx(alone.slope, rel=1e-4)
+    assert mended.interval == pytest.approx(alone.interval, rel=1e-4)
+    assert recalibrate(both, *given).slope < 0.9 * alone.slope
+    with pytest.raises(ValueError, match="pairs with a known class have weight 0"):
+        recalibrate(both, *given, weight=np.zeros(900))
+
+
 def test_the_most_probable_slope_by_search() -> None:
     """Ten labels: search log k and d on a grid, term by term."""
     z, y, labels, _ = overconfident(40, 5)

@@ -71,7 +71,9 @@ def serve(
             place = f"/{one.folder.resolve().name}" * several
             typer.echo(f"{one.title}: {address}{place}", err=True)
         typer.echo(
-            "  everybody has a link: `pairlearn annotate link` prints it; end with Ctrl-C", err=True
+            "  everybody has a link of their own: `pairlearn annotate link PROJECT NAME` makes it, "
+            "and --renew another one in its place; end with Ctrl-C",
+            err=True,
         )
 
     def invite(links: dict[str, str]) -> None:

@@ -159,7 +159,9 @@ class HeldPairs:
         classes = np.full(len(self.items), np.nan)
         classes[known.rows] = known.positive
         at = classes[self.ends]
-        return None if np.isnan(at).all() else recalibrate(self.labels, *self.z.T, *at.T)
+        if np.isnan(at).all():
+            return None
+        return recalibrate(self.labels, *self.z.T, *at.T, weight=self.weight)
 
 
 def _cut(threshold: float) -> float:

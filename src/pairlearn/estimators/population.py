@@ -316,7 +316,7 @@ def told_confidence(
     if (~np.isnan(at)).sum() < LEAST_LABELS:
         return None, 1.0
     outputs = z[both.ends]
-    found = recalibrate(both.labels(), *outputs.T, *at.T)
+    found = recalibrate(both.labels(), *outputs.T, *at.T, weight=both.weight)
     told = Confidence(found.slope, found.shift, found.n, found.interval)
     if told.interval[0] <= 1 <= told.interval[1]:
         return told, 1.0

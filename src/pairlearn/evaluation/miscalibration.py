@@ -131,7 +131,13 @@ def sensitivity(
 
 
 def recalibrate(
-    labels: PairLabels, logits: Any, logits_prime: Any, classes: Any, classes_prime: Any
+    labels: PairLabels,
+    logits: Any,
+    logits_prime: Any,
+    classes: Any,
+    classes_prime: Any,
+    *,
+    weight: Any = None,
 ) -> Recalibration:
     """Correct an annotator's confidence with a few true labels.
 
@@ -149,6 +155,8 @@ def recalibrate(
         judgement, and enter in no other way; the choice must not depend on the labels.
     classes, classes_prime : array of shape (n,)
         1 or 0 where the true class of an end is known, NaN elsewhere.
+    weight : array of shape (n,), optional
+        How much each pair counts, such as little for an annotator who guesses.
 
     Examples
     --------
@@ -177,7 +185,11 @@ def recalibrate(
     given = ~np.isnan(known)
     if not given.any():
         raise ValueError("classes and classes_prime are all missing: give some true labels")
-    slope, shift, error = _logistic_regression(odds[given], known[given])
+    counts = np.ones(n) if weight is None else columns_of("weight", weight, n)
+    counts = np.broadcast_to(counts[:, None], given.shape)[given]
+    if not counts.any():
+        raise ValueError("pairs with a known class have weight 0: give classes of other items")
+    slope, shift, error = _logistic_regression(odds[given], known[given], counts)
     ends = slope * math.exp(-2 * error), slope * math.exp(2 * error)
     return Recalibration(slope, shift, int(given.sum()), ends, _judgements(odds, slope, shift))
 
@@ -333,21 +345,23 @@ def _classes(name: str, values: Any, n: int) -> Floats:
     return column
 
 
-def _logistic_regression(odds: Floats, y: Floats) -> tuple[float, float, float]:
+def _logistic_regression(odds: Floats, y: Floats, weight: Floats) -> tuple[float, float, float]:
     """The most probable (k, d), and the standard error of log k."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
+    weight = weight * weight.sum() / (weight**2).sum()  # as many as they are worth, by Kish
+
     def loss(at: Floats) -> tuple[float, Floats]:
         scaled = np.exp(at[0]) * odds
         t = scaled + at[1]
-        error = expit(t) - y
-        value = np.logaddexp(0, np.where(y > 0, -t, t)).sum() + at[0] ** 2 / 2 + at[1] ** 2 / 8
+        error = weight * (expit(t) - y)
+        value = weight @ np.logaddexp(0, np.where(y > 0, -t, t)) + at[0] ** 2 / 2 + at[1] ** 2 / 8
         return float(value), np.array([error @ scaled, error.sum()]) + at / [1, 4]
 
     log_slope, shift = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
     p = expit(np.exp(log_slope) * odds + shift)
     slopes = np.stack([np.exp(log_slope) * odds, np.ones_like(odds)], 1)
-    information = (slopes * (p * (1 - p))[:, None]).T @ slopes + np.diag([1, 1 / 4])
+    information = (slopes * (weight * p * (1 - p))[:, None]).T @ slopes + np.diag([1, 1 / 4])
     error = float(np.sqrt(np.linalg.inv(information)[0, 0]))
     return float(np.exp(log_slope)), float(shift), error

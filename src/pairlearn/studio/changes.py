@@ -171,7 +171,10 @@ class Changes(Rows):
         for name in names:
             check_name(name)
             if self.first("SELECT 1 FROM annotator WHERE name = ?", name):
-                raise StoreError(f"an annotator {name!r} is there already: choose another name")
+                raise StoreError(
+                    f"an annotator {name!r} is there already: choose another name, or make another "
+                    "link for them with `pairlearn annotate link --renew`"
+                )
             token = fresh_token()
             values = {"name": name, "token_hash": token_hash(token), "added_at": now()}
             number = self._insert("annotator", **values)
