@@ -303,7 +303,8 @@ def test_prior_on_both_sides_or_on_one(here: Path) -> None:
 
 def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> None:
     judged = simulate(pairs=120, prior=0.3, seed=0).pairs
-    given = zip(judged.left, judged.right, judged.similarity, judged.difference, strict=True)
+    columns = judged.left, judged.right, judged.similarity, judged.difference
+    given = zip(*columns, strict=True)
     careful = [f"{left},{right},{s},{c},ann\n" for left, right, s, c in given]
     constant = [f"{row.rsplit(',', 3)[0]},1,0,bob\n" for row in careful]
     header = "left,right,similarity,difference,annotator\n"
@@ -313,6 +314,13 @@ def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> N
     assert both.pop("left_out") == ["bob"]
     assert both | {"left_out": []} == alone
     assert "without bob, whose answers tell nothing" in run("prior", tmp_path / "both.csv").stdout
+    assert alone["warnings"] == []
+    leaning = [
+        f"{left},{right},{s + 0.5 * (1 - s)},{c},ann\n"
+        for left, right, s, c in zip(*(row.tolist() for row in columns), strict=True)
+    ]
+    (tmp_path / "leaning.csv").write_text("".join([header, *leaning]))
+    assert "somebody leans or guesses" in told(f"prior {tmp_path / 'leaning.csv'}")["warnings"][0]
 
 
 def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:

@@ -137,6 +137,14 @@ def where(found: Finding) -> str:
     return f" ({'; '.join(where)})" if where else ""
 
 
+LEANS = {"leaning-similarity", "leaning-annotator", "outlying-annotator"}
+LEANING = (
+    "similarities are taken as they are, and somebody leans or guesses (`pairlearn check` says "
+    "who): the share may lie outside of the interval; `pairlearn fit` takes habits back, and "
+    "says the share too"
+)
+
+
 @command("prior", Reading, quiet="Print the number alone.")
 def prior(
     reading: Reading,
@@ -159,6 +167,7 @@ def prior(
       pairlearn prior pairs.csv
       pairlearn prior pairs.csv --majority negative --json
     """
+    from pairlearn.check import check
     from pairlearn.check.answers import Columns
     from pairlearn.prior import estimate_prior
     from pairlearn.tables import read_pairs
@@ -189,10 +198,14 @@ def prior(
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
     unclear = ValueError("--quiet prints one number: say --majority positive or negative")
+    found_by_check = {one.code for one in check(table, precision=False).findings}
+    warnings = [LEANING] * (not found_by_check.isdisjoint(LEANS))
+    data = {"majority": majority, **asdict(found), "if_reversed": other, "left_out": left_out}
     return Told(
-        {"majority": majority, **asdict(found), "if_reversed": other, "left_out": left_out},
+        data | {"warnings": warnings},
         text,
         unclear if majority is None else f"{found.value:.6g}",
+        warnings,
     )
 
 
