@@ -45,7 +45,6 @@ class Sensitivity:
     low, high, low_end, high_end : float
         Least and largest estimate of the accuracy, and ends of the intervals.
     estimates : tuple of (k, d, AccuracyEstimate)
-        One for each combination.
     n : int
         Pairs used: those with both judgements.
     """
@@ -142,17 +141,16 @@ def recalibrate(
     """Correct an annotator's confidence with a few true labels.
 
     k and d maximise the likelihood of the known classes, P(y=+1) = σ(k·logit r + d), with weak
-    priors log k ~ N(0, 1) and d ~ N(0, 4) that decide when a few labels do not: without labels,
-    judgements would stay as they are. All judgements are then restated with the corrected
-    posteriors.
+    priors log k ~ N(0, 1) and d ~ N(0, 4) that decide when a few labels do not. All judgements are
+    then restated with the corrected posteriors.
 
     Parameters
     ----------
     labels : PairLabels
         Judgements of n pairs, both of each; infeasible ones are projected.
     logits, logits_prime : array of shape (n,)
-        A classifier's log-odds. They choose between the two pairs of posteriors that fit a
-        judgement, and enter in no other way; the choice must not depend on the labels.
+        A classifier's log-odds, which only choose between the two pairs of posteriors that fit a
+        judgement; the choice must not depend on the labels.
     classes, classes_prime : array of shape (n,)
         1 or 0 where the true class of an end is known, NaN elsewhere.
     weight : array of shape (n,), optional
@@ -160,7 +158,7 @@ def recalibrate(
 
     Examples
     --------
-    An annotator who is too sure: the log-odds are twice what they should be.
+    An annotator whose log-odds are twice what they should be:
 
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(0, 2, size=(2, 1000))
