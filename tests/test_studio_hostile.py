@@ -302,6 +302,20 @@ def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
         assert not re.search(r"<(svg onload|img|iframe)", text)
 
 
+def test_a_key_stands_for_one_answer(tmp_path: Path) -> None:
+    """Sent again, an answer gets the receipt that it had; another one is refused, not dropped."""
+    project, tokens, _ = make_project(tmp_path / "p", pairs=3)
+    with TestClient(make_app(project.folder), HERE) as client:
+        ann = Visitor(client, tokens["ann"])
+        sent: dict[str, Any] = {"pair": ann.task()["pair"], "key": "form-one-answer"}
+        first = ann.answer(**sent)
+        assert first.status_code == 200, first.text
+        assert ann.answer(**sent).json()["receipt"] == first.json()["receipt"]
+        other = ann.answer(**sent, similarity=0.9)
+        assert other.status_code == 400
+        assert "came before with another answer" in other.text
+
+
 GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n"
 RAW = [
     (GET % (b"/static/../app.py", b""), (404,)),

@@ -71,11 +71,22 @@ class Changes(Rows):
         return self._insert("change", at=now(), who=self.who, action=action, detail=detail, **about)
 
     def record_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
-        """Keep an answer, unless its key was seen before with this annotator and pair."""
+        """Keep an answer, unless it came before: with its key, of this annotator, to this pair."""
         whose = (annotator, pair)
-        key = "SELECT id, revision FROM answer WHERE annotator = ? AND pair = ? AND key = ?"
-        if (seen := self.first(key, *whose, answer.key)) is not None:
-            return Receipt(*seen)
+        seen = self.first(
+            "SELECT id, revision, similarity, difference, preference, level FROM answer "
+            "WHERE annotator = ? AND pair = ? AND key = ?",
+            *whose,
+            answer.key,
+        )
+        if seen is not None:
+            said = (answer.similarity, answer.difference, answer.preference, answer.level)
+            if seen[2:] != said:
+                raise StoreError(
+                    f"key {answer.key!r} came before with another answer to pair {pair}: give "
+                    "every answer a key of its own"
+                )
+            return Receipt(*seen[:2])
         found = self.first(
             "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
             "JOIN pair p ON p.id = a.pair "
