@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tokenize
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from pairlearn.tables.encoder import ItemEncoder
 
 
-class Columnar:
+class Columnar(ABC):
     """Columns of equal length by name; two tables are equal if these are, also in their order."""
 
+    @abstractmethod
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns that there are, by name, in the order of files."""
-        raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
