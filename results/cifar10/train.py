@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def wanted(options: argparse.Namespace) -> list[Run]:
-    """The runs, seed by seed, the most telling methods first."""
+    """The runs, seed by seed, the most telling methods first and the unbiased ones last."""
     selection = Selection.parse(
         "cifar10",
         options.priors,
@@ -85,7 +85,10 @@ def wanted(options: argparse.Namespace) -> list[Run]:
         images=options.images,
     )
     runs = selection.of(GRIDS["accuracy"]).runs()
-    return sorted(runs, key=lambda run: (run.seed, run.method not in FIRST))
+    def order(run: Run) -> tuple[int, bool, bool]:
+        return run.seed, run.method not in FIRST, run.method.endswith("-none")
+
+    return sorted(runs, key=order)
 
 
 def start_worker(
