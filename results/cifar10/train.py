@@ -85,6 +85,7 @@ def wanted(options: argparse.Namespace) -> list[Run]:
         images=options.images,
     )
     runs = selection.of(GRIDS["accuracy"]).runs()
+
     def order(run: Run) -> tuple[int, bool, bool]:
         return run.seed, run.method not in FIRST, run.method.endswith("-none")
 
