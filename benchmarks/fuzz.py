@@ -2,11 +2,11 @@
 
     python benchmarks/fuzz.py --seconds 240 [READER ...]
 
-Needs ``pip install ".[fuzz]"`` in a clone (Linux). A reader is a file ``tests/fuzz/fuzz_*.py``.
+Needs ``pip install ".[fuzz]"`` in a clone (Linux). The readers are those of ``tests/fuzz``.
 Each runs in a process of its own, with bounds on memory and on the time of an input, from
 the inputs kept in ``tests/fuzz/corpus``; what it finds is left in ``--work``. An input
 that fails is printed with its file: mend the reader, and add the file to the corpus, where
-``tests/test_fuzz_corpus.py`` replays it.
+``tests/test_fuzz.py`` replays it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def readers() -> list[str]:
-    return sorted(path.stem.removeprefix("fuzz_") for path in HARNESSES.glob("fuzz_*.py"))
+    return sorted(path.name for path in CORPUS.iterdir())
 
 
 def run(name: str, work: Path, seconds: int, seed: int) -> bool:
@@ -87,11 +87,11 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
 
     sys.path[:0] = [str(HARNESSES.parent), str(ROOT / "src")]
     with atheris.instrument_imports(include=TRACED, enable_loader_override=False):
-        harness = importlib.import_module(f"fuzz.fuzz_{name}")
+        harness = importlib.import_module("fuzz").READERS[name]
     found = work / name
     found.mkdir(parents=True, exist_ok=True)
     words = work / f"{name}.dict"
-    words.write_text("".join(f'"{escaped(word)}"\n' for word in harness.WORDS), "ascii")
+    words.write_text("".join(f'"{escaped(word)}"\n' for word in harness.words), "ascii")
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, mapped + MEMORY))
     options = [
@@ -104,9 +104,9 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
         "-max_len=16384",
         "-print_final_stats=1",
     ]
-    mutate = getattr(harness, "mutate", None)
+    mutate = harness.mutate
     extra = {} if mutate is None else {"custom_mutator": mutator(atheris, mutate)}
-    folders = [str(found)] + [str(CORPUS / name)] * (CORPUS / name).is_dir()
+    folders = [str(found), str(CORPUS / name)]
     atheris.Setup([name, *options, *folders], harness.one_input, **extra)
     atheris.Fuzz()
 

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import count
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -93,10 +94,17 @@ def said_once(words: str) -> None:
     assert "Traceback" not in words and "damaged" not in words
 
 
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+_ports = count(random.SystemRandom().randrange(2000))
+
+
 def free_port() -> int:
-    """A port below those that the system gives to connections, which could take it meanwhile."""
+    """A port below those that the system gives to connections, which could take it meanwhile.
+
+    Each worker of a run of tests has its own part of them, and takes none twice.
+    """
     while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
+        port = 20_000 + 2000 * (_WORKER % 6) + next(_ports) % 2000
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -334,7 +334,7 @@ def test_a_disk_that_is_read_only(small_disk: Path, tmp_path: Path) -> None:
 
 def check_refusal(place: Place) -> None:
     command = place.run("serve")
-    if command.wait(20) is None:
+    if command.wait() is None:
         command.end(signal.SIGKILL)
     assert command.words().count("\n") == 1
     assert "cannot be written: the file is read-only" in command.words()

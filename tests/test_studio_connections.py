@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -53,6 +54,7 @@ def place(tmp_path: Path) -> Place:
 def patient(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudio]:
     """A studio that gives every request time, however busy the machine is."""
     monkeypatch.setattr(Connection, "REQUEST_SECONDS", 120.0)
+    monkeypatch.setattr(Connection, "REPLY_SECONDS", 120.0)
     with live_studio(place.folder) as studio:
         place.port = studio.port
         yield studio
@@ -140,34 +142,34 @@ def stuck(studio: LiveStudio) -> int:
     return sum(one.flow.write_paused for one in connections(studio))
 
 
+def look(studio: LiveStudio) -> None:
+    """Have the studio look once at every reply, as it does after `REPLY_SECONDS`."""
+    for one in connections(studio):
+        seen = threading.Event()
+        one.loop.call_soon_threadsafe(lambda one=one, seen=seen: (one._look_at_reply(), seen.set()))
+        assert seen.wait(120)
+
+
 def test_a_reply_has_to_be_read_in_time(
-    hurried: LiveStudio, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.4)
-    with deaf_callers(hurried.port, 3):
-        wait_until(lambda: stuck(hurried) == 3)
-        wait_until(lambda: not connections(hurried))
-
-
-def test_a_slow_reader_gets_the_whole_reply(
     patient: LiveStudio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[int] = []
-    look = Connection._look_at_reply
-    monkeypatch.setattr(Connection, "REPLY_SECONDS", 1.5)  # far longer than the reader pauses
-    monkeypatch.setattr(Connection, "_look_at_reply", lambda one: (looks.append(1), look(one)))
-    with deaf_callers(patient.port, 1) as (caller,):
-        wait_until(lambda: stuck(patient) == 1)
-        seen = len(looks)
-        while len(looks) < seen + 2:
-            assert caller.recv(65536)
-            time.sleep(0.005)
+    """What is taken between two looks keeps a connection; what is not ends it."""
+    with deaf_callers(patient.port, 3) as callers:
+        wait_until(lambda: stuck(patient) == 3)
+        look(patient)
+        left = {one: one._left for one in connections(patient)}
+        while not any(one.transport.get_write_buffer_size() < left[one] for one in left):
+            assert callers[0].recv(65536)
+        look(patient)
+        wait_until(lambda: len(connections(patient)) == 1)
+        monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.2)
+        look(patient)
+        wait_until(lambda: not connections(patient))
 
 
 def test_connections_that_never_read_lock_nobody_out(
     patient: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "REPLY_SECONDS", 120.0)
     monkeypatch.setattr(Connection, "MOST", 6)
     with deaf_callers(patient.port, 6):
         wait_until(lambda: stuck(patient) == 6)

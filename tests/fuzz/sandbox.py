@@ -10,6 +10,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -24,6 +25,29 @@ MARK = b"\n--8<--\n"
 
 class Broken(AssertionError):
     """A reader did what no reader may do."""
+
+
+@dataclass(frozen=True)
+class Harness:
+    """What is done with an input, words that help a fuzzer, and changes that keep the format."""
+
+    one_input: Callable[[bytes], Any]
+    words: list[bytes]
+    mutate: Callable[[bytes, int], bytes | None] | None = None
+
+
+READERS: dict[str, Harness] = {}
+"""Every reader by its name, which is that of its folder in ``corpus``."""
+
+
+def harness(words: list[bytes], mutate: Any = None) -> Callable[[T], T]:
+    """Enter a function of an input into `READERS`, by its name."""
+
+    def enter(one_input: Any) -> Any:
+        READERS[one_input.__name__] = Harness(one_input, words, mutate)
+        return one_input
+
+    return enter
 
 
 def memory() -> str | None:

@@ -1,0 +1,212 @@
+"""Files of the studio, and what a language model replies, whatever their bytes are."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sqlite3
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fuzz.mutation import json_mutation
+from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
+from fuzz.table_files import CSV, written
+from pairlearn.studio.ask import AnswerCache, ModelError
+from pairlearn.studio.changes import Changes
+from pairlearn.studio.endpoint import MalformedReply, Reply, error_text, read_reply
+from pairlearn.studio.exchange import Statement, _import
+from pairlearn.studio.items import Items
+from pairlearn.studio.judges import answer_shares
+from pairlearn.studio.label_studio import LabelStudioError, LabelStudioExport, read_label_studio
+from pairlearn.studio.project import Plan, Project, ProjectError
+from pairlearn.studio.store import Store
+from pairlearn.studio.store_file import StoreError, migrate
+
+
+def keys(*names: str) -> list[bytes]:
+    return [f'"{name}":'.encode() for name in names]
+
+
+SQLITE = [b"SQLite format 3\0", b"CREATE TABLE", b"\0\0\0\x01"]
+
+
+@harness([*SQLITE, b"answers", b"question", b"{}"])
+def answer_cache(data: bytes) -> Any:
+    place = folder("answer_cache")
+    path = place / "cache.sqlite"
+    for rest in place.iterdir():
+        rest.unlink()
+    path.write_bytes(data)
+    before = listing(place)
+    try:
+        cache = AnswerCache(path)
+    except ModelError as error:
+        if str(path) not in str(error) or listing(place) != before:
+            raise Broken(f"the message does not name the file, or it changed: {error}") from error
+        return str(error)
+    with cache:
+        try:
+            found = [cache.get("one"), cache.get("two"), len(cache)]
+            cache.put("three", {"tokens": []})
+            if cache.get("three") is None:
+                raise Broken("what was put is not there")
+        except ModelError as error:
+            return str(error)
+    return found
+
+
+@harness([*SQLITE, b"answer", b"assignment", b"pair"])
+def answers(data: bytes) -> Any:
+    place = folder("answers") / "project"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    (place / "items.csv").write_text("id,x\n" + "".join(f"i{k},{k}\n" for k in range(4)))
+    project = Project(place, "table", "items.csv", Plan(3))
+    project.store_path.write_bytes(data)
+    before = listing(place)
+    try:
+        store = Store.open(project)
+    except StoreError as error:
+        named(error, project)
+        if listing(place) != before:
+            raise Broken("a file that was refused has changed") from error
+        return str(error)
+    store.close()
+    migrated = listing(place)  # a file of the first version is brought to the present one
+    with Store.open(project) as store:
+        try:
+            found = everything(store)
+        except StoreError as error:
+            named(error, project)
+            return str(error)
+    if listing(place) != migrated:
+        raise Broken("reading has changed the file")
+    return found
+
+
+def everything(store: Store) -> list[Any]:
+    found: list[Any] = [store.annotators(), store.pairs(), store.answers(), store.answers(False)]
+    found += [store.history(), store.overview()]
+    for one in store.annotators():
+        found += [store.next_task(one.id), store.progress(one.id)]
+        found += [store.current(one.id, pair.id) for pair in store.pairs()]
+    return found
+
+
+def named(error: Exception, project: Project) -> None:
+    if str(project.folder) not in str(error) or len(str(error)) > 2000:
+        raise Broken(f"the message does not name the file: {error!s:.300}") from error
+
+
+@harness(
+    [*keys("format", "version", "kind", "items", "plan", "pairs", "overlap", "columns"),
+     b'"../', b'"pairlearn-project"', b"\\ud800"],
+    json_mutation,
+)  # fmt: skip
+def project_file(data: bytes) -> Project | str:
+    place = folder("project_file")
+    path = place / "project.json"
+    path.write_bytes(data)
+    found = attempt(lambda: Project.load(place), path, ProjectError)
+    if not isinstance(found, str):
+        found.save()
+        same(Project.load(place), found, "written and read")
+    return found
+
+
+@harness([*CSV, b"id", b"name", b"x0", b"\0", b"1", b"2.5"])
+def studio_items(data: bytes) -> Any:
+    path = written("studio_items", data)
+    project = Project(path.parent, "table", path.name, Plan(1))
+    found = attempt(lambda: Items.open(project), path, ProjectError)
+    if not isinstance(found, str):
+        widths = {len(found.view(one).rows) for one in found.ids}
+        same(len(widths), 1, "columns")
+        same(len(set(found.ids)), len(found), "ids")
+    path.unlink()
+    return found
+
+
+@harness(
+    [*keys("similarity", "annotations", "result", "number", "annotation_id", "left_id"),
+     b'"cannot_say":', b'"Can\'t say"', b"null", b"[{"],
+    json_mutation,
+)  # fmt: skip
+def label_studio(data: bytes) -> LabelStudioExport | str:
+    path = folder("label_studio") / "export.json"
+    path.write_bytes(data)
+    found = attempt(lambda: read_label_studio(path), path, LabelStudioError)
+    if isinstance(found, str):
+        return found
+    again = read_label_studio(path)
+    same(without_keys(again.judgements), without_keys(found.judgements), "read once more")
+    for one in found.judgements:
+        check_statement(one)
+    imported(found.judgements)
+    return found
+
+
+def check_statement(one: Statement) -> None:
+    answer = one.answer
+    replace(answer)  # its checks run again
+    given = (answer.similarity, answer.difference, answer.preference or None)
+    if answer.cant_say != (given == (None, None, None)):
+        raise Broken(f"{answer} says both something and nothing")
+    if not (one.left and one.right and one.annotator and one.place):
+        raise Broken(f"{one} has an empty field")
+
+
+def imported(rows: list[Statement]) -> None:
+    """Whatever was read goes into the store, or is refused by it."""
+    connection = empty_store()
+    connection.execute("BEGIN")
+    try:
+        _import(Changes(connection, "import"), rows)
+    except StoreError:
+        pass
+    finally:
+        connection.execute("ROLLBACK")
+
+
+@cache
+def empty_store() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection, Path("memory"))
+    return connection
+
+
+def without_keys(rows: list[Statement]) -> list[Any]:
+    return [replace(one, answer=replace(one.answer, key="k")) for one in rows]
+
+
+ANSWERS = {"yes": ("yes",), "no": ("no",)}
+
+
+@harness(
+    [*keys("choices", "message", "content", "logprobs", "token", "logprob", "top_logprobs"),
+     *keys("usage", "error", "code"), b"-1e999"],
+    json_mutation,
+)  # fmt: skip
+def model_reply(data: bytes) -> Any:
+    message, code = error_text(data)
+    if len(message) > 300 or len(code) > 300 or not (message + code).isprintable():
+        raise Broken(f"not fit for a terminal: {message!r:.400}, {code!r:.400}")
+    try:
+        reply = read_reply(data)
+    except (MalformedReply, ModelError) as error:
+        if len(str(error)) > 600:
+            raise Broken(f"a message of {len(str(error))} characters") from error
+        return str(error)
+    if not all(0 <= share <= 1 for _, share in reply.tokens):
+        raise Broken(f"probabilities {reply.tokens}")
+    stored = json.loads(json.dumps(msgspec.to_builtins(reply)))
+    same(msgspec.convert(stored, Reply), reply, "written and read")
+    shares, mass = answer_shares(reply.tokens, ANSWERS)
+    if not (0 <= mass <= 1 and math.isclose(sum(shares.values()), 1 if mass else 0, abs_tol=1e-9)):
+        raise Broken(f"shares {shares}, mass {mass}")
+    return reply
