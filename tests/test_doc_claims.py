@@ -7,6 +7,8 @@ import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -224,7 +226,7 @@ def linked_number(text: str, place: str) -> str:
     for part in parts:
         start = text.index(part, start) + len(part)
     if "…" in last:
-        before, after = (re.escape(words) for words in last.split("…"))
+        before, after = (re.escape(words).replace(r"\ ", r"\s+") for words in last.split("…"))
         return re.search(rf"{before}({NUMBER}){after}", text[start:])[1]
     row, column = last.rsplit(": ", 1)
     heading, end = [], 0
@@ -269,6 +271,66 @@ def test_what_pairs_are_worth():
     stated = re.findall(r"\b0\.\d{3}\b|\b\d+ of \d+\b", page)
     assert len(stated) > 5
     assert not [one for one in stated if one not in measured]
+
+
+def rounded(cell: str, value: float) -> bool:
+    """Whether a printed number, whatever stands behind it, is this one, rounded."""
+    digits = re.match(r"[+−]?[\d,.]+", cell)[0].replace(",", "")
+    return number(digits) == pytest.approx(value, abs=0.5001 * 10 ** -len(digits.partition(".")[2]))
+
+
+def test_scaling(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    scaling = import_module("scaling")
+    page, folder = "guides/scaling.md", scaling.FOLDER
+    keys = ("read_seconds", "epoch_seconds", "other_seconds", "total_seconds", "cpu_seconds")
+    for size, kind, *cells in table_with(page, "read, s")[1:]:
+        pairs = scaling.HELD_OUT_PAIRS if "held" in size else 10 ** "⁰¹²³⁴⁵⁶⁷⁸".index(size[-1])
+        only = {"kind": {"in memory": "memory", "streamed": "stream"}[kind]}
+        for key, cell in zip((*keys, "peak_mib", "file_mib"), cells, strict=True):
+            stated = scaling.least(folder / "pairs.csv", "pairs", only, key)[pairs]
+            assert rounded(cell, stated), (size, kind, key)
+    for size, *cells in table_with(page, "MLP: ms a step")[1:]:
+        models = int(size.split()[0].replace(",", ""))
+        for what, unit, first in (("linear", 1000, 0), ("mlp", 1, 3)):
+            if cells[first]:
+                only = {"what": f"{what}, CPU"}
+                step, memory = (
+                    scaling.least(folder / "fleets.csv", "models", only, key)[models]
+                    for key in ("cpu_ms_per_step", "memory_gib")
+                )
+                stated = (step, unit * step / models, 1024 * memory)
+                assert all(map(rounded, cells[first:][:3], stated)), (size, what)
+    lines = scaling.cost_model(folder)
+    rows = [
+        *(("stream cpu_seconds", 1, 1e6), ("stream total_seconds", 1, 1e6)),
+        *(("stream peak_mib", 1, 2**20), ("memory cpu_seconds", 1, 1e6)),
+        *(("memory peak_mib", 1, 2**20), ("linear, CPU: cpu_ms_per_step", 1, 1)),
+        *(("linear, CPU: memory_gib", 1024, 1024), ("mlp, CPU: cpu_ms_per_step", 1, 1)),
+        *(("mlp, CPU: memory_gib", 1024, 1024), ("mlp, H200, float32: memory_gib", 1024, 1024)),
+    ]
+    for (name, fixed, each), (_, a, b, held, *cells) in zip(
+        rows, table_with(page, "predicted")[1:], strict=True
+    ):
+        stated = lines[name]
+        assert rounded(a, fixed * stated["fixed"]) and rounded(b, each * stated["each"]), name
+        if held != "–":
+            unit = 1 if "GiB" in cells[0] else fixed
+            assert rounded(cells[0], unit * stated["predicted"]), name
+            assert rounded(cells[1], unit * stated["measured"]), name
+            assert rounded(cells[2], 100 * stated["error"]), name
+
+
+def test_hard_answers():
+    measured = (ROOT / "benchmarks" / "annotators.txt").read_text(encoding="utf-8")
+    _, *rows = table_with("guides/disagree.md", "calibration error")
+    for (_, *cells), (crowd, choice) in zip(
+        rows, product(("hard, drawn", "hard, likeliest"), (0, 1)), strict=True
+    ):
+        for data, first in (("soft", 0), ("letter", 2)):
+            line = measured.split(f"\n{data}, 2,000 pairs")[1].split(f"{crowd}  ")[1]
+            columns = line.splitlines()[0].split()
+            assert cells[first : first + 2] == [columns[choice], columns[10 + choice]], crowd
 
 
 def test_annotators_corrected_and_not():
