@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model_folders import plain, run
+from model_folders import run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.estimators import KnownClassesWarning
 from pairlearn.estimators.population import PriorMismatchWarning
@@ -56,26 +56,6 @@ def test_a_majority_that_the_similarities_do_not_support() -> None:
         linear(majority="negative").fit(x[ENDS], told)
 
 
-def test_the_command_line_says_so_too(tmp_path: Path) -> None:
-    x, r = made(0.0)
-    told = PairLabels.from_posteriors(*r[ENDS].T)
-    write_items(ItemTable(None, x), tmp_path / "items.csv")
-    write_pairs(PairTable(*ENDS.T, told.similarity, None), tmp_path / "same.csv")
-    write_pairs(PairTable(*ENDS.T, told.similarity, told.difference), tmp_path / "both.csv")
-    rows = "".join(f"{k},{int(r[k] < 0.5)}\n" for k in range(30))
-    (tmp_path / "known.csv").write_text("id,class\n" + rows)
-    looked = run("check", tmp_path / "same.csv", "--majority", "negative", "--json")
-    codes = [found["code"] for found in json.loads(looked.stdout)["findings"]]
-    assert "majority-unclear" in codes
-    fit = ("fit", tmp_path / "items.csv", "--model", "linear", "--epochs", 20)
-    one = run(*fit, tmp_path / "same.csv", "--majority", "negative", "--out", tmp_path / "m")
-    assert "it may be a coin toss" in plain(one.output)
-    other = run(*fit, tmp_path / "both.csv", "--labelled", tmp_path / "known.csv",
-                "--out", tmp_path / "n", "--holdout", 0)  # fmt: skip
-    assert "known classes contradict the differences" in plain(other.output)
-    assert "--positive" in plain(other.output)
-
-
 @pytest.mark.parametrize("told_by", ["majority", "labels"])
 def test_similarities_alone_are_measured(told_by: str, tmp_path: Path) -> None:
     x, r = made(0.8 if told_by == "majority" else 0.0)
@@ -106,5 +86,3 @@ def test_an_interval_holds_both_sides_of_classes_of_equal_size() -> None:
     both = estimate_accuracy(*z, told, side="negative")
     assert both.low < 0.2 and both.high > 0.8
     assert estimate_accuracy(*z, told, side="better").low > 0.8
-    with pytest.raises(ValueError, match="side must be"):
-        estimate_accuracy(*z, told, side="left")  # type: ignore[arg-type]

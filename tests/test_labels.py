@@ -258,20 +258,25 @@ def test_nothing_is_copied(make: Make) -> None:
     assert same_memory(PairLabels(s, None).similarity, s)
 
 
-def test_only_the_narrower_column_is_copied() -> None:
-    s, c = np.array([0.5]), np.array([0.25], dtype=np.float32)
-    labels = PairLabels(s, c)
-    assert same_memory(labels.similarity, s)
-    assert labels.difference.dtype == np.float64
-    tensors = PairLabels(torch.from_numpy(s), torch.from_numpy(c))
-    assert same_memory(tensors.similarity, torch.from_numpy(s))
-    assert tensors.difference.dtype == torch.float64
-
-
 def test_one_tensor_makes_both_columns_tensors() -> None:
     labels = PairLabels(np.array([0.5, 0.4]), torch.tensor([0.1, 0.2]))
     assert torch.equal(labels.similarity, torch.tensor([0.5, 0.4], dtype=torch.float64))
     assert labels.difference.dtype == torch.float64
+    # A list beside a tensor keeps its digits, and its gaps.
+    mixed = PairLabels(torch.tensor([0.5, 0.2], dtype=torch.float64), [0.1, None])
+    assert mixed.difference[0].item() == 0.1 and bool(torch.isnan(mixed.difference[1]))
+    parts = [PairLabels([0.1], None), PairLabels(torch.tensor([0.2]), None)]
+    for order in (parts, parts[::-1]):
+        assert isinstance(PairLabels.concatenate(order).similarity, torch.Tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_single(dtype: torch.dtype) -> None:
+    r, r_prime = torch.tensor([[0.25, 0.3], [0.75, 0.7]], dtype=dtype)
+    labels = PairLabels.from_posteriors(r, r_prime)
+    assert labels.similarity.dtype == torch.float32
+    assert "PairLabels" in repr(labels)
+    assert bool(labels.project().feasible().all())
 
 
 @pytest.mark.parametrize(
@@ -321,6 +326,8 @@ def test_no_pairs_are_labels_too(make: Make) -> None:
         (0, [0]),
         (-1, [3]),
         (np.int64(2), [2]),
+        (np.array(1), [1]),
+        (torch.tensor(1), [1]),
         (slice(1, 3), [1, 2]),
         (slice(None, None, 2), [0, 2]),
         (slice(9, None), []),
@@ -350,16 +357,9 @@ def test_iterating_and_joining_give_the_labels_back(make: Make) -> None:
     assert np.array_equal(
         np.asarray(joined.to_array()), np.asarray(labels.to_array()), equal_nan=True
     )
-    noisy = PairLabels(make([1.5]), make([-2.0]), noisy=True)
+    noisy = PairLabels.from_array(make([[1.5, -2.0]]), noisy=True)
     assert PairLabels.concatenate((noisy, noisy)).similarity.tolist() == [1.5, 1.5]
-
-
-def test_from_array_and_back(make: Make) -> None:
-    array = make([[0.5, 0.1], [NAN, -1.0], [0.25, NAN]])
-    again = PairLabels.from_array(array).to_array()
-    assert np.array_equal(np.asarray(again), np.asarray(array), equal_nan=True)
     assert PairLabels.from_array([[1, 0]]).to_array().tolist() == [[1.0, 0.0]]
-    assert PairLabels.from_array(make([[1.5, -2.0]]), noisy=True).difference.tolist() == [-2.0]
 
 
 def test_repr_is_short_and_the_same_for_every_kind(make: Make) -> None:
@@ -405,14 +405,18 @@ def test_errors_name_the_argument_and_the_row(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: PairLabels(None, [[0.1]]), r"difference must have shape \(n,\); got \(1, 1\)"),
+        (lambda: PairLabels(torch.tensor([0.5]), ["a"]), "difference must be numbers"),
+        (lambda: PairLabels.from_posteriors(None, None), "r and r_prime must both be given"),
+        (lambda: PairLabels.from_posteriors([0.1], None), "r and r_prime must both be given"),
         (lambda: PairLabels(["often"], [0]), "similarity must be numbers: .*'often'"),
         (lambda: PairLabels([0.5], ["left"]), "difference must be numbers: .*'left'"),
         (lambda: PairLabels([[0.5], [0.1, 0.2]], None), "similarity must be numbers: .*sequence"),
         (lambda: PairLabels.from_posteriors([0.5, 1.2], [0, 0]), r"r must .* row 1 is 1\.2"),
-        (lambda: PairLabels.from_posteriors([0], [-0.5]), r"r_prime must .* row 0 is -0\.5"),
+        (lambda: PairLabels.from_posteriors([0], [-0.5]), r"r_prime must .* row 0 is -0\.5$"),
         (lambda: PairLabels.from_posteriors([0, 1], [0.5]), "r has 2 rows and r_prime has 1"),
         (lambda: PairLabels.from_posteriors(["a"], [0]), "r must be numbers"),
-        (lambda: PairLabels.from_posteriors([0.5, NAN], [0, 0]), "in row 1"),
+        (lambda: PairLabels.from_posteriors([0.5, NAN], [0, 0]), r"r is missing .* in row 1"),
         (lambda: PairLabels.from_array([0.5, 0.1]), r"labels must have shape \(n, 2\).*\(2,\)"),
         (lambda: PairLabels.from_array(np.ones((4, 3))), r"shape \(n, 2\).*got \(4, 3\)"),
         (lambda: PairLabels.from_array(torch.ones(2, 2, 2)), r"shape \(n, 2\).*got \(2, 2, 2\)"),
@@ -429,6 +433,9 @@ def test_other_errors(call: Callable[[], object], message: str) -> None:
 def test_a_row_out_of_range_is_an_index_error(make: Make, row: int) -> None:
     with pytest.raises(IndexError, match=f"index {row} is out of bounds"):
         PairLabels(make([0.5, 0.4]), None)[row]
+    for index in (None, True):
+        with pytest.raises(IndexError, match="indexed by pair"):
+            PairLabels(make([0.5, 0.4]), None)[index]
 
 
 def test_noisy_admits_all_but_infinite_and_missing_pairs(make: Make) -> None:

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 import pairlearn
-from pairlearn import progress as bars
 from pairlearn.cli import bench
 from pairlearn.data import DatasetNotFoundError
 from pairlearn.paper import GRIDS, Method, Run, RunStore, published_accuracy
@@ -211,6 +210,8 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
         (("run", "accuracy", "--priors", "half"), "'half'"),
         (("run", "accuracy", "--priors", "1.5"), "1.5"),
         (("run", "accuracy", "--seeds", "none"), "'none'"),
+        (("run", "accuracy", "--seeds", "5-3"), "'5-3'"),
+        (("run", "accuracy", "--seeds", "0"), "'0'"),
         (("run", "accuracy", "--epochs", "0"), "--epochs 0 must be 1 or more"),
         (("run", "accuracy", "--model", "cnn"), "cnn"),
         (("run", "accuracy", "--device", "tpu"), "tpu"),
@@ -229,18 +230,6 @@ def test_bad_requests_have_a_clear_message_and_exit_code_two(
     assert message in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.output
     assert calls == []
-
-
-def test_progress_bar_only_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with bars.bar("training") as progress:
-        assert progress is None
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with bars.bar("training") as progress:
-        assert progress is not None
-        progress(1, 2, "mnist")
-    assert capsys.readouterr().out == ""
 
 
 def test_names_are_those_of_the_grids() -> None:

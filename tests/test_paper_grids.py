@@ -130,22 +130,6 @@ def test_seeds_as_one_types_them(text: str, seeds: tuple[int, ...]) -> None:
     assert Selection.parse(seeds=text).seeds == seeds
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        *(({"seeds": text}, repr(text)) for text in ("0", "x", "5-3")),
-        ({"priors": "half"}, "'half'"),
-        ({"datasets": "mnits"}, "mnist"),
-        ({"methods": "likelyhood-abs"}, "likelyhood"),
-    ],
-)
-def test_bad_choices_are_refused(bad: dict[str, str], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        Selection.parse(**bad)
-    with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
-        get_grid("speed")
-
-
 def test_published_images_are_for_colour_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     choice = Selection(datasets=("cifar10", "letter"), images="published", seeds=(0,))
     runs = choice.of(GRIDS["accuracy"]).runs()

@@ -126,6 +126,7 @@ def test_missing_similarities_are_left_out(s: list[float], gaps: list[int]) -> N
         torch.tensor([0.5, 1, 0.75, NAN]),
         torch.tensor([0.5, 1, 0.75], dtype=torch.float64, requires_grad=True),
         torch.tensor([0.5, NAN, 1, 0.75], dtype=torch.float16),
+        torch.tensor([0.5, 1, 0.75], dtype=torch.bfloat16),
     ],
 )
 def test_arrays_and_tensors(similarity: Any) -> None:
@@ -155,6 +156,8 @@ def test_hard_similarities() -> None:
         (0.5, {}, r"similarity must have shape \(n,\); got \(\)"),
         ([0.5, math.inf], {}, "similarity is infinite somewhere: use NaN"),
         ([0.5, -math.inf, NAN], {"interval": "mcdiarmid"}, "similarity is infinite"),
+        (["a"], {}, "similarity must be numbers"),
+        ([0.5, 0.6], {"confidence": 1 - 2**-53}, "confidence must lie in"),
         ([0.5], {}, "similarity has one value: a normal interval needs at least two"),
         ([0.5, NAN], {}, "similarity has one value"),
         ([0.5, 1.01], {"interval": "mcdiarmid"}, r"similarity leaves \[0, 1\]: McDiarmid"),

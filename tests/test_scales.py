@@ -14,7 +14,7 @@ from pairlearn import PairLabels
 from pairlearn.check import check
 from pairlearn.data.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
-from pairlearn.tables.scales import Scale, find_scale, on_scales
+from pairlearn.tables.scales import Scale, on_scales
 
 SCALES = {
     "similarity": [(1, 5), (0, 10), (1, 7), (0, 100), (-2, 2)],
@@ -61,16 +61,6 @@ def test_scales_are_recognised_and_mapped(
     assert not {f"{name}-scale", f"{name}-range"} & codes
     table = on_scales(read_pairs(path, noisy=True), **{name: Scale(low, high)})
     assert np.abs(getattr(table, name) - answers[name]).max() <= (0.51 / (high - low)) * (1 - least)
-
-
-def test_noise_is_no_scale() -> None:
-    rng = np.random.default_rng(0)
-    _, r, ends = made(pairs=1000, slope=8)
-    told = PairLabels.from_posteriors(*r[ends].T)
-    for sigma in (0.05, 0.3, 0.5):
-        noise = rng.normal(1, sigma, (2, 1000))
-        assert find_scale(told.similarity * noise[0], 0) is None
-        assert find_scale(told.difference * noise[1], -1) is None
 
 
 def test_what_a_scale_refuses(tmp_path: Path) -> None:

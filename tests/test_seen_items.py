@@ -101,25 +101,6 @@ def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_pa
     assert plain(result.stdout).startswith(head)
 
 
-def test_split_leaves_no_item_in_both(judged: Path, tmp_path: Path) -> None:
-    line = (judged / "pairs.csv", tmp_path / "a.csv", tmp_path / "b.csv", "--share", 0.2)
-    told = json.loads(run("split", *line, "--json").stdout)
-    first, second = read_pairs(tmp_path / "a.csv"), read_pairs(tmp_path / "b.csv")
-    assert not set(first.ids().ravel()) & set(second.ids().ravel())
-    assert (told["training"]["pairs"], told["held_out"]["pairs"]) == (len(first), len(second))
-    assert len(first) + len(second) + told["left_out"] == told["pairs"] == 500
-    assert len(second) >= 100
-    again = run("split", *line)
-    assert again.exit_code == 2 and "--force" in again.output
-    for more, message in (
-        (("--share", 1.5), "--share must lie in (0, 1)"),
-        ((), "is given twice"),
-    ):
-        out = tmp_path / ("a.csv" if not more else "c.csv")
-        result = run("split", judged / "pairs.csv", tmp_path / "a.csv", out, "--force", *more)
-        assert result.exit_code == 2 and message in result.output
-
-
 def test_folds_of_items() -> None:
     rng = np.random.default_rng(0)
     x, r = rng.normal(size=(120, 3)), rng.random(120)

@@ -21,7 +21,6 @@ from pairlearn.studio.ask import (
     AnswerCache,
     Budget,
     Judgement,
-    LimitReached,
     ModelError,
     Pace,
     PairToJudge,
@@ -202,27 +201,6 @@ def judging(fails: str = "", error: Exception | None = None) -> Any:
         return Judgement(0.9, 0.5, 0.1, 1.0)
 
     return judge
-
-
-@pytest.mark.parametrize(
-    ("error", "stopped", "message"),
-    [
-        (LimitReached("max-requests"), "max-requests", "None"),
-        (ZeroDivisionError("by zero"), "error", "pair 7, x: the model failed with ZeroDivisionErr"),
-    ],
-)
-def test_what_ends_a_run_keeps_what_there_is(error: Any, stopped: str, message: str) -> None:
-    kept: list[int] = []
-    stops: list[bool] = []
-    filled = fill(
-        PAIRS,
-        judging("7", error),
-        lambda pair, *_: kept.append(pair.pair),
-        stop=lambda: stops.append(True),
-    )
-    assert filled.stopped == stopped and str(filled.error).startswith(message)
-    assert kept == list(range(7)) and len(filled.judgements) == 7
-    assert bool(stops) == (stopped == "error")
 
 
 def test_interrupt_keeps_what_is_in_flight() -> None:

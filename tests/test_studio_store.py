@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pairlearn.studio import Answer, Progress, Project, Receipt, Store, StoreError, writer
+from pairlearn.studio import Answer, Project, Receipt, Store, StoreError, writer
 from pairlearn.studio.changes import Changes
 from pairlearn.studio.store_file import APPLICATION_ID, MIGRATIONS, connect, migrate, version_of
 from studio_store import make, rows, said
@@ -25,28 +25,6 @@ from studio_store import make, rows, said
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.create(make(tmp_path / "p")) as one:
         yield one
-
-
-def test_all_pairs_in_turn(store: Store) -> None:
-    ann, _ = store.add_annotator("ann")
-    assert store.progress(ann.id) == Progress(0, 12, None, None)
-    seen = []
-    for number in range(1, 13):
-        task = store.next_task(ann.id)
-        assert task is not None
-        assert store.next_task(ann.id) == store.task(ann.id, task.pair) == task
-        assert (task.number, task.total) == (number, 12)
-        seen.append(task)
-        seconds = 600.0 if number == 3 else 10.0
-        store.submit(ann.id, task.pair, said(f"k{number}", seconds=seconds)).result()
-        left = 10.0 * (12 - number)  # by the median
-        assert store.progress(ann.id) == Progress(number, 12, 360.0, left)
-    assert store.next_task(ann.id) is None
-    assert [(one.pair, one.left, one.right) for one in seen] == [
-        (one.id, one.left, one.right) for one in store.pairs()
-    ]
-    assert store.task(ann.id, 3) == seen[2]  # still the third of twelve
-    assert store.task(ann.id, 999) is None and store.task(999, 3) is None
 
 
 def test_an_answer_comes_back_as_it_was(store: Store) -> None:

@@ -156,6 +156,7 @@ def test_ranks_equal_one_process(tmp_path: Path, alone: dict[str, dict[str, torc
                 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_some_partial_risks_are_negative_so_that_corrections_matter(family: str) -> None:
     gradients = first_gradients(make_fleet())
@@ -166,18 +167,6 @@ def test_some_partial_risks_are_negative_so_that_corrections_matter(family: str)
     assert not torch.allclose(plain, relu)
     assert not torch.allclose(plain, absolute)
     assert not torch.allclose(relu, absolute)
-
-
-def test_a_mean_of_corrected_risks_would_be_wrong() -> None:
-    # What ranks would do that correct their own parts: the test above can fail.
-    risk = make_risk("sconfconfdiff-abs", prior=0.3)
-    rng = np.random.default_rng(1)
-    z, zz, s, c = torch.from_numpy(rng.normal(0.5, 1.0, (4, 12)))
-    whole = risk(z, zz, s, c)
-    halves = [
-        risk(*(column[part] for column in (z, zz, s, c))) for part in (slice(6), slice(6, 12))
-    ]
-    assert abs(float(whole - sum(halves) / 2)) > 0.01
 
 
 @pytest.mark.parametrize("pads", [True, False])
