@@ -89,15 +89,14 @@ def fit_streamed(folder: Path) -> Row:
     """Survey the file, then train from it."""
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.pair_files import PairFile, open_items
-    from pairlearn.estimators.streams import fit_survey
-    from pairlearn.estimators.survey import survey_for
+    from pairlearn.estimators.streams import fit_table, survey_for
 
     start = time.perf_counter()
     classifier = PairClassifier(model="linear", epochs=1, random_state=0, device="cpu")
     file = PairFile(folder / "pairs.parquet", open_items(folder / "items.npy"))
-    survey = survey_for(classifier, file)
+    table = survey_for(classifier, file, folder)
     read = time.perf_counter() - start
-    fit_survey(classifier, survey, scratch=folder)
+    fit_table(classifier, table)
     return told_of(classifier, read, time.perf_counter() - start)
 
 

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 from model_folders import run
 from pair_files import made, write_groups
 from pairlearn.cli import app
-from pairlearn.estimators import PairClassifier, held_pairs, measuring
+from pairlearn.estimators import PairClassifier, held_pairs, streams
 from pairlearn.estimators.streams import fit_file
 from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
 from pairlearn.training import Checkpoint
@@ -253,7 +253,7 @@ def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
 def test_the_pairs_to_measure_with_are_bounded(
     folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(measuring, "MEASURED_PAIRS", 40)
+    monkeypatch.setattr(streams, "MEASURED_PAIRS", 40)
     files = folder / "items.npy", folder / "pairs.parquet"
     found = answer("fit", *files, "--out", tmp_path / "model", "--stream", *QUICK)["accuracy"]
     assert found["capped"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from pair_files import made, write_groups
 from pairlearn import make_risk
 from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.pair_files import ItemIndex, PairFile, open_items, rewrite_pairs
-from pairlearn.estimators.streams import ParquetPairStream, read_ahead
-from pairlearn.estimators.survey import Split, held_items, survey_pairs
+from pairlearn.estimators.splits import Split, held_items
+from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
 from pairlearn.tables import TableError, read_pairs
@@ -31,7 +32,7 @@ GROUPS = [1, 7, 1000]  # rows of a row group: 60 groups, straddling ones, a sing
 def stream_of(file: PairFile, batch: int = 4, block: int = 12, **options: Any) -> ParquetPairStream:
     survey = survey_pairs(file, options.pop("split", None))
     seed = options.pop("seed", 0)
-    return ParquetPairStream(survey, batch, seed, block_pairs=block)
+    return ParquetPairStream(replace(survey, block_pairs=block), batch, seed)
 
 
 def rows_of(blocks: Iterator[Judgements] | list[Judgements]) -> list[tuple[Any, ...]]:
@@ -72,8 +73,8 @@ def expected_rows(path: Path, kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
 def test_every_row_comes_once_an_epoch(tmp_path: Path, rows: int, block: int) -> None:
     stream = stream_of(made(tmp_path, rows=rows), block=block)
     assert isinstance(stream, PairStream)
-    expected = sorted(expected_rows(stream.survey.file.path, stream.survey.kinds))
-    assert stream.survey.kinds == ("both", "similarity", "difference", "preference")
+    expected = sorted(expected_rows(stream.table.file.path, stream.table.kinds))
+    assert stream.table.kinds == ("both", "similarity", "difference", "preference")
     assert stream.pairs == len(expected)
     for epoch in (0, 1, 5):
         blocks = list(stream.blocks(epoch, 0))
@@ -126,7 +127,7 @@ def peaks(folder: Path, n: int) -> tuple[int, int]:
     columns = {"left": left, "right": (left + 1) % 100, "similarity": rng.random(n)}
     path = write_groups(folder / "pairs.parquet", columns, n)
     survey = survey_pairs(PairFile(path, open_items(folder / "items.npy")), sample=100)
-    stream = ParquetPairStream(survey, 256, 0, block_pairs=1 << 14)
+    stream = ParquetPairStream(replace(survey, block_pairs=1 << 14), 256, 0)
     del left, columns
     tracemalloc.start()
     before, most = pyarrow.total_allocated_bytes(), 0
@@ -209,23 +210,25 @@ def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
     said = table.weight * statements
     weight = [float(said[(table.ids() == item).any(1)].sum()) for item in range(25)]
     np.testing.assert_allclose(survey.instance_weight, weight)
-    np.testing.assert_array_equal(survey.judged, np.isin(np.arange(25), table.ids()))
+    np.testing.assert_array_equal(survey.named, np.isin(np.arange(25), table.ids()))
     both = np.isfinite(table.similarity)
     expected = estimate_prior(
         table.similarity[both], "negative", weight=table.weight[both], interval="normal"
     )
-    assert survey.prior("negative") == pytest.approx(expected.value, abs=1e-12)
+    assert survey.prior(survey.judged, "negative") == pytest.approx(expected.value, abs=1e-12)
 
 
 def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
-    survey = survey_pairs(made(tmp_path, pairs=4000, items=3000, rows=500), sample=400, seed=3)
+    survey = survey_pairs(
+        made(tmp_path, pairs=4000, items=3000, rows=500), Split(seed=3), sample=400
+    )
     ends = Judgements.concatenate(survey.sampled).ends.tolist()
     assert 320 < len(ends) < 480  # four standard deviations
     row = {tuple(pair): i for i, pair in enumerate(read_pairs(survey.file.path).ids().tolist())}
     mean = np.mean([row[tuple(pair)] for pair in ends])
     assert abs(mean - 2000) < 4 * 4000 / np.sqrt(12 * 400)
     tiny = survey_pairs(made(tmp_path), sample=1)
-    assert set(tiny.sample_rows().kinds()) == {"both", "similarity", "difference", "preference"}
+    assert set(tiny.judged.kinds()) == {"both", "similarity", "difference", "preference"}
 
 
 def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
@@ -237,10 +240,10 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     assert table.preference is not None
     inside = held[table.ids().astype(int)].sum(1)
     statements = table.judged.astype(int) + (table.preference != 0)
-    assert len(Judgements.concatenate(survey.held)) == statements[inside == 2].sum()
+    assert len(Judgements.concatenate(survey.apart)) == statements[inside == 2].sum()
     stopping = Judgements.concatenate(survey.validating).ends
     assert len(stopping) + survey.counts["training"] == statements[inside == 0].sum()
-    trained = rows_of(ParquetPairStream(survey, 8, 0, block_pairs=64).blocks(0, 0))
+    trained = rows_of(ParquetPairStream(replace(survey, block_pairs=64), 8, 0).blocks(0, 0))
     seen = {tuple(sorted(map(int, row[:2]))) for row in trained}
     assert not seen & {tuple(sorted(pair)) for pair in stopping.tolist()}
     assert not held[[item for pair in seen for item in pair]].any()
@@ -353,7 +356,7 @@ def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
     assert isinstance(features, np.memmap)
     np.testing.assert_allclose(features, (x - x.mean(0)) / x.std(0), rtol=1e-6, atol=1e-7)
     member = Member(make_risk("likelihood-abs"), None)
-    group = Group(stream, [member], kinds=stream.survey.kinds)
+    group = Group(stream, [member], kinds=stream.table.kinds)
     fleet = Fleet(features, [group], "linear", batch_size=4, device="cpu")
     assert fleet.features.data_ptr() == features.ctypes.data
     assert {path.name for path in tmp_path.iterdir()} == {"x.npy", "items.npy", "pairs.parquet"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -180,11 +181,16 @@ def fit(
         raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
     if stream and groups is not None:
         raise ValueError("--groups is for pairs in memory: leave out --stream, or it")
+    import numpy as np
+
     from pairlearn.check import check
     from pairlearn.estimators import measuring
     from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.pair_files import PairFile, open_items
     from pairlearn.estimators.parameters import model_of
+    from pairlearn.estimators.streams import survey_for
+    from pairlearn.estimators.table import Table
+    from pairlearn.kinds import KINDS, rows_by_kind
     from pairlearn.tables import read_items
     from pairlearn.tables.read import read_groups, read_labelled
     from pairlearn.training.loop import DivergedError
@@ -200,8 +206,14 @@ def fit(
                 scales, known = reading.stream_scales(), None
                 known_items: Any = open_items(items, ids, columns=columns.choice())
                 file = PairFile(pairs, known_items, noisy=noisy, scales=scales)
-                source: Any = measuring.PairsInFile.open(classifier, file, out.absolute().parent)
-                table, rows = source.sample(), source.rows
+                source: Any = survey_for(classifier, file, out.absolute().parent, shown=True)
+                if selves := source.counts["self_pairs"]:
+                    raise ValueError(
+                        f"{pairs} cannot be used as it is: {selves:,} rows pair an item with "
+                        "itself; drop them"
+                    )
+                table, rows, judged = source.sample(), file.rows, int(source.named.sum())
+                statements = Counter({name: source.counts[name] for name in source.kinds})
             else:
                 choice, told = columns.choice(), None
                 if groups is not None:
@@ -222,7 +234,12 @@ def fit(
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 said = table.judgements(known)
-                source = measuring.PairsInMemory.of(known, said, rows, classes, told)
+                source = Table.of_items(known, said, classes, told)
+                judged = len(np.unique(said.ends[said.ends >= 0]))
+                statements = Counter(said.counts())
+                statements["label"] += 0 if classes is None else len(classes.rows)
+                if told is not None:  # a group is one statement about its items
+                    statements += Counter({name: len(np.unique(told.v)) for name in told.kinds()})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -246,7 +263,12 @@ def fit(
     accuracy = measured.to_dict() if isinstance(measured, measuring.Measured) else None
     data = {
         "model": str(out),
-        **source.counts(),
+        "judgements": rows,
+        "features": len(known_items.names),
+        "items": judged,
+        **rows_by_kind(statements, rows - (0 if stream else int(table.single.sum()))),
+        "labelled": sum(statements[one.name] for one in KINDS if one.single and one.states),
+        "statements": {name: count for name, count in statements.items() if count},
         "columns": None if encoder is None else {one.name: one.kind for one in encoder.columns},
         "trained": model_of(classifier),
         "classes": classifier.classes_.tolist(),

@@ -283,9 +283,9 @@ class PairClassifier(PairPredictor):
             positive,
             self.features,
         )
-        if table.statements < FEW:
+        if (statements := len(table.said)) < FEW:
             warnings.warn(
-                f"there are too few judged pairs, {table.statements}, for a model to learn from: "
+                f"there are too few judged pairs, {statements}, for a model to learn from: "
                 "judge some dozens at least",
                 FewPairsWarning,
                 stacklevel=2,
@@ -302,7 +302,7 @@ class PairClassifier(PairPredictor):
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
         table, self.annotators_ = listen(self, table, features, seed)
         rows = table.rows(self.labelled_weight)
-        if model_of(self) == NETWORK and self.model == "auto" and type(table) is Table:
+        if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
             self.model_ = choose_model(self, features, rows, seed)
         need = population.need_of(rows, needs_prior(self.risk))
         prior = self._prior(need, features, table, rows.packed(seed), seed)
@@ -324,7 +324,7 @@ class PairClassifier(PairPredictor):
                 self.history_, self.n_iter_ = trained.history, trained.epoch
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(features)
-        if self.annotators != "ideal" and table.known is not None and type(table) is Table:
+        if self.annotators != "ideal" and table.known is not None and table.in_memory:
             found = population.told_confidence(features, z, table.judged, table.known)
             self.confidence_, slope = found
             self.slope_, z = self.slope_ * slope, slope * z

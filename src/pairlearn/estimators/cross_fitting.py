@@ -181,7 +181,7 @@ def listen(
     Unchanged, and without manners, where annotators are taken as ideal: where the classifier says
     so, and with "auto" where the table gives no reason to do otherwise.
     """
-    if type(table) is not Table:  # rows that stay in their file are taken as they are
+    if not table.in_memory:  # rows that stay in their file are taken as they are
         if classifier.annotators == "learn":
             raise ValueError("annotators='learn' needs all pairs in memory: fit without a stream")
         return table, []
@@ -287,5 +287,5 @@ def _hard(classifier: PairClassifier, table: Table, rows: Judgements) -> bool:
     ideal = classifier.annotators == "ideal" or needs_prior(classifier.risk)
     if ideal or classifier.epochs != "auto" or classifier.early_stopping:
         return False
-    many = type(table) is Table and len(rows) >= LEAST_TRIED
+    many = table.in_memory and len(rows) >= LEAST_TRIED
     return many and float(rows.hard().mean()) > 0.9

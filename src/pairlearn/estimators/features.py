@@ -37,6 +37,13 @@ class FeatureStep:
     def __init__(self, own: Any = None, fitted: Any = None, names: Any = None) -> None:
         self.own, self.fitted, self.names = own, fitted, names
 
+    @classmethod
+    def of_items(cls, items: Any) -> FeatureStep:
+        """That of a table of items."""
+        step = cls()
+        step.take(items.names, items.encoder)
+        return step
+
     @property
     def encoder(self) -> ItemEncoder | None:
         """How columns become features, where they are not plain numbers."""

@@ -18,7 +18,7 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.prediction import log_odds
-from pairlearn.estimators.survey import survey_pairs
+from pairlearn.estimators.streams import survey_pairs
 from pairlearn.evaluation import (
     Confidence,
     Evaluation,
@@ -226,9 +226,9 @@ def sample_pairs_of(
     """Look through a file of pairs and keep a random sample, or all if they are not many."""
     file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    said, of = Judgements.concatenate(survey.sampled), known.ids
-    table = PairTable.from_judgements(said[said.has("similarity") | said.has("difference")], of)
-    soft = rows_by_kind(survey.counts, file.rows)
+    said = Judgements.concatenate(survey.sampled)
+    said = said[said.has("similarity") | said.has("difference")]
+    table, soft = PairTable.from_judgements(said, known.ids), rows_by_kind(survey.counts, file.rows)
     ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
     return Sampled(known, table, file.rows, ignored)
 

@@ -23,20 +23,11 @@ CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is
 
 @dataclass(frozen=True)
 class Instances:
-    """Instances (N, ...), and pairs (n, 2) of their rows.
-
-    ``recur`` says that some instance is in several pairs; ``ids`` (N,) are the instances' names.
-    """
+    """Instances (N, ...), pairs (n, 2) of their rows, and the instances' names."""
 
     features: NDArray[Any]
     ends: Indices
-    recur: bool
     ids: NDArray[Any] | None = None
-
-    @property
-    def items(self) -> Indices | None:
-        """The instances in each pair, where that makes pairs dependent."""
-        return self.ends if self.recur else None
 
 
 def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = None) -> Instances:
@@ -60,8 +51,8 @@ def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = 
             array = _checked("pairs", array)
         features = _checked("pairs", step.numbers(array.reshape(-1, *array.shape[2:])))
         first, which = same_rows(features)
-        recur = len(first) < len(features)
-        return Instances(features[first] if recur else features, which.reshape(-1, 2), recur)
+        unique = features[first] if len(first) < len(features) else features
+        return Instances(unique, which.reshape(-1, 2))
     if preprocessor is None and step.own is None:
         raise ValueError(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
@@ -69,8 +60,7 @@ def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = 
         )
     ids, ends = np.unique(array, return_inverse=True)
     features = look_up(preprocessor, ids, step)
-    recur = len(ids) < array.size
-    return Instances(features, ends.reshape(-1, 2).astype(np.int64), recur, ids)
+    return Instances(features, ends.reshape(-1, 2).astype(np.int64), ids)
 
 
 def read_instances(

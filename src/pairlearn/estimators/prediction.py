@@ -327,22 +327,25 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if doubt is not None:
             warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
         rows = np.flatnonzero(new) if new.sum() >= 2 else np.arange(len(new))
-        options: dict[str, Any] = {"side": self.majority}
-        if sample_weight is not None:
-            options["weight"] = read_weight(sample_weight, len(found.ends))[rows]
-        if found.items is not None:
-            options["items"] = found.items[rows]
-        z = self._log_odds(self._prepared(found.features))
-        manners = getattr(self, "annotators_", ())
-        if not manners:
-            return z[found.ends[rows]].T, told[rows], options, doubt
-        who = None if annotator is None else np.asarray(annotator)[rows]
-        said = Judgements.from_pairs(found.ends[rows], told[rows], who, options.get("weight"))
-        mended = fair(manners, said)
-        options["weight"] = mended.weight
-        if found.items is not None:
-            options["items"] = mended.ends
-        return z[mended.ends].T, mended.labels(), options, doubt
+        who = annotator if getattr(self, "annotators_", ()) else None
+        weight = read_weight(sample_weight, len(found.ends))
+        said = Judgements.from_pairs(found.ends, told, who, weight)[rows]
+        z, said, options = self.of_pairs(found.features, said)
+        return z.T, said.labels(), options | {"side": self.majority}, doubt
+
+    def of_pairs(
+        self, features: NDArray[Any], said: Judgements
+    ) -> tuple[Floats, Judgements, dict[str, Any]]:
+        """Log-odds (n, 2) of both ends of judged pairs, answers to measure with, and options.
+
+        Answers are corrected for how the annotators answer; ``weight`` and ``items`` are what every
+        measure takes.
+        """
+        mended = fair(getattr(self, "annotators_", ()), said)
+        needed, places = np.unique(mended.ends, return_inverse=True)
+        z = self._log_odds(self._prepared(features[needed]))[places.reshape(mended.ends.shape)]
+        weight = None if (mended.weight == 1).all() else mended.weight
+        return z, mended, {"weight": weight, "items": mended.ends}
 
 
 @dataclass(frozen=True)

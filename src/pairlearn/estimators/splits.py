@@ -8,6 +8,7 @@ all pairs hang together, pairs with an end on each side are lost to one of them 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -116,6 +117,71 @@ def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> Mask:
     chosen = order[np.cumsum(sizes[order]) <= wanted]
     mask: Mask = np.isin(of, chosen)
     return mask
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on, to stop by and to measure with.
+
+    ``held`` (m,) marks items that no training row may have: rows with two of them are for
+    measuring, rows with one are for nothing. ``validation`` is the share of the unordered pairs
+    among the others that early stopping looks at.
+    """
+
+    held: Mask | None = None
+    validation: float = 0.0
+    seed: int = 0
+
+    def usable(self, said: Judgements) -> Judgements:
+        """The rows without an item that is held out."""
+        return said if self.held is None else said[~self.held[item_ends(said)].any(1)]
+
+    def training(self, said: Judgements) -> Judgements:
+        """The rows to train on."""
+        usable = self.usable(said)
+        return usable[~self._drawn(usable)] if self.validation else usable
+
+    def validating(self, said: Judgements) -> Judgements:
+        """The rows that early stopping looks at."""
+        usable = self.usable(said)
+        return usable[self._drawn(usable)]
+
+    def measuring(self, said: Judgements) -> Judgements:
+        """Rows of two different items that are held out."""
+        if self.held is None:
+            return said[:0]
+        ends = item_ends(said)
+        return said[self.held[ends].all(1) & (ends[:, 0] != ends[:, 1])]
+
+    def _drawn(self, said: Judgements) -> Mask:
+        """Pairs that a hash of their two items chooses, so that all rows of a pair go together."""
+        low, high = np.sort(item_ends(said), axis=1).T.astype(np.uint64)
+        seed = np.uint64(self.seed % 2**64)
+        bits = _mixed(_mixed(_mixed(np.full(len(low), seed)) ^ low) ^ high)
+        return np.asarray(bits < np.uint64(self.validation * 2.0**64))
+
+
+def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) -> Mask:
+    """Items to hold out so that about a fraction of the pairs, and not too many, is measured with.
+
+    A pair of random items is held out if both are, so that √f of the items is drawn.
+    """
+    share = math.sqrt(min(fraction, most / pairs))
+    bits = stream(seed, "split").bit_generator.random_raw(count)
+    return np.asarray(bits < np.uint64(share * 2.0**64))
+
+
+def item_ends(said: Judgements) -> Indices:
+    """Both items of every row; a single one stands for both."""
+    return np.where(said.ends < 0, said.ends[:, :1], said.ends)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the result depends on every bit given."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
 
 
 @dataclass(frozen=True)

@@ -9,24 +9,28 @@ can be resumed at any block: only what comes before it in the same row group is 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, Mask, TableError
 from pairlearn.estimators.features import FeatureStep
-from pairlearn.estimators.instances import CHUNK, fingerprints
 from pairlearn.estimators.pair_files import PairFile, PathLike, open_items
 from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
-from pairlearn.estimators.survey import Survey, survey_for
-from pairlearn.estimators.table import CLASSES, Table
+from pairlearn.estimators.splits import Split, held_items, item_ends
+from pairlearn.estimators.table import HeldOut, Table
 from pairlearn.judgements import Judgements
-from pairlearn.progress import Progress
+from pairlearn.kinds import KINDS
+from pairlearn.prior import estimate_prior
+from pairlearn.progress import Progress, bar
 from pairlearn.randomness import permutation, stream
+from pairlearn.tables import PairTable
 from pairlearn.tables.read import rechunked
 from pairlearn.training import Checkpoint, PairStream, Recipe
 
@@ -36,6 +40,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BLOCK_PAIRS = 1 << 20
 """Pairs that are shuffled together, about; some four blocks are in memory at a time."""
+SAMPLE_PAIRS = 1 << 16
+"""Rows of a sample that stays in memory, about."""
+VALIDATION_PAIRS = 1 << 16
+"""Most pairs that early stopping looks at, about."""
+MEASURED_PAIRS = 100_000
+"""Most pairs of a file that the accuracy is measured with, about."""
 
 
 def fit_file(
@@ -89,24 +99,23 @@ def fit_file(
     5
     """
     check_streamable(classifier)
-    survey = survey_for(classifier, PairFile(Path(pairs), open_items(items, ids), noisy=noisy))
-    fit_survey(classifier, survey, progress, checkpoint, scratch, block_pairs)
+    file = PairFile(Path(pairs), open_items(items, ids), noisy=noisy)
+    table = survey_for(classifier, file, scratch, block_pairs)
+    fit_table(classifier, table, progress, checkpoint)
     return classifier
 
 
-def fit_survey(
+def fit_table(
     classifier: PairClassifier,
-    survey: Survey,
+    table: Table,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
-    scratch: PathLike | None = None,
-    block_pairs: int = BLOCK_PAIRS,
 ) -> None:
-    """Fit to a file that `survey_for` looked through for the same classifier."""
+    """Fit to a table, with callbacks beside those of the classifier."""
     own = classifier.callbacks
     classifier.callbacks = [*(own or ()), *filter(None, [progress, checkpoint])]
     try:
-        classifier.fit(streamed_table(survey, scratch, block_pairs), None)
+        classifier.fit(table, None)
     finally:
         classifier.callbacks = own
 
@@ -121,23 +130,66 @@ def check_streamable(classifier: PairClassifier) -> None:
         )
 
 
+class NothingLeftError(TableError):
+    """All rows are held out."""
+
+
 @dataclass(frozen=True)
 class StreamedTable(Table):
-    """What `fit` learns from where the rows stay in their file: `judged` is a sample of them."""
+    """What `fit` learns from where the rows stay in their file, after a first pass over it.
 
-    survey: Survey = field(kw_only=True)
+    ``fingerprint`` is the same for the same file, items and split. ``instance_weight`` (m,) is how
+    much each item counts in the rows that are not for measuring, ``named`` (m,) whether it is in
+    the file. ``group_training`` counts the training rows in each row group, ``counts`` the
+    statements of each kind, those about an item and itself ("self_pairs") and those for "training";
+    ``sums`` has those of w s and of w over similarities, and of w over training rows. Kept are
+    parts of a random sample of the rows for training (``sampled``), of those that early stopping
+    looks at (``validating``) and of those to measure with (``apart``), and the ``first`` training
+    row of each kind. `judged` is the sample, with one row of every kind at least.
+    """
+
+    file: PairFile = field(kw_only=True)
+    split: Split = field(kw_only=True)
+    fingerprint: str = field(kw_only=True)
     block_pairs: int = BLOCK_PAIRS
+    instance_weight: Floats = field(kw_only=True)
+    named: Mask = field(kw_only=True)
+    group_training: list[int] = field(kw_only=True)
+    counts: Counter[str] = field(default_factory=Counter)
+    sums: Floats = field(default_factory=lambda: np.zeros(3))
+    sampled: list[Judgements] = field(default_factory=list)
+    validating: list[Judgements] = field(default_factory=list)
+    apart: list[Judgements] = field(default_factory=list)
+    first: dict[str, Judgements] = field(default_factory=dict)
+
+    @property
+    def in_memory(self) -> bool:
+        """No: `judged` is a sample."""
+        return False
+
+    @property
+    def training(self) -> int:
+        """Training rows."""
+        return sum(self.group_training)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of training rows that there are, in the order of the registry."""
+        return tuple(one.name for one in KINDS if one.name in self.first)
+
+    @property
+    def used(self) -> Indices:
+        """As in `Table`."""
+        return np.flatnonzero(self.instance_weight)
+
+    def sample(self) -> PairTable:
+        """Some of the rows as a table with ids."""
+        said = Judgements.concatenate(self.sampled)
+        return PairTable.from_judgements(said, self.file.items.ids)
 
     def item_weight(self) -> Floats:
         """As in `Table`."""
-        return self.survey.instance_weight
-
-    def fingerprints(self) -> Indices:
-        """As in `Table`, of features that are read in parts."""
-        used, ids = np.flatnonzero(self.survey.instance_weight), self.survey.file.items.ids
-        parts = [used[start : start + CHUNK] for start in range(0, len(used), CHUNK)]
-        hashes = [fingerprints(self.features[part], ids[part]) for part in parts]
-        return np.concatenate([np.empty((0, 2), np.int64), *hashes])
+        return self.instance_weight
 
     def rows(self, labelled_weight: float | str) -> Judgements:
         """The sample."""
@@ -147,58 +199,128 @@ class StreamedTable(Table):
         self, rows: Judgements, fraction: float, seed: int
     ) -> tuple[Judgements, Judgements | None]:
         """The sample, and the rows of the kinds that are trained on that were drawn before."""
-        held = Judgements.concatenate([rows[:0], *self.survey.validating]).doubled()
-        held = held[held.of(*self.survey.kinds)]
+        held = Judgements.concatenate([rows[:0], *self.validating]).doubled()
+        held = held[held.of(*self.kinds)]
         return rows, held if len(held) else None
 
+    def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
+        """As in `Table`, by another pass over the file; no more than `MEASURED_PAIRS`, about."""
+        file = self.file
+        apart = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
+        try:
+            rest = survey_pairs(file, replace(self.split, held=apart), shown=True)
+        except NothingLeftError:
+            return None
+        said = Judgements.concatenate(rest.apart)
+        training = rest.counts["training"] + sum(map(len, rest.validating))
+        dropped = sum(self.counts[name] for name in self.kinds) - training - len(said)
+        rest = replace(rest, scratch=self.scratch, block_pairs=self.block_pairs)
+        return HeldOut(rest, said, training, dropped, fraction * file.rows > MEASURED_PAIRS)
+
     def prior(self, rows: Judgements, majority: Literal["positive", "negative"]) -> float:
-        """As in `Table`, by all rows."""
-        return self.survey.prior(majority)
+        """As in `Table`, by all similarities for training."""
+        total, weight, _ = self.sums
+        if not weight:
+            return super().prior(rows, majority)  # which says what to do
+        # The estimate depends on the mean alone; only its interval needs the rows.
+        return estimate_prior(np.full(2, total / weight), majority).value
 
     def count(self, rows: Judgements) -> int:
         """As in `Table`."""
-        return self.survey.training
+        return self.training
 
     def source(self, recipe: Recipe) -> PairStream:
         """As in `Table`."""
-        return ParquetPairStream(
-            self.survey, recipe.batch_size, recipe.seed, block_pairs=self.block_pairs
-        )
+        return ParquetPairStream(self, recipe.batch_size, recipe.seed)
+
+    def take(self, group: int, said: Judgements, drawn: Mask) -> None:
+        """Take in some rows of a row group, those drawn into the sample too."""
+        self.named[item_ends(said)] = True
+        self.counts.update(said.counts())
+        self.counts["self_pairs"] += int((said.ends[:, 0] == said.ends[:, 1]).sum())
+        usable, training = self.split.usable(said), self.split.training(said)
+        self.sampled.append(self.split.training(said[drawn]))
+        if self.split.validation:
+            self.validating.append(self.split.validating(said))
+        self.apart.append(self.split.measuring(said))
+        self.instance_weight[:] += usable.item_weight(len(self.instance_weight))
+        told, weight = usable[usable.has("similarity")], training.doubled().weight
+        self.sums[:] += float(told.weight @ told.u), float(told.weight.sum()), float(weight.sum())
+        self.counts["training"] += len(training)
+        self.group_training[group] += len(training)
+        for name in training.kinds():
+            if name not in self.first:
+                self.first[name] = training[int(training.of(name).argmax())]
 
 
-def streamed_table(
-    survey: Survey, scratch: PathLike | None = None, block_pairs: int = BLOCK_PAIRS
+def survey_for(
+    classifier: PairClassifier,
+    file: PairFile,
+    scratch: PathLike | None = None,
+    block_pairs: int = BLOCK_PAIRS,
+    *,
+    shown: bool = False,
 ) -> StreamedTable:
-    """The table of a file that was looked through."""
-    items, step = survey.file.items, FeatureStep()
-    step.take(items.names, items.encoder)
-    return StreamedTable(
+    """Read a file once, for a training of this classifier; `scratch` is as in `fit_file`."""
+    seed = int(check_random_state(classifier.random_state).randint(2**31 - 1))
+    share = 0.0
+    if classifier.early_stopping:
+        share = min(float(classifier.validation_fraction), VALIDATION_PAIRS / file.rows)
+    found = survey_pairs(file, Split(None, share, seed), shown=shown)
+    folder = None if scratch is None else Path(scratch)
+    return replace(found, scratch=folder, block_pairs=block_pairs)
+
+
+def survey_pairs(
+    file: PairFile, split: Split | None = None, *, sample: int = SAMPLE_PAIRS, shown: bool = False
+) -> StreamedTable:
+    """Read a file of pairs once: check every row, count, and keep about ``sample`` rows.
+
+    Without a split all rows are for training. A bar is `shown` on a terminal. Raises TableError for
+    the first row that cannot be used, NothingLeftError if none is left for training.
+    """
+    split = Split() if split is None else split
+    digest = hashlib.sha256(f"{file.digest()} {split.validation} {split.seed}".encode())
+    digest.update(b"" if split.held is None else split.held.data)
+    items, groups = file.items, len(file.group_rows)
+    found = StreamedTable(
         items.features,
-        survey.sample_rows(),
-        None,
-        CLASSES,
-        step,
-        # The seed of the survey: without a random_state another one would be drawn.
-        seed=survey.split.seed,
-        scratch=None if scratch is None else Path(scratch),
-        survey=survey,
-        block_pairs=block_pairs,
+        Judgements.silent([]),
+        step=FeatureStep.of_items(items),
+        ids=items.ids,
+        # That of the split: without a random_state another one would be drawn.
+        seed=split.seed,
+        file=file,
+        split=split,
+        fingerprint=digest.hexdigest(),
+        instance_weight=np.zeros(len(items)),
+        named=np.zeros(len(items), bool),
+        group_training=[0] * groups,
     )
+    share, present, done = min(1.0, sample / file.rows), -1, 0
+    with bar("looking through", file.rows, unit="rows", shown=shown) as progress:
+        for group, said in file.judgements(range(groups)):
+            if group != present:
+                present, rng = group, stream(split.seed, "sample", group)
+            found.take(group, said, rng.bit_generator.random_raw(len(said)) / 2.0**64 < share)
+            done += len(said)
+            if progress is not None:
+                progress(done)
+    if not found.training:
+        raise NothingLeftError(f"{file.path} has no row that is left for training")
+    present_kinds = {name for part in found.sampled for name in part.kinds()}
+    more = [row for name, row in found.first.items() if name not in present_kinds]
+    return replace(found, judged=Judgements.concatenate([*found.sampled, *more]))
 
 
 class ParquetPairStream:
-    """The training rows of a surveyed Parquet file as a `pairlearn.training.PairStream`.
+    """The training rows of a Parquet file as a `pairlearn.training.PairStream`."""
 
-    About ``block_pairs`` pairs are shuffled together.
-    """
-
-    def __init__(
-        self, survey: Survey, batch_size: int, seed: int, *, block_pairs: int = BLOCK_PAIRS
-    ) -> None:
-        self.survey, self.seed, self.pairs = survey, seed, survey.training
+    def __init__(self, table: StreamedTable, batch_size: int, seed: int) -> None:
+        self.table, self.seed, self.pairs = table, seed, table.training
         batch_size = min(batch_size, self.pairs)
-        self.block_pairs = max(1, block_pairs // batch_size) * batch_size
-        about = f"{survey.fingerprint} {seed} {self.block_pairs}"
+        self.block_pairs = max(1, table.block_pairs // batch_size) * batch_size
+        about = f"{table.fingerprint} {seed} {self.block_pairs}"
         self.fingerprint = hashlib.sha256(about.encode()).hexdigest()
 
     def blocks(self, epoch: int, start: int) -> Iterator[Judgements]:
@@ -206,13 +328,13 @@ class ParquetPairStream:
         return read_ahead(self._blocks(epoch, start))
 
     def _blocks(self, epoch: int, start: int) -> Iterator[Judgements]:
-        counts = np.asarray(self.survey.group_training)
+        counts = np.asarray(self.table.group_training)
         order = permutation(stream(self.seed, "row groups", epoch), len(counts))
         ends = np.cumsum(counts[order])
         first = start * self.block_pairs
         group = int(np.searchsorted(ends, first, side="right"))
         rows = self._rows(order[group:].tolist(), first - int(ends[group - 1]) if group else first)
-        scale = self.pairs / self.survey.weight
+        scale = self.pairs / float(self.table.sums[2])
         blocks = rechunked(rows, self.block_pairs, Judgements.concatenate)
         for number, block in enumerate(blocks, start):
             shuffle = shuffled(stream(self.seed, "block", epoch, number), len(block))
@@ -220,8 +342,8 @@ class ParquetPairStream:
 
     def _rows(self, groups: Iterable[int], skipped: int) -> Iterator[Judgements]:
         """The training rows of row groups, but for the first ones."""
-        for _, said in self.survey.file.judgements(groups):
-            training = self.survey.split.training(said)
+        for _, said in self.table.file.judgements(groups):
+            training = self.table.split.training(said)
             if skipped < len(training):
                 yield training[skipped:]
             skipped = max(0, skipped - len(training))

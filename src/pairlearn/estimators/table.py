@@ -15,6 +15,7 @@ from pairlearn import kinds
 from pairlearn.columns import Floats, Indices, Mask, placed, two_classes
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
+    CHUNK,
     checked_numbers,
     feature_scale,
     fingerprints,
@@ -22,15 +23,15 @@ from pairlearn.estimators.instances import (
     read_pairs,
 )
 from pairlearn.estimators.population import prior_from_similarities
-from pairlearn.estimators.splits import held_out_rows
+from pairlearn.estimators.splits import held_out_rows, hold_out_items
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables import PairTable
+from pairlearn.tables import ItemTable, PairTable
+from pairlearn.tables.read import Labelled
 
 if TYPE_CHECKING:
     from pairlearn.training import PairStream, Recipe
 
-CLASSES = np.array([-1, 1])
 FEW = 10
 """Statements under which there is hardly anything to learn from."""
 MOST_ONE_SIDED = 0.5
@@ -58,18 +59,67 @@ class Table:
 
     features: NDArray[Any]
     judged: Judgements
-    known: Judgements | None
-    classes: NDArray[Any]
+    known: Judgements | None = None
+    classes: NDArray[Any] = field(default_factory=lambda: np.array([-1, 1]))
     step: FeatureStep = field(default_factory=FeatureStep)
-    ids: NDArray[np.str_] | None = None
+    ids: NDArray[Any] | None = None
     seed: int | None = None
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
 
+    @classmethod
+    def of(
+        cls, features: NDArray[Any], said: Judgements, told: Judgements | None = None, **more: Any
+    ) -> Table:
+        """A table of statements, but for those of weight zero, and of labels that were `told`."""
+        said = said[(said.weight > 0) & ~said.says_nothing]
+        known, judged = None, said
+        if said.single.any() and not said.single.all():
+            known, judged = said[said.single], said[~said.single]
+        if told is not None and len(told):
+            known = told if known is None else Judgements.concatenate([known, told])
+        table = cls(features, judged, known, **more)
+        return replace(table, spare=np.setdiff1d(np.arange(len(features)), table.said.ends))
+
+    @classmethod
+    def of_items(
+        cls,
+        items: ItemTable,
+        said: Judgements,
+        known: Labelled | None = None,
+        groups: Judgements | None = None,
+    ) -> Table:
+        """Of what files say: statements about rows of items, known classes, shares of groups."""
+        more: dict[str, Any] = {"step": FeatureStep.of_items(items), "ids": items.ids}
+        told = None
+        if known is not None:
+            more["classes"] = known.classes
+            told = Judgements.about_items("label", known.rows, known.positive)
+        if groups is not None:
+            said = Judgements.concatenate([said, groups])
+        return cls.of(items.features, said, told, **more)
+
     @property
-    def statements(self) -> int:
-        """How many statements there are."""
-        return len(self.judged) + (0 if self.known is None else len(self.known))
+    def said(self) -> Judgements:
+        """All statements."""
+        parts = [self.judged] if self.known is None else [self.judged, self.known]
+        return Judgements.concatenate(parts)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of statements that there are."""
+        return self.said.kinds()
+
+    @property
+    def used(self) -> Indices:
+        """The instances that something was said of."""
+        ends = np.unique(self.said.ends)
+        return ends[ends >= 0]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether `judged` are all statements, and no sample."""
+        return True
 
     def item_weight(self) -> Floats:
         """How much each instance counts; beside judged pairs, those that nobody judged do not."""
@@ -94,9 +144,10 @@ class Table:
 
     def fingerprints(self) -> Indices:
         """By which the instances that something was said of are recognised later."""
-        parts = [self.judged] if self.known is None else [self.judged, self.known]
-        used = np.unique(np.concatenate([part.ends[part.ends >= 0] for part in parts]))
-        return fingerprints(self.features[used], None if self.ids is None else self.ids[used])
+        used, ids = self.used, self.ids
+        parts = [used[start : start + CHUNK] for start in range(0, len(used), CHUNK)]
+        hashes = [fingerprints(self.features[p], None if ids is None else ids[p]) for p in parts]
+        return np.concatenate([np.empty((0, 2), np.int64), *hashes])
 
     def rows(self, labelled_weight: float | str) -> Judgements:
         """All statements, labels with the share asked for; of a stream, a sample.
@@ -127,6 +178,20 @@ class Table:
         mask = held_out_rows(rows, fraction, seed)
         return rows[~mask], rows[mask]
 
+    def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
+        """Pairs of some items, and the table without what was said of these items.
+
+        Shares of groups stay. None if there is nothing left.
+        """
+        training, held = hold_out_items(self.judged.ends, fraction, seed)
+        known = self.known
+        if known is not None:
+            apart = np.isin(known.ends[:, 0], self.judged.ends[held])
+            known = known[known.joint | ~apart] or None
+        rest = replace(self, judged=self.judged[training], known=known)
+        dropped = int((~training & ~held).sum())
+        return HeldOut(rest, self.judged[held], int(training.sum()), dropped)
+
     def prior(self, rows: Judgements, majority: Literal["positive", "negative"]) -> float:
         """The class prior that the similarities imply, given the larger class."""
         return prior_from_similarities(rows, majority).value
@@ -138,6 +203,21 @@ class Table:
     def source(self, recipe: Recipe) -> PairStream | None:
         """Where the rows to train on come from, if not from memory."""
         return None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What was ``said`` of pairs that are held out, and the ``rest``, with some ``training`` pairs.
+
+    ``dropped`` counts statements about pairs with items of both parts; ``capped`` says that more
+    were to be held out than are kept in memory.
+    """
+
+    rest: Table
+    said: Judgements
+    training: int
+    dropped: int
+    capped: bool = False
 
 
 def read_table(
@@ -154,102 +234,75 @@ def read_table(
     """Check what `fit` is given and put it together."""
     if isinstance(pairs, Table):
         return pairs
-    step = FeatureStep(own)
+    step, told = FeatureStep(own), None
+    more: dict[str, Any] = {"step": step}
     if isinstance(labels, Judgements):
-        return _of_judgements(pairs, labels, preprocessor, labelled, positive, step)
-    found = read_pairs(pairs, preprocessor, step)
-    n = len(found.ends)
-    similarity, difference = read_labels(labels, n)
-    preferred, weight = read_preference(preference, n), read_weight(sample_weight, n)
-    silent = np.isnan(similarity) & np.isnan(difference) & np.isnan(preferred)
-    if silent.any():
-        raise ValueError(
-            f"labels have neither similarity nor difference in row {int(silent.argmax())}, and "
-            "there is no preference: drop pairs without any judgement"
-        )
-    columns = {"similarity": similarity, "difference": difference, "preference": preferred}
-    judged = Judgements.from_columns(found.ends, columns, weight, annotator)
-    table = Table(found.features, judged, None, CLASSES, step, _text(found.ids))
-    return _with_labels(table, labelled, preprocessor, positive)
-
-
-def _of_judgements(
-    pairs: Any,
-    said: Judgements,
-    preprocessor: Any,
-    labelled: tuple[Any, Any] | None,
-    positive: Any,
-    step: FeatureStep,
-) -> Table:
-    """Of statements, and the items that they are about.
-
-    `pairs` are the items themselves (N, d, ...), to which the statements refer; or, row by
-    row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
-    them the statements refer to ids.
-    """
-    known = None
-    if preprocessor is not None:
-        ids = said.ends if pairs is None else np.asarray(pairs)
-        if len(ids) != len(said):
-            raise ValueError(f"pairs has {len(ids)} rows and labels has {len(said)}")
-        used = ids[~(said.ends < 0)]
-        known, place = np.unique(used, return_inverse=True)
-        features = read_instances("pairs", known, preprocessor, step)
-        ends = np.full(said.ends.shape, -1, np.int64)
-        ends[~(said.ends < 0)] = place
-    elif np.ndim(pairs) > 2 and np.shape(pairs)[:2] == (len(said), 2):
-        found = read_pairs(pairs, step=step)
-        features = found.features
-        ends = np.where(said.ends < 0, -1, found.ends)
+        features, said, ids = _of_judgements(pairs, labels, preprocessor, step)
     else:
-        features = read_instances("pairs", pairs, step=step)
-        ends = said.ends
-        if ends.size and ends.max() >= len(features):
+        found = read_pairs(pairs, preprocessor, step)
+        features, n, ids = found.features, len(found.ends), found.ids
+        similarity, difference = read_labels(labels, n)
+        preferred, weight = read_preference(preference, n), read_weight(sample_weight, n)
+        silent = np.isnan(similarity) & np.isnan(difference) & np.isnan(preferred)
+        if silent.any():
             raise ValueError(
-                f"labels are about item {ends.max()}, and pairs has {len(features)} items"
+                f"labels have neither similarity nor difference in row {int(silent.argmax())}, and "
+                "there is no preference: drop pairs without any judgement"
             )
-    said = Judgements(ends, said.kind, said.values, said.weight, said.annotator)
-    table = Table(features, said, None, CLASSES, step, _text(known))
-    return _with_labels(table, labelled, preprocessor, positive)
-
-
-def _text(ids: NDArray[Any] | None) -> NDArray[np.str_] | None:
-    return None if ids is None else ids.astype(np.str_)
-
-
-def _with_labels(
-    table: Table, labelled: tuple[Any, Any] | None, preprocessor: Any, positive: Any
-) -> Table:
-    """The same table without rows of weight zero, and with the instances of known class."""
-    features, judged, ids = table.features, table.judged, table.ids
-    if not judged.weight.all():
-        judged = judged[judged.weight > 0]
-    classes, known = table.classes, None
-    spare = np.setdiff1d(np.arange(len(features)), judged.ends[~judged.says_nothing])
-    judged = judged[~judged.says_nothing]
-    if judged.single.any() and not judged.single.all():
-        known, judged = judged[judged.single], judged[~judged.single]
+        columns = {"similarity": similarity, "difference": difference, "preference": preferred}
+        said = Judgements.from_columns(found.ends, columns, weight, annotator)
+    if ids is not None:
+        more["ids"] = ids.astype(np.str_)
     if labelled is not None:
         if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
             raise ValueError("labelled must be (X, y): instances and their classes")
         x, y = labelled
-        instances = read_instances("labelled instances", x, preprocessor, table.step)
+        instances = read_instances("labelled instances", x, preprocessor, step)
         if instances.shape[1:] != features.shape[1:]:
             raise ValueError(
                 f"labelled instances have shape {instances.shape[1:]} each, and those of the "
                 f"pairs {features.shape[1:]}"
             )
-        classes, of_positive = read_classes(y, len(instances), positive)
+        more["classes"], of_positive = read_classes(y, len(instances), positive)
         rows = np.arange(len(features), len(features) + len(instances))
         told = Judgements.about_items("label", rows, of_positive)
-        known = told if known is None else Judgements.concatenate([known, told])
         features = np.concatenate([features, instances])
         if ids is not None:
             named = np.asarray(x).astype(np.str_) if np.ndim(x) == 1 else [""] * len(instances)
-            ids = np.concatenate([ids, named])
+            more["ids"] = np.concatenate([more["ids"], named])
     elif positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
-    return Table(features, judged, known, classes, table.step, ids, spare=spare)
+    return Table.of(features, said, told, **more)
+
+
+def _of_judgements(
+    pairs: Any, said: Judgements, preprocessor: Any, step: FeatureStep
+) -> tuple[NDArray[Any], Judgements, NDArray[Any] | None]:
+    """The items that statements are about, the statements by their rows, and their ids.
+
+    `pairs` are the items themselves (N, d, ...), to which the statements refer; or, row by
+    row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
+    them the statements refer to ids.
+    """
+    known, single = None, said.ends < 0
+    if preprocessor is not None:
+        ids = said.ends if pairs is None else np.asarray(pairs)
+        if len(ids) != len(said):
+            raise ValueError(f"pairs has {len(ids)} rows and labels has {len(said)}")
+        known, place = np.unique(ids[~single], return_inverse=True)
+        features = read_instances("pairs", known, preprocessor, step)
+        ends = np.full(said.ends.shape, -1, np.int64)
+        ends[~single] = place
+    elif np.ndim(pairs) > 2 and np.shape(pairs)[:2] == (len(said), 2):
+        found = read_pairs(pairs, step=step)
+        features, ends = found.features, np.where(single, -1, found.ends)
+    else:
+        features, ends = read_instances("pairs", pairs, step=step), said.ends
+        if ends.size and ends.max() >= len(features):
+            raise ValueError(
+                f"labels are about item {ends.max()}, and pairs has {len(features)} items"
+            )
+    return features, replace(said, ends=ends), known
 
 
 def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> Any:
