@@ -156,7 +156,7 @@ def test_a_table_of_shares_finds_the_posteriors_and_its_risk_only_falls() -> Non
     pairs = np.array(list(itertools.permutations(range(4), 2)))
     told = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
     model, history = complete_and_fit(
-        Table(), np.arange(4.0)[:, None], pairs, told.similarity, told.difference,
+        Table(), np.arange(4.0)[:, None], Judgements.from_pairs(pairs, told),
         folds=1, rounds=300, tolerance=0,
     )  # fmt: skip
     risks = [one.risk for one in history]
@@ -180,14 +180,22 @@ def test_every_kind_of_judgement_finds_the_same_line() -> None:
             "similarity": np.where(half, s, NAN),
             "difference": np.where(half, NAN, c),
         },
-        "similarity, majority": {"similarity": s, "majority": "negative"},
-        "difference, prior": {"difference": c, "prior": float(r.mean())},
-        "similarity, labelled": {"similarity": s, "labelled": (x[:40], y)},
+        "similarity, majority": {"similarity": s},
+        "difference, prior": {"difference": c},
+        "similarity, labelled": {"similarity": s},
         "similarity, preference": {"similarity": s, "preference": np.sign(c)},
     }
-    for name, keywords in cases.items():
+    known = {
+        "similarity, majority": {"majority": "negative"},
+        "difference, prior": {"prior": float(r.mean())},
+    }
+    for name, columns in cases.items():
+        rows = Judgements.from_columns(pairs, columns)
+        if name == "similarity, labelled":
+            labels = Judgements.about_items("label", np.arange(40), y)
+            rows = Judgements.concatenate([rows, labels])
         model, history = complete_and_fit(
-            logistic(), x, pairs, folds=1, rounds=100, tolerance=1e-5, **keywords
+            logistic(), x, rows, folds=1, rounds=100, tolerance=1e-5, **known.get(name, {})
         )
         p = model.predict_proba(x)[:, 1]
         assert np.abs(p - r).mean() < 0.05, name
@@ -199,12 +207,10 @@ def test_weights_are_repetitions() -> None:
     noisy = add_noise(told, 0.3, seed=0)
     counts = 1 + np.arange(100) % 3
     again = np.repeat(np.arange(100), counts)
-    weighted, _ = complete_and_fit(
-        logistic(), x, pairs, noisy.similarity, noisy.difference, weight=counts, folds=1
-    )
-    repeated, _ = complete_and_fit(
-        logistic(), x, pairs[again], noisy.similarity[again], noisy.difference[again], folds=1
-    )
+    rows = Judgements.from_pairs(pairs, noisy, weight=counts)
+    weighted, _ = complete_and_fit(logistic(), x, rows, folds=1)
+    rows = Judgements.from_pairs(pairs, noisy)[again]
+    repeated, _ = complete_and_fit(logistic(), x, rows, folds=1)
     assert weighted.coef_ == pytest.approx(repeated.coef_, rel=1e-3)
 
 
@@ -212,8 +218,9 @@ def test_noise_gives_no_negative_weight_and_the_same_decisions() -> None:
     x, r, pairs, told = problem()
     noisy = add_noise(told, 0.5, seed=0)
     assert not noisy.feasible().all()
-    complete_and_fit(Table(), x, pairs, noisy.similarity, noisy.difference, folds=1, rounds=2)
-    model, _ = complete_and_fit(logistic(), x, pairs, noisy.similarity, noisy.difference, folds=1)
+    rows = Judgements.from_pairs(pairs, noisy)
+    complete_and_fit(Table(), x, rows, folds=1, rounds=2)
+    model, _ = complete_and_fit(logistic(), x, rows, folds=1)
     assert np.mean(model.predict(x) == (r > 0.5)) > 0.95
 
 
@@ -235,9 +242,8 @@ class Witness(LogisticRegression):  # type: ignore[misc]
 def test_posteriors_come_from_fits_without_the_item() -> None:
     x, _, pairs, told = problem(60)
     Witness.asked = 0
-    _, history = complete_and_fit(
-        Witness(), x, pairs, told.similarity, told.difference, folds=4, rounds=2
-    )
+    rows = Judgements.from_pairs(pairs, told)
+    _, history = complete_and_fit(Witness(), x, rows, folds=4, rounds=2)
     assert Witness.asked == 120 * len(history)
 
 
@@ -253,13 +259,10 @@ def test_posteriors_come_from_fits_without_the_item() -> None:
 def test_classifiers_of_scikit_learn_learn_and_are_reproducible(classifier: Any) -> None:
     x, r, pairs, told = problem(200)
     before = repr(classifier)
+    rows = Judgements.from_pairs(pairs, told)
     fits = [
-        complete_and_fit(
-            classifier, x, pairs, told.similarity, told.difference,
-            folds=2, rounds=2, random_state=0,
-        )
-        for _ in range(2)
-    ]  # fmt: skip
+        complete_and_fit(classifier, x, rows, folds=2, rounds=2, random_state=0) for _ in range(2)
+    ]
     (model, history), (again, _) = fits
     assert np.mean(model.predict(x) == (r > 0.5)) > 0.93
     assert np.array_equal(model.predict_proba(x), again.predict_proba(x))
@@ -269,41 +272,33 @@ def test_classifiers_of_scikit_learn_learn_and_are_reproducible(classifier: Any)
 
 # ---- refusals ---------------------------------------------------------------------------------
 
-S, C = np.array([0.5, 0.6]), np.array([0.1, -0.2])
 TWO = np.array([[0, 1], [2, 3]])
 X4 = np.arange(4.0)[:, None]
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("labels", "change", "message"),
     [
-        ({"pairs": [[0, 1], [2, 4]]}, "id 4 is not among the 4 rows of the preprocessor"),
-        ({"similarity": [0.5]}, "labels has 1 rows and pairs has 2"),
-        ({"similarity": ["a", "b"]}, "similarity must be numbers"),
-        ({"similarity": [NAN, 0.5], "difference": [NAN, 0.1]}, "neither similarity nor diff"),
-        ({"similarity": [np.inf, 0.5]}, "similarity is infinite in row 0"),
-        ({"difference": None}, "similarities alone cannot tell the classes apart"),
-        ({"difference": None, "prior": 0.5}, "hold no direction to start from"),
-        ({"similarity": None}, "prior is needed: differences and preferences do not tell"),
-        ({"similarity": [1, 1], "difference": [0, 0]}, "no pair is judged to differ in class"),
-        ({"labelled_weight": 0}, "labelled_weight must be positive"),
-        ({"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
-        ({"rounds": 0}, "rounds must be at least 1; got 0"),
-        ({"folds": 0}, "folds must be at least 1; got 0"),
-        ({"damping": 1.0}, r"damping must lie in \[0, 1\)"),
-        ({"classifier": KNeighborsClassifier()}, "KNeighborsClassifier does not take sample_wei"),
-        ({"classifier": LinearSVC()}, "LinearSVC has no predict_proba: wrap it in"),
+        ([[0.5, NAN], [0.6, NAN]], {}, "similarities alone, which are the same"),
+        ([[0.5, NAN], [0.6, NAN]], {"prior": 0.5, "majority": "positive"}, "hold no direction"),
+        ([[NAN, 0.1], [NAN, 0.2]], {}, "which do not tell how frequent the classes are"),
+        ([[1, 0], [1, 0]], {}, "no pair is judged to differ in class"),
+        (None, {"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
+        (None, {"rounds": 0}, "rounds must be at least 1; got 0"),
+        (None, {"folds": 0}, "folds must be at least 1; got 0"),
+        (None, {"tolerance": 1.0}, r"tolerance must lie in \[0, 1\); got 1"),
+        (None, {"features": X4[:3]}, "rows are about item 3, and there are 3 items"),
+        (None, {"classifier": KNeighborsClassifier()}, "KNeighborsClassifier does not take sample"),
+        (None, {"classifier": LinearSVC()}, "LinearSVC has no predict_proba: wrap it in"),
     ],
 )
-def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {
-        "classifier": LogisticRegression(), "features": X4, "pairs": TWO,
-        "similarity": S, "difference": C,
-    }  # fmt: skip
+def test_bad_input_is_named(labels: Any, change: dict[str, Any], message: str) -> None:
+    rows = Judgements.from_pairs(TWO, labels or [[0.5, 0.1], [0.6, -0.2]])
+    given: dict[str, Any] = {"classifier": LogisticRegression(), "features": X4, "rows": rows}
     with pytest.raises(ValueError, match=message):
         complete_and_fit(**(given | change))
 
 
 def test_something_that_is_no_classifier() -> None:
     with pytest.raises(TypeError, match="classifier must be a scikit-learn classifier; got str"):
-        complete_and_fit("forest", X4, TWO, S, C)
+        complete_and_fit("forest", X4, Judgements.from_pairs(TWO, [[0.5, 0.1], [0.6, 0.2]]))

@@ -16,7 +16,7 @@ negative: with noise of σ = 0.5 on Letter (two seeds) 0.942, by clipping 0.937 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from pairlearn.columns import Floats, Indices, check_share
-from pairlearn.estimators.population import Majority, prior_from_similarities, solve_shift
-from pairlearn.estimators.table import read_table
+from pairlearn.estimators.population import (
+    Majority,
+    check_told,
+    need_of,
+    prior_from_similarities,
+    solve_shift,
+)
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import columns, kind
+from pairlearn.kinds import kind
 from pairlearn.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
-from pairlearn.tables import PairTable
 
 Weights = Floats
 """Shape (2, m): of class + and of class − of every item."""
@@ -60,23 +64,16 @@ class CompletionRound:
 def complete_and_fit(
     classifier: Any,
     features: Any,
-    pairs: Any,
-    similarity: Any = None,
-    difference: Any = None,
+    rows: Judgements,
     *,
-    preference: Any = None,
-    weight: Any = None,
-    labelled: tuple[Any, Any] | None = None,
-    labelled_weight: float = 1.0,
     rounds: int = 20,
     tolerance: float = 1e-3,
     folds: int = 5,
-    damping: float = 0.0,
     prior: float | None = None,
     majority: Majority | None = None,
     random_state: int | None = None,
 ) -> tuple[Any, list[CompletionRound]]:
-    """Fit a scikit-learn classifier to judged pairs.
+    """Fit a scikit-learn classifier to judged pairs, as `PairClassifier` does with such a model.
 
     Parameters
     ----------
@@ -84,23 +81,13 @@ def complete_and_fit(
         Its ``fit`` takes ``sample_weight`` and it has ``predict_proba``. It is cloned.
     features : array of shape (m, d)
         The items.
-    pairs : array of int, shape (n, 2), or Judgements
-        Rows of x and x' in `features`. A table of `Judgements` about these rows has everything
-        up to `labelled_weight`.
-    similarity, difference, preference, weight : array of shape (n,), optional
-        NaN where not given. A preference is −1 where the left one is the more positive, +1 for
-        the right one. Of weights, at least 0, only the proportions matter.
-    labelled : (X, y), optional
-        Ordinary labelled instances, y of 0 and 1.
-    labelled_weight : float
-        Weight of each of them. At 1 it counts as much as one end of an average pair.
+    rows : Judgements
+        What was said of them. Of weights only the proportions matter.
     rounds, tolerance : int, float
         Completions at most; fewer if the out-of-fold risk has not fallen by this share twice.
     folds : int
         Folds over the items for the posteriors; 1 uses the classifier's own fit, which
         is enough for models with few parameters.
-    damping : float
-        Share of the old targets kept in each round, in [0, 1).
     prior : float, optional
         π₊. Needed where there are neither similarities nor labelled instances.
     majority : {"positive", "negative"}, optional
@@ -116,31 +103,28 @@ def complete_and_fit(
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from pairlearn import PairLabels
+    >>> from pairlearn import Judgements, PairLabels
     >>> x = np.linspace(-3, 3, 400)[:, None]
     >>> r = 1 / (1 + np.exp(-2 * x[:, 0]))
     >>> pairs = np.random.default_rng(0).permutation(400).reshape(200, 2)
     >>> told = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
-    >>> model, history = complete_and_fit(
-    ...     LogisticRegression(), x, pairs, told.similarity, told.difference, folds=1)
+    >>> rows = Judgements.from_pairs(pairs, told)
+    >>> model, history = complete_and_fit(LogisticRegression(), x, rows, folds=1)
     >>> model.predict([[-1.0], [1.0]])
     array([0, 1])
     """
-    if not isinstance(pairs, Judgements):
-        told = {"similarity": similarity, "difference": difference}
-        features, pairs = _read(
-            features, pairs, told, preference, weight, labelled, labelled_weight
-        )
-    rows = pairs
-    _check_settings(rounds, tolerance, folds, damping, prior)
+    x = np.asarray(features)
+    for name, value in (("rounds", rounds), ("folds", folds)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1; got {value}")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must lie in [0, 1); got {tolerance:g}")
+    check_share("prior", prior)
+    if rows.ends.max(initial=-1) >= len(x):
+        raise ValueError(f"rows are about item {rows.ends.max()}, and there are {len(x)} items")
+    check_told(need_of(rows, prior_known=False), rows, prior, majority)
     known = rows[rows.known]
     targets = Targets(rows[~(rows.known | rows.says_nothing)].doubled())
-    if not (targets.fixes("level") or len(known) or prior is not None):
-        raise ValueError(
-            "prior is needed: differences and preferences do not tell how frequent the classes "
-            "are. Give prior, some similarities or some labelled instances"
-        )
-    x = np.asarray(features)
     fitter = _Fitter(
         _prepared(classifier, random_state), x[targets.items], x[known.ends[:, 0]], known
     )
@@ -157,31 +141,8 @@ def complete_and_fit(
         z = logit(p)
         return _posterior(z + solve_shift(z, targets.occurrences, prior))
 
-    weights, history = _rounds(targets, start, posteriors, rounds, tolerance, damping)
+    weights, history = _rounds(targets, start, posteriors, rounds, tolerance)
     return fitter.fit(weights, np.arange(len(targets.items))), history
-
-
-def _read(
-    features: Any,
-    pairs: Any,
-    told: dict[str, Any],
-    preference: Any,
-    weight: Any,
-    labelled: tuple[Any, Any] | None,
-    labelled_weight: float,
-) -> tuple[Any, Judgements]:
-    """The items that pairs are about, labelled ones last, and what was said of them."""
-    if not 0 < labelled_weight < np.inf:
-        raise ValueError(f"labelled_weight must be positive and finite; got {labelled_weight:g}")
-    said = {
-        name: columns()[name].read(values) for name, values in told.items() if values is not None
-    }
-    # Without a check of their ranges: noise is moved to the nearest feasible judgement.
-    labels = PairTable.trusted(left=pairs, right=pairs, **said)
-    table = read_table(pairs, labels, weight, preference, labelled, np.asarray(features))
-    rows = table.rows("auto")
-    scaled = np.where(rows.single, labelled_weight, 1.0)
-    return table.features, replace(rows, weight=rows.weight * scaled)
 
 
 def _rounds(
@@ -190,7 +151,6 @@ def _rounds(
     posteriors: Callable[[Weights, int], Floats],
     rounds: int,
     tolerance: float,
-    damping: float,
 ) -> tuple[Weights, list[CompletionRound]]:
     """Complete and fit in turn; the weights of the best round, and all rounds."""
     weights, targets, change = start, np.empty(0), np.nan
@@ -208,11 +168,10 @@ def _rounds(
                 best, least = weights, risk
             if idle == PATIENCE:
                 break
-        old_weights, old_targets = weights, targets
+        old_targets = targets
         weights, targets = judgements.complete(p)
         if number > 0:
-            change = (1 - damping) * float(abs(targets - old_targets).mean())
-            weights = damping * old_weights + (1 - damping) * weights
+            change = float(abs(targets - old_targets).mean())
     return best, history
 
 
@@ -274,13 +233,7 @@ class Targets:
         E[s|x] = rπ₊ + (1 − r)π₋, so that the sign of π₊ − π₋ tells the classes apart.
         """
         if prior is None:
-            if majority is None:
-                raise ValueError(
-                    "similarities alone cannot tell the classes apart: exchanging them leaves "
-                    "every similarity as it is. Say which class is larger with "
-                    "majority='positive' or 'negative', or give prior, "
-                    "some differences, preferences or labelled instances"
-                )
+            assert majority is not None
             prior = prior_from_similarities(self.rows, majority).value
         gap = 2 * prior - 1
         if abs(gap) < 1e-3:
@@ -417,18 +370,6 @@ def _weight_name(classifier: Any) -> str:
             "LogisticRegression"
         )
     return "sample_weight"
-
-
-def _check_settings(
-    rounds: int, tolerance: float, folds: int, damping: float, prior: float | None
-) -> None:
-    for name, value in (("rounds", rounds), ("folds", folds)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1; got {value}")
-    for name, number in (("tolerance", tolerance), ("damping", damping)):
-        if not 0 <= number < 1:
-            raise ValueError(f"{name} must lie in [0, 1); got {number:g}")
-    check_share("prior", prior)
 
 
 def _posterior(z: Floats) -> Floats:
