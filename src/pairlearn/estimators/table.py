@@ -112,8 +112,9 @@ class Table:
 
     @property
     def used(self) -> Indices:
-        """The instances that something was said of."""
-        ends = np.unique(self.said.ends)
+        """The instances that something was said of, beside the share of their group."""
+        said = self.said
+        ends = np.unique(said[~said.joint].ends)
         return ends[ends >= 0]
 
     @property
