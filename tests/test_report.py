@@ -52,7 +52,7 @@ def make_files(folder: Path) -> Files:
     items = write_items(told.items, folder / "items.csv")
     train = write_pairs(told.pairs[~held], folder / "train.csv")
     write_pairs(told.pairs[held], folder / "held.csv")
-    from pairlearn.estimators.held_pairs import digest
+    from pairlearn.estimators.measuring import digest
 
     table = read_pairs(train)
     model = PairClassifier(model="linear", epochs=12, early_stopping=True, random_state=0)
@@ -78,7 +78,7 @@ def test_annotators_beside_a_model() -> None:
 
 def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     from pairlearn.cli import app as whole
-    from pairlearn.estimators.held_pairs import digest
+    from pairlearn.estimators.measuring import digest
 
     ran = CliRunner().invoke(app, files.line(tmp_path / "r.html", "--json"))
     assert ran.exit_code == 0, ran.output

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 from model_folders import run
 from pair_files import made, write_groups
 from pairlearn.cli import app
-from pairlearn.estimators import PairClassifier, held_pairs, streams
+from pairlearn.estimators import PairClassifier, measuring, streams
 from pairlearn.estimators.streams import fit_file
 from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
 from pairlearn.training import Checkpoint
@@ -306,7 +306,7 @@ def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any
     whole = answer("evaluate", model, *files, *options)
     assert answer("evaluate", model, *files, *options, "--stream") == whole
     assert whole["sampled_from"] is None
-    monkeypatch.setattr(held_pairs, "EVALUATED_PAIRS", 400)
+    monkeypatch.setattr(measuring, "EVALUATED_PAIRS", 400)
     found = answer("evaluate", model, *files, *options, "--stream")
     assert found["sampled_from"] == 900
     assert 250 < found["n"] < 450

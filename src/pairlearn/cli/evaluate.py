@@ -15,7 +15,7 @@ from pairlearn.cli.options import Reading, check_new_file, check_share
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.held_pairs import HeldPairs, Sampled
+    from pairlearn.estimators.measuring import HeldPairs, Sampled
     from pairlearn.evaluation import Evaluation
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
@@ -82,7 +82,7 @@ class Measuring:
 
     def sample(self, reading: Reading, *, stream: bool = False) -> Sampled:
         """Items, and pairs as they are in the file, or some of a stream."""
-        from pairlearn.estimators.held_pairs import Sampled, sample_pairs_of
+        from pairlearn.estimators.measuring import Sampled, sample_pairs_of
         from pairlearn.estimators.pair_files import open_items
         from pairlearn.tables import read_items
 
@@ -101,7 +101,7 @@ class Measuring:
 
     def doubts(self, held: HeldPairs, told: Evaluation, reading: Reading) -> list[str]:
         """What speaks against an evaluation."""
-        from pairlearn.estimators.held_pairs import doubts_of
+        from pairlearn.estimators.measuring import doubts_of
 
         found = doubts_of(self.classifier, self.tables[1], told, self.prior)
         notes = [*held.items.notes, *reading.notes, *found, *held.strangers(self.classifier)]
@@ -167,7 +167,7 @@ def evaluate(
     if positive is not None and labelled is None:
         raise ValueError("--positive is a class of --labelled, which is not given")
     costs, (items, pairs) = _costs(cost), what.tables
-    from pairlearn.estimators.held_pairs import HeldPairs
+    from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.tables.read import read_labelled
 
     classifier, sample = what.classifier, what.sample(reading, stream=stream)
@@ -329,7 +329,7 @@ def report(what: Page, reading: Reading, *, force: bool = False) -> Told:
     """  # noqa: D301
     items, pairs = files = what.tables
     check_new_file(what.out, "reports", (".html",), inputs=[*files, what.ids], force=force)
-    from pairlearn.estimators.held_pairs import HeldPairs
+    from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.report import build_report, measure, write_page
 
     classifier, sample = what.classifier, what.sample(reading)

@@ -185,7 +185,6 @@ def fit(
 
     from pairlearn.check import check
     from pairlearn.estimators import measuring
-    from pairlearn.estimators.held_pairs import digest
     from pairlearn.estimators.pair_files import PairFile, open_items
     from pairlearn.estimators.parameters import model_of
     from pairlearn.estimators.streams import survey_for
@@ -290,9 +289,9 @@ def fit(
     }
     classifier.trained_on_ = {
         "items": items.name,
-        "items_sha256": digest(items),
+        "items_sha256": measuring.digest(items),
         "pairs": pairs.name,
-        "pairs_sha256": digest(pairs),
+        "pairs_sha256": measuring.digest(pairs),
         "accuracy": accuracy,
     }
     classifier.save(out, overwrite=force)

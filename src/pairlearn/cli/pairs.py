@@ -330,7 +330,7 @@ def plan(
         if (accuracy, prior, strength) != (None, None, None):
             raise ValueError("--model tells its accuracy: leave out the assumptions")
         from pairlearn.estimators import PairClassifier
-        from pairlearn.estimators.held_pairs import HeldPairs
+        from pairlearn.estimators.measuring import HeldPairs
 
         classifier = PairClassifier.load(model)
         known = read_items(items, columns=classifier.columns())

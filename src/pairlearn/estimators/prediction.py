@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, Mask, check_share, shown
+from pairlearn.columns import Floats, Indices, Mask, check_share, shown
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -71,7 +71,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scikit-learn.
         """
         check_is_fitted(self)
-        return self._log_odds(self._prepared(self._instances(X)))
+        return self.log_odds(self._instances(X))
+
+    def log_odds(self, features: NDArray[Any]) -> Floats:
+        """The same for features of the number and order of training, without a check."""
+        return self._log_odds(self._prepared(features))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (m, 2) of the classes in the order of `classes_`."""
@@ -330,20 +334,20 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         who = annotator if getattr(self, "annotators_", ()) else None
         weight = read_weight(sample_weight, len(found.ends))
         said = Judgements.from_pairs(found.ends, told, who, weight)[rows]
-        z, said, options = self.of_pairs(found.features, said)
+        z, said, options = self.of_pairs(said, lambda some: self.log_odds(found.features[some]))
         return z.T, said.labels(), options | {"side": self.majority}, doubt
 
     def of_pairs(
-        self, features: NDArray[Any], said: Judgements
+        self, said: Judgements, odds: Callable[[Indices], Floats]
     ) -> tuple[Floats, Judgements, dict[str, Any]]:
         """Log-odds (n, 2) of both ends of judged pairs, answers to measure with, and options.
 
-        Answers are corrected for how the annotators answer; ``weight`` and ``items`` are what every
-        measure takes.
+        Answers are corrected for how the annotators answer; `odds` are the log-odds of some items;
+        ``weight`` and ``items`` are what every measure takes.
         """
         mended = fair(getattr(self, "annotators_", ()), said)
         needed, places = np.unique(mended.ends, return_inverse=True)
-        z = self._log_odds(self._prepared(features[needed]))[places.reshape(mended.ends.shape)]
+        z = odds(needed)[places.reshape(mended.ends.shape)]
         weight = None if (mended.weight == 1).all() else mended.weight
         return z, mended, {"weight": weight, "items": mended.ends}
 
@@ -422,17 +426,16 @@ def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> F
     Raises TableError if the features are not as many as in training, or the model overflows on
     them.
     """
-    columns, wanted = classifier.columns(), math.prod(classifier.instance_shape_)
+    wanted = math.prod(classifier.instance_shape_)
     if items.features.shape[1] != wanted:
         raise TableError(
             f"{source} has {items.features.shape[1]} features, and the model was fitted to {wanted}"
         )
-    given: Any = items.features
-    if columns is not None:
-        # Rows as ids: the true ones may recur, and need no looking up.
-        given = ItemTable.trusted(np.arange(len(items)), given, columns.outputs)
     with np.errstate(over="ignore", invalid="ignore"):
-        z = classifier.decision_function(given)
+        if classifier.features is None:
+            z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
+        else:
+            z = classifier.decision_function(items.features)
     bad = ~np.isfinite(z)
     if bad.any():
         row = int(bad.argmax())

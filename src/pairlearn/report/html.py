@@ -80,7 +80,7 @@ def write_page(path: Path, page: str, inputs: Sequence[Path] = ()) -> int:
 
 def _provenance(inputs: Sequence[Path]) -> str:
     """When and with what a page was made, and from which files."""
-    from pairlearn.estimators.held_pairs import digest
+    from pairlearn.estimators.measuring import digest
 
     sums = [f"{path.name} {digest(path)[:16]}…" for path in inputs]
     versions = (f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))
