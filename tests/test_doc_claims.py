@@ -346,8 +346,8 @@ def test_annotators_corrected_and_not():
             (line,) = [one for one in lines[1:17] if one.strip().startswith(f"{crowd}  ")]
             ideal, auto, _, holds = line.split(crowd, 1)[1].split()[:4]
             assert cells[first : first + 2] == [ideal, auto], crowd
-            assert int(cells[first + 2]) / 4 == pytest.approx(
-                float(holds.strip("%")) / 100, abs=0.1
+            assert int(cells[first + 2]) / 10 == pytest.approx(
+                float(holds.strip("%")) / 100, abs=0.001
             )
 
 
