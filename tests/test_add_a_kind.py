@@ -108,6 +108,9 @@ def test_every_command_takes_it(
         told = json.loads(result.stdout)
         parts = [read_pairs(told[part]["path"]) for part in ("training", "held_out")]
         assert sum(map(len, parts)) + told["left_out"] == len(read_pairs(files[1]))
+        assert told["left_out"] and "a smaller --share" in run(*words, "--force").stdout
+        for part in parts:  # a triplet is in one of them whole, or in none
+            part.judgements(read_items(files[0]))
         seen = [{*part.left, *part.right} - {""} for part in parts]
         assert not seen[0] & seen[1]
         assert all(part.single.any() for part in parts)

@@ -107,7 +107,7 @@ def test_what_else_fit_takes(arguments, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"risk": "best"}, "risk 'best-abs' is unknown"),
+        ({"risk": "best"}, "risk 'best' is unknown"),
         ({"correction": "some"}, "The 'correction' parameter of PairClassifier must be"),
         ({"loss": "hinge"}, "is a logistic likelihood"),
         ({"prior": 1.5}, "The 'prior' parameter of PairClassifier must be"),

@@ -176,7 +176,10 @@ def pipe(folder: Path) -> None:
 ONES = {"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no folder": (shutil.rmtree, "there is no such folder"),
-    "no config": (lambda f: (f / "config.json").unlink(), "config.json: there is no such file"),
+    "no config": (
+        lambda f: (f / "config.json").unlink(),
+        "holds no model, for it has no config.json",
+    ),
     "no tensors": (
         lambda f: (f / "model.safetensors").unlink(),
         "model.safetensors: there is no such file",

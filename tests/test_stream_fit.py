@@ -266,9 +266,13 @@ def test_fit_without_measuring_and_with_too_few_to_hold_out(folder: Path, tmp_pa
     options = ("--stream", *QUICK, "--out", tmp_path / "model")
     assert answer("fit", *files, *options, "--holdout", 0)["accuracy"] is None
     few = {"left": [0, 1], "right": [2, 3], "similarity": [0.2, 0.7], "difference": [0.1, 0.0]}
+    few |= {"label": ["positive", None], "annotator": ["ann", "bob"]}
     write_groups(tmp_path / "few.parquet", few, 1)
     found = answer("fit", files[0], tmp_path / "few.parquet", *options, "--force")
     assert "too few pairs" in found["not_measured"]
+    warned = "\n".join(found["warnings"])
+    assert "ignored-column: The column label is about one item, and 1 rows about pairs" in warned
+    assert "the column annotator is not read from a stream" in warned
 
 
 def test_fit_refuses(folder: Path, tmp_path: Path) -> None:

@@ -37,10 +37,13 @@ def answered(folder: Path, count: int = 6) -> Project:
 def test_a_backup_is_one_file_for_its_owner(tmp_path: Path) -> None:
     project = answered(tmp_path / "p")
     with Store.open(project) as store:  # in use, with a log beside it
-        store.submit(1, 7, said("k")).result()
+        for pair in (7, 8):
+            store.submit(1, pair, said("k")).result()
+        store.undo(1).result()
         path, count = writer.back_up(project, tmp_path / "copy.sqlite")
-        assert count == 7
-    assert rows(path, COUNT) == [(7,)]
+        assert count == 7 == len(store.answers())  # without the one that was taken back
+    assert rows(path, COUNT) == [(8,)]
+    assert writer.restore(project, path).answers == 7
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(one.name for one in tmp_path.iterdir()) == ["copy.sqlite", "p"]
     with pytest.raises(StoreError, match="there already"):
@@ -158,7 +161,7 @@ def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
     assert rows(project.store_path, COUNT) == [(15,)]
 
 
-@pytest.mark.parametrize("harm", ["overwritten", "cut", "gone"])
+@pytest.mark.parametrize("harm", ["overwritten", "cut", "empty", "gone"])
 def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> None:
     project = answered(tmp_path / "p")
     path, _ = writer.back_up(project)
@@ -166,6 +169,8 @@ def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> Non
         project.store_path.write_bytes(b"no SQLite here\n" * 1000)
     elif harm == "cut":
         os.truncate(project.store_path, 8192)
+    elif harm == "empty":
+        os.truncate(project.store_path, 0)
     else:
         project.store_path.unlink()
     with pytest.raises(StoreError):
@@ -176,7 +181,31 @@ def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> Non
         assert len(store.answers()) == 6
         store.submit(1, 7, said("k")).result()
     assert (done.replaced is None) == (harm == "gone")
+    assert done.links is None  # nobody knows which ones were ended since
     assert rows(path, COUNT) == [(6,)]
+
+
+def test_a_link_that_was_ended_stays_so(tmp_path: Path) -> None:
+    project = make(tmp_path / "p", items=12, pairs=60)
+    with Store.create(project) as store:
+        tokens = {who.name: token for who, token in store.add_annotators(["ann", "bob", "dee"])}
+        old = store.supervisor_token
+    path, _ = writer.back_up(project)
+    with Store.open(project) as store:
+        renewed, supervisor = store.renew_token(1), store.renew_supervisor_token()
+        store.retire(2)
+        _, added = store.add_annotator("cy")
+    assert writer.restore(project, path).links == ["ann", "bob", "cy", "the supervisor"]
+    with Store.open(project) as store:
+        links = [renewed, added, tokens["dee"], tokens["ann"], tokens["bob"]]
+        found = [store.by_token(token) for token in links]
+        assert [one and one.name for one in found] == ["ann", "cy", "dee", None, None]
+        assert store.is_supervisor(supervisor) and not store.is_supervisor(str(old))
+        assert {one.name: store.progress(one.id).total for one in store.annotators()} == {
+            "ann": 20, "bob": 0, "dee": 20, "cy": 20,
+        }  # fmt: skip
+    assert writer.restore(project, path).links == ["ann", "bob", "cy", "the supervisor"]
+    assert not [one for one in project.folder.iterdir() if one.name.startswith("tmp")]
 
 
 def test_what_is_not_restored(tmp_path: Path) -> None:
@@ -185,6 +214,11 @@ def test_what_is_not_restored(tmp_path: Path) -> None:
         writer.newest_backup(project)
     with pytest.raises(StoreError, match="is the file of answers itself"):
         writer.restore(project, project.store_path)
+    with pytest.raises(StoreError, match="is a folder"):
+        writer.restore(project, tmp_path)
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(StoreError, match="is empty"):
+        writer.restore(project, tmp_path / "empty.sqlite")
     other = tmp_path / "other.sqlite"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE bookmarks (url TEXT)")

@@ -93,6 +93,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
         ((items, "--mode", "information"), "'name' has another value in every row"),
         ((items, "--pairs", 99), "6 items make 15 different pairs"),
         ((items, "--annotators", "x" * 81), "name is"),
+        ((items, "--annotators", "ann, bob,ann"), "--annotators names 'ann' twice"),
     ):
         assert message in refused("init", tmp_path / "r", *given)
     assert not (tmp_path / "r").exists()
@@ -192,12 +193,13 @@ def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
 def test_import(project: Path, tmp_path: Path) -> None:
     path = tmp_path / "judged.csv"
     path.write_text("left,right,similarity,difference\n0,1,0.8,0.1\n3,2,0.4,0.6\n")
-    assert "row 1 does not say who judged" in refused("import", project, path)
+    assert "judged.csv, row 1 does not say who judged" in refused("import", project, path)
     report = told("import", project, path, "--annotator", "cy")
     assert (report["new"], report["annotators_added"]) == (2, 1)
     assert "2 there already" in run("import", project, path, "--annotator", "cy").stdout
-    path.write_text("left,right,similarity\n0,99,0.8\n")
-    assert "'99' is not among the items" in refused("import", project, path, "--annotator", "cy")
+    path.write_text("left,right,similarity\n0,1,0.8\n0,99,0.8\n")
+    message = refused("import", project, path, "--annotator", "cy")
+    assert "judged.csv, row 2: '99' is not among the items" in message
 
 
 def test_probabilities_are_never_guessed(project: Path, tmp_path: Path) -> None:

@@ -224,11 +224,12 @@ def write(folder: Path, text: str) -> Path:
 def test_files_of_probabilities(tmp_path: Path) -> None:
     path = write(tmp_path, "left,right,p,annotator\na,b,0.75,gpt\nb,c,0.5,gpt\nc,d,,gpt\n")
     table = read_preferences(path, "p", "ties-half")
-    assert table.difference.tolist() == [0.5, 0.0]  # the third says nothing
-    assert table.annotator is not None
+    np.testing.assert_array_equal(table.difference, [0.5, 0.0, np.nan])
+    assert [one.place for one in judgements_of(table)] == ["row 1", "row 2"]
     table = read_preferences(path, "p", "side-only")
     assert table.preference is not None
-    assert (table.left.tolist(), table.preference.tolist()) == (["a"], [1])
+    assert table.preference.tolist() == [1, 0, 0]
+    assert [one.place for one in judgements_of(table)] == ["row 1"]
     path = write(tmp_path, "left,right,p,similarity\n1,2,0.75,0.6\n2,3,,0.9\n")
     table = read_preferences(path, "p", "given-different")
     np.testing.assert_allclose(table.difference, [0.2, np.nan])
@@ -238,10 +239,14 @@ def test_files_of_probabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reading", "message"),
     [
-        ("left,right,p\na,b,1.5\n", "ties-half", "probability is 1.5 in row 1, outside [0, 1]"),
+        ("left,right,p\na,b,1.5\n", "ties-half", "wins.csv, row 1: p is 1.5, outside [0, 1]"),
         ("left,right,p\na,b,0.5\n", "given-different", "needs a column 'similarity'"),
         ("left,right,p,similarity\na,b,.5,\n", "given-different", "row 1 has a probability and no"),
-        ("left,right,q\na,b,0.5\n", "ties-half", "no column 'p'; there are left, right, q"),
+        (
+            "left,right,q\na,b,0.5\n",
+            "ties-half",
+            "no column 'p'; the columns are 'left', 'right', 'q'",
+        ),
         ("left,right,p,difference\na,b,.5,.1\n", "ties-half", "differences or preferences of its"),
         ("left,right,p\na,b,0.5\n", "side-only", "says nothing in any row"),
         ("left,right,p\n", "ties-half", "has a header but no rows"),

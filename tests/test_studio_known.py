@@ -203,13 +203,17 @@ def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
     run = CliRunner().invoke
     report = run(app, ["known", str(project.folder), str(table), "--share", "0.1", "--json"])
     assert json.loads(report.stdout) == {"example": 1, "practice": 0, "check": 6}
-    table.write_text("left,right,answer\nM-001,M-002,perhaps\n")
-    refused = run(app, ["known", str(project.folder), str(table)])
-    assert refused.exit_code == 2
-    assert "known.csv: known pair 1: answer is 'perhaps'" in refused.stderr
-    table.write_text("left,right\nM-001,M-002\n")
-    refused = run(app, ["known", str(project.folder), str(table)])
-    assert "known pair 1: it lacks 'answer'; a pair has left" in refused.stderr
+    for text, message in (
+        ("left,right,answer\nM-001,M-002,perhaps\n", "known.csv, row 1: answer is 'perhaps'"),
+        ("left,right\nM-001,M-002\n", "known.csv: no column 'answer'"),
+        ("left,right,answer\nM-001,,alike\n", "known.csv, row 1: it lacks 'right'; a pair has"),
+        ("left,right,answer\nM-001,M-999,alike\n", "known.csv, row 1: 'M-999' is not among"),
+        ("left,right,answer\nM-001,M-002\n", "known.csv, row 1: 2 cells"),
+        ("", "known.csv is empty"),
+    ):
+        table.write_text(text)
+        refused = run(app, ["known", str(project.folder), str(table)])
+        assert refused.exit_code == 2 and message in refused.stderr
     with Store.open(Project.load(project.folder)) as store:
         assert len(judge_all(store, 1, "can't tell which")) == 44
     with TestClient(make_app(project.folder), HERE) as client:

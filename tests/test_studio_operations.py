@@ -102,6 +102,7 @@ def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
         assert sent.json()["receipt"]["revision"] == 1 and not client.cookies
         told = client.get("/api/status", headers=headers(boss)).json()
         assert told["judged"] == 1 and told["annotators"][0]["done"] == 1
+        assert told["forecast"]  # what is missing, until there is one
         (line,) = client.get("/api/export", headers=headers(boss)).text.splitlines()
         assert json.loads(line)["annotator"] == "ann"
         for token, path in ((tokens["ann"], "/api/status"), ("x" * 43, "/annotate/1/api/task")):

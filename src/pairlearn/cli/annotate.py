@@ -104,9 +104,11 @@ def init(
     from pairlearn.studio.changes import check_name
     from pairlearn.studio.creating import create_project, what_fit_needs
 
-    people = list(dict.fromkeys(listed(annotators)))
-    for name in people:
+    people = listed(annotators)
+    for place, name in enumerate(people):
         check_name(name)
+        if name in people[:place]:
+            raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
         title=title, positive_name=positive, negative_name=negative,
@@ -201,7 +203,7 @@ def known(
     Parameters
     ----------
     file
-        Table (.csv) with the columns left, right and answer (such as “left surely” or
+        Table (.csv, .parquet) with the columns left, right and answer (such as “left surely” or
         “alike”), and perhaps use (example, practice, or check, which is usual) and why.
     share
         How much of what annotators judge are checks.
@@ -212,20 +214,27 @@ def known(
       pairlearn annotate known pumps known.csv
       pairlearn annotate known pumps known.csv --share 0.1
     """
-    import csv
+    import pyarrow
 
-    from pairlearn.studio import Project, Store
+    from pairlearn.studio import Store
     from pairlearn.studio.records import read_known
+    from pairlearn.tables.read import need_columns
+    from pairlearn.tables.sources import open_source
 
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        rows = [{name: cell for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
-    before = Project.load(project)
-    try:
-        stated = read_known(rows, before.levels)
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None
+    source = open_source(file, "known pairs")
+    need_columns(source, "left", "right", "answer")
+    rows = [
+        {name: str(cell) for name, cell in row.items() if cell is not None}
+        for batch in source.batches(source.names)
+        for row in pyarrow.Table.from_pydict(batch).to_pylist()
+    ]
+    with opened(project) as store:
+        stated = read_known(rows, store.project.levels, f"{file}, row")
+        for row, one in enumerate(stated, 1):
+            store.check_items(one.left, one.right, place=f"{file}, row {row}: ")
+        before = store.project
     made = replace(before, known=stated, known_share=share, repeat_share=repeats)
-    Store.open(made).close()  # which refuses items that are not there
+    Store.open(made).close()  # which has them among the pairs
     made.save()
     counts = {use: len(made.known_for(use)) for use in ("example", "practice", "check")}
     text = ", ".join(f"{number} {use}" for use, number in counts.items())

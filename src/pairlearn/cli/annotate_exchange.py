@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.command import Told, command
-from pairlearn.cli.options import Reading, check_absent, check_new_file, listed
+from pairlearn.cli.options import Reading, check_absent, check_new_file, in_file, listed
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store
     from pairlearn.studio.exchange import Reading as PreferenceReading
     from pairlearn.studio.exchange import Statement
+
+OLD_LINKS = (
+    "the links are those of the backup: one that was renewed or ended since opens again; "
+    "`pairlearn annotate link --renew` or `retire` ends it"
+)
 
 
 def opened(project: Path) -> Store:
@@ -158,7 +163,7 @@ def import_(
             "--preference-column and --preference-means go together: what a probability of "
             "“better” says about classes is never guessed"
         )
-    with opened(project) as store:
+    with opened(project) as store, in_file(file):
         rows, left_out = _read(file, annotator, preference_column, preference_means, meaning)
         count = import_judgements(store, rows)
     data = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
@@ -209,7 +214,7 @@ def backup(project: Path, out: Path | None = None) -> Told:
     Parameters
     ----------
     out
-        File to write. [default: one in PROJECT/backups]
+        File to write; its folder is made if need be. [default: one in PROJECT/backups]
 
     For example:
       pairlearn annotate backup pumps
@@ -226,7 +231,8 @@ def backup(project: Path, out: Path | None = None) -> Told:
 def restore(project: Path, source: Path | None = None) -> Told:
     """Put the answers of a backup in the place of those that are there, which are kept aside.
 
-    Links that were made after the backup do not work any more. End the server first.
+    Links stay as they are, also those of people who joined, got another link or retired since.
+    End the server first.
 
     Parameters
     ----------
@@ -246,7 +252,10 @@ def restore(project: Path, source: Path | None = None) -> Told:
     text = [f"{description.store_path}: {done.answers:,} answers, from {path}"]
     if done.replaced is not None:
         text.append(f"  what was there before is in {done.replaced}")
-    return Told({"file": path, "answers": done.answers, "replaced": done.replaced}, text)
+    if done.links:
+        text.append(f"  links changed since the backup, and left so: {', '.join(done.links)}")
+    warnings = [OLD_LINKS] if done.links is None else []
+    return Told({"file": path} | done._asdict(), text, warnings=warnings)
 
 
 def _read(

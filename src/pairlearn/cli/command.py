@@ -135,6 +135,8 @@ def as_options(text: str) -> str:
     --------
     >>> as_options("pass prior=, or majority='positive' or 'negative'; see target_prior=0.1")
     "pass --prior, or --majority 'positive' or 'negative'; see --target-prior 0.1"
+    >>> as_options("The 'prior' parameter of PairClassifier must be a str among {'estimate'} or 1")
+    '--prior must be 1'
     """
 
     def option(found: re.Match[str]) -> str:
@@ -143,6 +145,8 @@ def as_options(text: str) -> str:
 
     text = re.sub("noisy=True(, or --noisy)?", "--noisy", text.replace("overwrite=True", "--force"))
     text = re.sub(r"The '(\w+)' parameter of PairClassifier", option, text)
+    # What stands for an option that is not given cannot be given.
+    text = re.sub(r"a str among \{'\w+'\} or | or None(?=\. Got)", "", text)
     return re.sub(rf"\b({'|'.join(AS_OPTIONS)})=([^\s,;:]?)", option, text)
 
 

@@ -213,6 +213,7 @@ def fit(
                     )
                 table, rows, judged = source.sample(), file.rows, int(source.named.sum())
                 statements = Counter({name: source.counts[name] for name in source.kinds})
+                reading.notes.extend(file.notes)
             else:
                 choice, told = columns.choice(), None
                 if groups is not None:

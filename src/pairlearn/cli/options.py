@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -125,6 +127,17 @@ def check_new_model(path: Path, *, force: bool) -> None:
     _check_parent(folder)
 
 
+@contextmanager
+def in_file(path: Path) -> Iterator[None]:
+    """Have an error that begins with its place, such as a row, name the file, too."""
+    try:
+        yield
+    except ValueError as error:
+        if re.match(r"(row|task|triplet|group) \d", str(error)):
+            raise ValueError(f"{path}, {error}") from None
+        raise
+
+
 def _check_parent(path: Path) -> None:
     """Refuse what cannot be made where it shall be."""
     above = next(folder for folder in path.absolute().parents if folder.exists())
@@ -210,23 +223,25 @@ class Reading:
 
     def table(self, path: Path) -> PairTable:
         """Read judgements on their scale; those out of range are for `check` to find."""
+        import numpy as np
+
         from pairlearn.columns import placed
+        from pairlearn.kinds import KINDS
         from pairlearn.tables import read_pairs
         from pairlearn.tables.scales import as_comparisons, on_scales
 
-        try:
+        with in_file(path):
             with placed():
                 table = on_scales(read_pairs(path, noisy=True), *self.scales())
+            if any(one.joint for one in KINDS if {*one.named} <= table.columns().keys()):
+                ids = np.unique([*table.left, *table.right[~table.single]])
+                table.judgements(ids)  # which refuses rows that do not belong together
             if self.difference_means == "preference":
                 table, ties = as_comparisons(table)
                 if ties:
                     self.notes.append(
                         f"{ties:,} differences of 0 prefer neither item and are left out"
                     )
-        except ValueError as error:
-            if str(error).startswith("row "):  # as a reader names the place
-                raise ValueError(f"{path}, {error}") from None
-            raise
         return table
 
     def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:

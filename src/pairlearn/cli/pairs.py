@@ -209,6 +209,12 @@ def prior(
     )
 
 
+LOST = (
+    "a smaller --share loses fewer; `pairlearn fit` learns from all pairs in the end, and measures "
+    "(--holdout) on some of them before"
+)
+
+
 @command("split", quiet="Print nothing.")
 def split(
     pairs: Path,
@@ -244,6 +250,7 @@ def split(
     import numpy as np
 
     from pairlearn.estimators.splits import hold_out_statements
+    from pairlearn.kinds.base import totals
     from pairlearn.tables import read_pairs, write_pairs
 
     check_share("--share", share)
@@ -256,6 +263,9 @@ def split(
     ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
     ends[table.single, 1] = -1
     masks = hold_out_statements(ends, share, seed)
+    if (number := table.columns().get("triplet")) is not None:
+        for rows in masks:  # the half of a triplet says nothing
+            rows &= np.isnan(number) | (totals(number, rows)[0] == 2)
     parts = list(zip((training, held_out), masks, strict=True))
     if not all(rows.any() for _, rows in parts):
         raise ValueError(
@@ -273,6 +283,7 @@ def split(
         [
             *("{path}: {pairs:,} pairs of {items:,} items".format(**part) for part in told),
             f"{lost:,} of {len(table):,} pairs have items of both and are left out",
+            *[LOST] * bool(lost),
         ],
     )
 
@@ -324,6 +335,8 @@ def plan(
     from pairlearn.check import planning
     from pairlearn.tables import read_items, read_pairs
 
+    if not 0 < within < 0.5:
+        raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")
     if model is not None:
         if pilot is None or items is None:
             raise ValueError("--model needs --pilot, the judged pairs, and --items")

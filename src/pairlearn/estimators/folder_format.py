@@ -117,6 +117,10 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         folder = _previous(path.resolve())
         if not _is_model(folder):
             raise ModelFolderError(f"{path}: there is no such folder")
+    if not (folder / CONFIG).is_file():
+        raise ModelFolderError(
+            f"{path}: holds no model, for it has no {CONFIG}; `pairlearn fit` writes such folders"
+        )
     manifest = _read_manifest(folder / CONFIG)
     return _read_tensors(folder / TENSORS, manifest), manifest.config
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from pairlearn.tables.write import in_words
 PathLike = str | os.PathLike[str]
 BATCH = 1 << 17
 """Most rows that are decoded at a time."""
+NO_ANNOTATORS = "the column annotator is not read from a stream: all answers count as one person's"
 
 
 class ItemIndex:
@@ -106,6 +108,8 @@ class PairFile:
         assert isinstance(source, ParquetSource)
         self._source = source
         self._names = [name for name in named_pairs(source) if name != "annotator"]
+        self.notes = [NO_ANNOTATORS] * ("annotator" in source.names)
+        self._ignored: dict[int, Mapping[str, int]] = {}
         self.group_rows = source.group_rows
         self.rows = sum(self.group_rows)
         if not self.rows:
@@ -124,8 +128,9 @@ class PairFile:
         for number, columns in self._source.group_batches(self._names, groups, BATCH):
             done = done if number == group else 0
             group = number
-            with placed(self._source.place, int(self._starts[group]) + done):
-                said = self._said(columns)
+            start = int(self._starts[group]) + done
+            with placed(self._source.place, start):
+                said, self._ignored[start] = self._said(columns)
             done += len(columns["left"])
             yield group, said
 
@@ -140,18 +145,23 @@ class PairFile:
         )
         return digest.hexdigest()
 
-    def _said(self, columns: dict[str, Any]) -> Judgements:
-        """A batch of rows, checked as `read_pairs` does."""
+    def ignored(self) -> dict[str, int]:
+        """As `PairTable.ignored`, in the rows that were read so far."""
+        return dict(sum(map(Counter, self._ignored.values()), Counter[str]()))
+
+    def _said(self, columns: dict[str, Any]) -> tuple[Judgements, Mapping[str, int]]:
+        """A batch of rows, checked as `read_pairs` does, and what it ignores."""
         alone = np.zeros(len(columns["left"]), bool)
         if set(columns) & {*columns_about(single=True)}:
             alone = np.asarray(columns["right"].cast("string").fill_null("")) == ""
         left = self._rows_of("left", columns["left"], np.zeros_like(alone))
         right = self._rows_of("right", columns["right"], alone)
-        said = statements(self._source, columns, alone)
-        table = on_scales(PairTable.trusted(left=left, right=right, **said), *self.scales)
+        found = statements(self._source, columns, alone)
+        table = on_scales(PairTable.trusted(left=left, right=right, **found), *self.scales)
         check_pairs(table, alone, noisy=self.noisy)
         ends = np.stack([left, right]).T
-        return Judgements.from_columns(ends, table.said(), table.weight, whole=False)
+        said = Judgements.from_columns(ends, table.said(), table.weight, whole=False)
+        return said, table.ignored
 
     def _rows_of(self, side: str, column: Any, empty: Mask) -> Indices:
         rows = self.index.rows(column)

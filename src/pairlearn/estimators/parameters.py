@@ -132,17 +132,14 @@ def needs_prior(risk: str | Risk) -> bool:
 
 def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
     """The risk, or the one of that name; a correction in the name goes before `correction`."""
-    name, correction = estimator.risk, estimator.correction
+    name = estimator.risk
     if isinstance(name, Risk):
         if isinstance(name, Supervised):
             raise ValueError(f"risk {str(name)!r} reads classes, not judgements: choose another")
         return name
     if name.startswith("supervised"):
         raise ValueError("risk 'supervised' reads classes, not judgements: choose another risk")
-    if not name.endswith(("-none", "-relu", "-abs")) and "-slope=" not in name:
-        text = correction if isinstance(correction, str) else f"slope={correction:g}"
-        name = f"{name}-{text}"
-    return make_risk(name, prior=prior, loss=estimator.loss)
+    return make_risk(name, prior=prior, loss=estimator.loss, correction=estimator.correction)
 
 
 def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:

@@ -185,7 +185,8 @@ class StreamedTable(Table):
     def sample(self) -> PairTable:
         """Some of the rows as a table with ids."""
         said = Judgements.concatenate(self.sampled)
-        return PairTable.from_judgements(said, self.file.items.ids)
+        table = PairTable.from_judgements(said, self.file.items.ids)
+        return table.changed(ignored=self.file.ignored())
 
     def item_weight(self) -> Floats:
         """As in `Table`."""

@@ -32,17 +32,24 @@ _NAME = re.compile(
 )
 
 
-def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> Risk:
+def make_risk(
+    name: str,
+    prior: float | None = None,
+    loss: str = "logistic",
+    *,
+    correction: str | float | None = None,
+) -> Risk:
     """Build a risk from its name, ``family[-parameter][-correction]``; `str(risk)` gives it back.
 
     Parameters
     ----------
     name : str
-        The correction is "none" if left out ("relu" for nnpu, whose "none" is uPU).
     prior : float, optional
         The class prior π₊: needed by the affine risks, ignored by the others.
     loss : str
         Margin loss of the affine and supervised risks.
+    correction : str or float, optional
+        That of a name without one; "none" by default ("relu" for nnpu, whose "none" is uPU).
 
     Examples
     --------
@@ -59,9 +66,9 @@ def make_risk(name: str, prior: float | None = None, loss: str = "logistic") -> 
         )
     risk = RISKS[match["family"]]
     takes = inspect.signature(risk).parameters
-    correction = match["correction"] or risk.usual_correction
+    usual = risk.usual_correction if correction is None else correction
     arguments: dict[str, float | str] = {
-        "correction": float(match["slope"]) if match["slope"] else correction
+        "correction": float(match["slope"]) if match["slope"] else match["correction"] or usual
     }
     if "prior" in takes:
         if prior is None:

@@ -223,6 +223,28 @@ class Changes(Rows):
         self.log("token renewed", annotator=annotator)
         return token
 
+    def adopt_links(self, present: Rows) -> list[str]:
+        """Take the links of another file; whose are not those that were here."""
+        query = (
+            "SELECT name, CASE WHEN retired_at IS NULL THEN token_hash END, token_hash, added_at, "
+            "retired_at FROM annotator ORDER BY id"
+        )
+        here = {name: link for name, link, *_ in self.rows(query)}
+        moved = {row[0]: row[2:] for row in present.rows(query) if here.get(row[0]) != row[1]}
+        self.connection.executemany(
+            "INSERT INTO annotator (name, token_hash, added_at, retired_at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, "
+            "retired_at = excluded.retired_at",
+            [(name, *row) for name, row in moved.items()],
+        )
+        names = list(moved)
+        if (link := present.setting("supervisor")) and link != self.setting("supervisor"):
+            self.set_setting("supervisor", link)
+            names.append("the supervisor")
+        if names:
+            self.log("links kept", f"of {', '.join(names)}")
+        return names
+
     def set_setting(self, name: str, value: str) -> None:
         """Write a setting of the project."""
         self.connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))

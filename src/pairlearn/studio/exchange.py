@@ -32,7 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.columns import Floats, placed, same_kind
+from pairlearn.columns import Floats, RowError, placed, same_kind
+from pairlearn.kinds import Column
 from pairlearn.studio.changes import Changes
 from pairlearn.studio.choosing import inclusion_weights
 from pairlearn.studio.overview import AnswerColumns, crowd_of
@@ -42,6 +43,7 @@ from pairlearn.studio.store_file import StoreError
 from pairlearn.studio.stored import THEIRS, Stored
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.pairs import check_pairs
+from pairlearn.tables.read import need_columns
 from pairlearn.tables.sources import Kind, convert, open_source
 from pairlearn.tables.write import in_words, open_rows
 
@@ -294,7 +296,7 @@ def fresh_key() -> str:
 
 
 def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statement]:
-    """The rows of a table of pairs as judgements; weights are not taken over.
+    """The rows of a table of pairs that say something as judgements, without their weights.
 
     ``annotator`` is for a table that names none; TableError if neither does, or both do.
     """
@@ -303,10 +305,12 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
     said = {name: column.tolist() for name, column in table.said().items()}
     rows = []
     for row in range(len(table)):
+        given = {name: column[row] for name, column in said.items() if not math.isnan(column[row])}
+        if not given:
+            continue
         name = annotator or ("" if table.annotator is None else str(table.annotator[row]))
         if not name:
             raise TableError(f"row {row + 1} does not say who judged: give an annotator")
-        given = {name: column[row] for name, column in said.items() if not math.isnan(column[row])}
         similarity, difference = given.pop("similarity", None), given.pop("difference", None)
         preference = cast("Literal[-1, 0, 1]", int(given.pop("preference", 0)))
         try:
@@ -322,18 +326,18 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     """Read a table whose judgements are probabilities that the right one is better.
 
     It has ``left``, ``right``, the column named, and perhaps ``similarity`` and ``annotator``.
-    Rows that say nothing are left out.
     """
     source = open_source(path, "pairs")
     kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
     kinds |= {"similarity": "number"} if "similarity" in source.names else {}
     kinds |= {"annotator": "text"} if "annotator" in source.names else {}
-    for name in ("left", "right", column):
-        if name not in source.names:
-            raise TableError(f"{path}: no column {name!r}; there are {', '.join(source.names)}")
+    need_columns(source, "left", "right", column)
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
     columns = source.whole(kinds)
+    with placed(source.place):
+        for row, text in Column(column, 0, 1).mistakes(columns[column]):
+            raise RowError(row, text)
     try:
         difference, preference = from_probability(
             columns[column], reading, columns.get("similarity")
@@ -347,16 +351,16 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
         raise TableError(f"{path}: column {column!r} says nothing in any row")
     left, right = same_kind([columns["left"], columns["right"]])
     table = PairTable.trusted(
-        left=left[said],
-        right=right[said],
-        similarity=similarity[said],
-        difference=difference[said],
-        preference=preference[said] if preference.any() else None,
-        annotator=columns["annotator"][said] if "annotator" in columns else None,
+        left=left,
+        right=right,
+        similarity=similarity,
+        difference=difference,
+        preference=preference if preference.any() else None,
+        annotator=columns.get("annotator"),
     )
     rows = np.flatnonzero(said)
     with placed(lambda row: source.place(int(rows[row]))):
-        check_pairs(table, noisy=False)
+        check_pairs(table[said], noisy=False)
     return table
 
 

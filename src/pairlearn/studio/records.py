@@ -142,7 +142,7 @@ class Mixed(msgspec.Struct):
         return same and self.repeat_share == repeat_share
 
 
-def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
+def read_known(given: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
     """Known pairs as a project file states them; ValueError names the first bad one."""
     known = []
     for number, pair in enumerate(given if isinstance(given, list | tuple) else [given], 1):
@@ -150,12 +150,12 @@ def read_known(given: Any, levels: Levels) -> tuple[Known, ...]:
             known.append(msgspec.convert(pair, Known))
         except msgspec.ValidationError as error:
             raise ValueError(
-                f"known pair {number}: {reason(error, pair)}; a pair has left, right, answer, and "
+                f"{place} {number}: {reason(error, pair)}; a pair has left, right, answer, and "
                 "perhaps use (example, practice or check) and why"
             ) from None
         if (answer := known[-1].answer) not in levels:
             raise ValueError(
-                f"known pair {number}: answer is {answer[:80]!r}; there are {', '.join(levels)}"
+                f"{place} {number}: answer is {answer[:80]!r}; there are {', '.join(levels)}"
             )
     return tuple(known)
 

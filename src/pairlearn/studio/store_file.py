@@ -227,7 +227,7 @@ def _kept_if_sound(connection: sqlite3.Connection, path: Path) -> Iterator[None]
 def open_file(path: Path) -> sqlite3.Connection:
     """Open an existing file of ours without writing to it; StoreError if it is not one."""
     if not path.is_file():
-        raise StoreError(f"{path} does not exist")
+        raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
     # SQLite takes a file of one byte for an empty one, and writes over it.
     if 0 < path.stat().st_size < SMALLEST_FILE:
         raise failure(path, ValueError("it is not of SQLite"))

@@ -78,6 +78,10 @@ class Rows(ABC):
         """The name under which the supervisor settles pairs, if any was."""
         return self.setting(ADJUDICATOR)
 
+    def standing(self) -> int:
+        """How many answers stand."""
+        return int(self.rows("SELECT count(answer) FROM assignment")[0][0])
+
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """The answers of a part of a query, such as `STANDING`, in the order of being given."""
         others, more = "NULL", ""

@@ -30,8 +30,10 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from pairlearn.studio.changes import Changes
 from pairlearn.studio.project import Project
 from pairlearn.studio.store_file import (
     StoreError,
@@ -40,10 +42,12 @@ from pairlearn.studio.store_file import (
     copy_of,
     failure,
     find_damage,
+    has_answers,
     make_file,
     migrate,
     open_file,
     reading,
+    version_of,
 )
 
 T = TypeVar("T")
@@ -264,10 +268,15 @@ class Writer:
 
 
 class Restored(NamedTuple):
-    """What `restore` did: answers now, and where the file that was replaced is kept."""
+    """What `restore` did: answers now, and where the file that was replaced is kept.
+
+    ``links`` names those whose link is not that of the backup; None if all are, because the
+    file that was replaced cannot be read.
+    """
 
     answers: int
     replaced: Path | None
+    links: list[str] | None
 
 
 def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
@@ -279,7 +288,9 @@ def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
     if out.exists():
         raise StoreError(f"{out} is there already: choose another name")
     with closing(connect(project.store_path)) as connection:
-        return out, copy_of(connection, out)["answer"]
+        copy_of(connection, out)
+    with closing(open_file(out)) as copy:
+        return out, Changes(copy, "backup").standing()
 
 
 def newest_backup(project: Project) -> Path:
@@ -297,39 +308,52 @@ def newest_backup(project: Project) -> Path:
 def restore(project: Project, source: Path) -> Restored:
     """Replace the answers of a project by those of a backup; the old ones are kept aside.
 
-    In one transaction: a process killed in the middle leaves the answers as they were. Raises
+    In one transaction: a process killed in the middle leaves the answers as they were. Links
+    stay as they are: one that was renewed or ended since the backup does not open again. Raises
     StoreError if the project is being served or used, or the backup is not whole.
     """
     path = project.store_path
     if source.exists() and path.exists() and source.samefile(path):
         raise StoreError(f"{source} is the file of answers itself: name a backup of it")
-    with (
-        hold(project.folder),
-        using(project.folder, alone=True),
-        closing(open_file(source)) as backup,
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hold(project.folder))
+        stack.enter_context(using(project.folder, alone=True))
+        backup = stack.enter_context(closing(open_file(source)))
         with reading(source):
+            if not version_of(backup):
+                raise StoreError(f"{source} is empty: name another")
             if found := find_damage(backup, "integrity_check"):
                 raise StoreFileError(f"{source} is damaged ({found}): name another", damaged=True)
-            (answers,) = backup.execute("SELECT count(*) FROM answer").fetchone()
-        replaced = _set_aside(project)
+        replaced, sound = _set_aside(project)
+        folder = Path(stack.enter_context(TemporaryDirectory(dir=project.folder)))
+        stored = copy_of(backup, folder / path.name)["answer"]
+        copy = stack.enter_context(closing(connect(folder / path.name, writer=True)))
+        changes, links = Changes(copy, "restore"), None
+        if replaced is not None and sound:
+            present = stack.enter_context(closing(open_file(replaced)))
+            links = changes.adopt_links(Changes(present, "restore"))
+        if links:
+            changes.reassign(project.overlap, project.plan.seed)
         if not path.exists():
             make_file(path)
         with reading(path), closing(connect(path, writer=True)) as connection:
-            backup.backup(connection)
+            copy.backup(connection)
             if found := find_damage(connection, "integrity_check"):
                 raise StoreFileError(f"{path} was not written whole ({found})", damaged=True)
         for snapshot, count in _snapshots(path.parent / FOLDER):
-            if count > answers:  # of what is no longer there
+            if count > stored:  # of what is no longer there
                 snapshot.replace(_fresh(project, f"replaced-{snapshot.stem}"))
-    return Restored(int(answers), replaced)
+        return Restored(changes.standing(), replaced, links)
 
 
-def _set_aside(project: Project) -> Path | None:
-    """Keep the answers that are there; a file that cannot be read is moved, with its log."""
+def _set_aside(project: Project) -> tuple[Path | None, bool]:
+    """Keep the answers that are there: where, and whether they can be read.
+
+    A file that cannot is moved, with its log.
+    """
     path, kept = project.store_path, _fresh(project, "replaced")
     if not path.exists():
-        return None
+        return None, False
     try:
         with closing(connect(path)) as connection:
             copy_of(connection, kept)
@@ -341,7 +365,8 @@ def _set_aside(project: Project) -> Path | None:
             part = path.with_name(path.name + ending)
             if part.exists():
                 part.replace(kept.with_name(kept.name + ending))
-    return kept
+        return kept, False
+    return kept, has_answers(kept)
 
 
 def _fresh(project: Project, name: str) -> Path:

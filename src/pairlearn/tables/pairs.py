@@ -192,7 +192,7 @@ class PairTable(Columnar):
 
     def changed(self, **columns: Any) -> PairTable:
         """The same table with other columns, None for one less."""
-        return self.trusted(**self.columns() | columns, ignored=self.ignored)
+        return self.trusted(**{"ignored": self.ignored} | self.columns() | columns)
 
     def said(self) -> dict[str, Floats]:
         """The columns of statements as numbers, NaN where nothing is said."""

@@ -122,13 +122,18 @@ def named_pairs(source: Source) -> list[str]:
                 f"{source.path}: column {shown(name)} looks like {near[0]!r}; "
                 "rename it so, or otherwise"
             )
-    for name in ("left", "right"):
-        if name not in source.names:
-            raise missing_column(source, f"no column {name!r}")
+    need_columns(source, "left", "right")
     if not {*single, *judged} & {*source.names}:
         listed = ", ".join(map(repr, judged[:USUAL]))
         raise missing_column(source, f"no column of judgements ({listed})")
     return [name for name in pair_columns() if name in source.names]
+
+
+def need_columns(source: Source, *names: str) -> None:
+    """Refuse a file without one of these columns."""
+    for name in names:
+        if name not in source.names:
+            raise missing_column(source, f"no column {name!r}")
 
 
 def missing_column(source: Source, what: str) -> TableError:
@@ -304,8 +309,5 @@ def read_groups(path: Path, items: Path) -> Judgements:
 def _columns(path: Path, what: str, wanted: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
     """A file, and these of its columns."""
     source = open_source(path, what)
-    for name in wanted:
-        if name not in source.names:
-            found = ", ".join(map(shown, source.names[:8]))
-            raise TableError(f"{source.path}: no column {name!r}; the columns are {found}")
+    need_columns(source, *wanted)
     return source, source.whole(wanted)

@@ -356,7 +356,9 @@ def _number(name: str, row: int, cell: str | None) -> float:
         raise RowError(row, f"{name} is {shown(text)}, not a finite number")
     if bare in MISSING_WORDS:
         raise RowError(row, f"{name} is {shown(text)}; leave the cell empty where it is not given")
-    raise RowError(row, f"{name} is {shown(text)}, not a number")
+    point = text.replace(",", ".")
+    hint = f": write {point}" if NUMBER.fullmatch(point) else ""
+    raise RowError(row, f"{name} is {shown(text)}, not a number{hint}")
 
 
 def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:

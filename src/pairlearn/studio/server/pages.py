@@ -132,6 +132,7 @@ def get_status(studio: Studio, _: Annotator, __: Request) -> Reply:
     names = ("title", "answers_kept", "judged", "pairs", "forecast")
     people = [asdict(row) for row in found["rows"]]
     status = {name: found[name] for name in names} | {"annotators": people}
+    status["forecast"] = status["forecast"] or {"needs": "not computed yet"}
     return Response(msgspec.json.encode(status), media_type="application/json")  # NaN is null
 
 
