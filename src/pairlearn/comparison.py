@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from pairlearn.annotators.link import mended
+from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
+from pairlearn.estimators.cross_fitting import listen
 from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import split_items as split_items
@@ -120,10 +121,11 @@ def compare(
         similarities that its models are trained on.
     majority : {"positive", "negative"}, optional
         The larger class, for estimating the prior; found by a linear model if not given.
-    annotators : {"auto", "ideal"}
-        With "auto" what annotators said is corrected before all else where it shows that they are
-        not one ideal voice, once for all methods and without the features, and a warning says so.
-        Who said it is in `labels` that are `Judgements`. Hard answers train to the end here.
+    annotators : {"auto", "learn", "ideal"}
+        As in `PairClassifier`: how annotators answer is learnt out of fold, from the answers and
+        the features, once for all methods. Their answers are corrected before all else, and a
+        warning says so. Who said it is in `labels` that are `Judgements`. Hard answers train to
+        the end here.
     folds, repeats : int
         Folds of a split, and splits.
     model, epochs, batch_size, learning_rate, weight_decay, device, precision
@@ -166,23 +168,13 @@ def compare(
         weight_decay=weight_decay,
         device=device,
         precision=precision,
-        annotators="ideal",
+        annotators=annotators,
     )
     parameters.check_parameters(classifier)
-    if annotators not in ("auto", "ideal"):
-        raise ValueError(f"annotators must be 'auto' or 'ideal'; got {annotators!r}")
     names = _full_names(default_methods() if methods is None else methods)
     table = read_table(pairs, labels, weight, preference, None, features)
-    warned: list[str | None] = []
-    if annotators == "auto":
-        judged, manners = mended(table.judged, seed)
-        table = replace(table, judged=judged)
-        mends = [
-            f"{one.name or 'the annotator'}: {one.words()}" for one in manners if not one.honest
-        ]
-        warned += [f"answers are corrected before methods are compared; {'; '.join(mends)}"] * bool(
-            mends
-        )
+    table, warned = _corrected(table, classifier, seed)
+    classifier.set_params(annotators="ideal")
     said = table.judged
     splits = _splits(said, len(table.features), folds, repeats, seed)
     trains = [_training(table, split, fold) for split in splits for fold in range(folds)]
@@ -260,6 +252,29 @@ def _seed(seed: int, purpose: str, number: int) -> int:
     return int(stream(seed, purpose, number).bit_generator.random_raw()) >> 33
 
 
+def _corrected(
+    table: Table, classifier: PairClassifier, seed: int
+) -> tuple[Table, list[str | None]]:
+    """The table with answers as annotators should have given them, and what there is to say."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _, manners = listen(classifier, table, _prepared(table), _seed(seed, "annotators", 0))
+    warned: list[str | None] = [str(one.message) for one in caught]
+    if not manners:
+        return table, warned
+    told = [f"{one.name or 'the annotator'}: {one.words()}" for one in manners if not one.honest]
+    if told:
+        warned.append(f"answers are corrected before methods are compared; {'; '.join(told)}")
+    soft = table.judged.has("similarity") | table.judged.has("difference")
+    parts = [fair(manners, table.judged[soft]), table.judged[~soft]]
+    return replace(table, judged=Judgements.concatenate(parts)), warned
+
+
+def _prepared(table: Table) -> NDArray[np.float32]:
+    weight = table.judged.item_weight(len(table.features))
+    return standardised(table.features, *table.scale(weight, normed=True))
+
+
 def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -> list[Folds]:
     """The splits, each with pairs to train every fold on, and some that test."""
     selves = said.ends[:, 0] == said.ends[:, 1]
@@ -310,10 +325,8 @@ def _priors(
         return [None] * len(parts)
     if classifier.majority is None:
         population.check_majority_shows(table.judged, needing)
-        weight = table.judged.item_weight(len(table.features))
-        prepared = standardised(table.features, *table.scale(weight, normed=True))
         classifier.majority = population.find_majority(
-            prepared, table.judged, seed, classifier.device
+            _prepared(table), table.judged, seed, classifier.device
         )
     return [population.prior_from_similarities(part, classifier.majority).value for part in parts]
 

@@ -342,32 +342,21 @@ def _climb(
     return link
 
 
-def mended(said: Judgements, seed: int = 0) -> tuple[Judgements, list[Manner]]:
-    """The rows as `fair` has them, and how annotators answer who are not one ideal voice.
-
-    Rows without a similarity or a difference stay as they are.
-    """
-    answers = Answers.of(said)
-    if answers.speak() is None:
-        return said, []
-    manners = list(learn_link(answers, seed=seed).manners)
-    judged = said.has("similarity") | said.has("difference")
-    parts = [fair(manners, said[judged]), said[~judged]]
-    return Judgements.concatenate([part for part in parts if len(part)]), manners
-
-
 CLOSE = 0.005
 """Variances of answers that are much below this count alike when something is measured."""
+MOST_GUESSES = 0.5
+"""Who guesses more is not measured with where the others say more: an error in the share of the
+guesses would do more harm than the rest does good."""
 
 
 def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     """Judgements to measure with: right on average where annotators have these manners.
 
     Leans are taken back. Guesses, as far as the answers themselves show them, count little, and
-    what they add to the others on average is taken off. Annotators without information are left
-    out, and so are rows without a similarity or a difference. Nothing here depends on a
-    classifier, whose accuracy is to be measured. Unknown annotators are believed, unless they
-    always say the same; without manners those of one annotator stay as they are.
+    what they add to the others on average is taken off. Annotators without information, or with
+    little beside others, are left out, and so are rows without a similarity or a difference.
+    Nothing here depends on a classifier, whose accuracy is to be measured. Unknown annotators are
+    believed, unless they always say the same; without manners those of one annotator stay.
 
     Examples
     --------
@@ -394,9 +383,13 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     state = expect(link, answers, None)
     values, weight = answers.values.copy(), np.zeros(len(answers))
     least = min(float(one.noise().mean()) for one in link.manners)
+    told = [len(rows) * (1 - one.guesses) ** 2 * one.useful
+            for rows, one in zip(answers.each(), link.manners, strict=True)]  # fmt: skip
+    doubtful = [one.guesses > MOST_GUESSES for one in link.manners]
+    enough = 2 * np.dot(told, np.invert(doubtful)) > np.sum(told)
     for number, manner in enumerate(link.manners):
         rows = answers.by(number)
-        if not manner.useful:
+        if not manner.useful or (enough and doubtful[number]):
             continue
         mended = manner.inverse(answers.values[rows], state.mean[answers.pair[rows]])
         sure = state.sure[rows]

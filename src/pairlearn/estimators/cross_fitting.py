@@ -144,8 +144,8 @@ def trial(
 ) -> PairClassifier:
     """A classifier like this one, but for `changes`, of some statements about prepared instances.
 
-    It trains for a `share` of the epochs, five at least, and without warnings, which the model to
-    keep gives, too.
+    It trains for a `share` of the epochs, of those that are usual if fewer were chosen, and without
+    warnings, which the model to keep gives, too.
     """
     model = clone(classifier).set_params(
         annotators="ideal",
@@ -161,8 +161,10 @@ def trial(
         **changes,
     )
     if share < 1 and not is_scikit_learn(model.model):
-        epochs = recipe_of(model, len(rows), seed).epochs
-        model.set_params(epochs=max(round(share * epochs), 5))
+        # Few epochs that were chosen by hand are needed more than a share of them.
+        whole = recipe_of(model, len(rows), seed).epochs
+        usual = recipe_of(clone(model).set_params(epochs="auto"), len(rows), seed).epochs
+        model.set_params(epochs=max(round(share * whole), min(round(share * usual), whole), 5))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted: PairClassifier = model.fit(features, rows)
