@@ -32,30 +32,6 @@ def counts() -> dict[str, dict[str, Tally]]:
     }
 
 
-def test_losses_are_shown_the_worst_first() -> None:
-    found = headline_counts(
-        "limited",
-        [
-            *accurate("likelihood-abs", 0.90, 0.90, fraction=0.5),
-            *accurate("sconf-abs", 0.95, 0.95, fraction=0.5),
-            *accurate("confdiff-abs", 0.93, 0.93, fraction=0.5),
-            *accurate("likelihood-abs", 0.96, 0.96),
-            *accurate("sconf-abs", 0.94, 0.94),
-            *accurate("likelihood-abs", 0.60, 0.60, fraction=0.1),
-            *accurate("confdiff-abs", 0.80, 0.80, fraction=0.1),
-        ],
-    )
-    own = found["own"]
-    assert (own.holds, own.cells) == (1, 3)
-    assert [name for name, _ in own.losses] == [
-        "MNIST at 0.2, 10% of the pairs",
-        "MNIST at 0.2, 50% of the pairs",
-    ]
-    assert [margin for _, margin in own.losses] == pytest.approx([-0.2, -0.05])
-    assert (found["annotator"].holds, found["annotator"].cells) == (0, 3)
-    assert {"reproduced", "published", "supervised"}.isdisjoint(found)
-
-
 def test_a_prior_that_the_likelihood_does_not_take_makes_no_cells() -> None:
     runs = []
     for factor, rival in ((0.8, 0.90), (0.9, 0.97), (1.0, 0.95), (1.1, 0.90), (1.2, 0.90)):

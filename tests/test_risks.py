@@ -29,7 +29,7 @@ from pairlearn import (
     make_risk,
 )
 from pairlearn.losses import LOSSES, make_loss
-from pairlearn.risks import RISKS, TERMS, Risk, contract, correct, pair_moments
+from pairlearn.risks import RISKS, Risk, correct, pair_moments
 
 AFFINE = ["sconf", "confdiff", "convex-0.3", "convex-1", "sconfconfdiff", "sconfconfdiff-0.2"]
 AFFINE += ["nonnegative"]
@@ -112,23 +112,6 @@ def test_partial_risks_equal_their_stated_parts(seed: int) -> None:
         assert got.tolist() == pytest.approx(parts, abs=1e-12), name
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_half_has_the_least_variance_among_lambdas(seed: int) -> None:
-    w = world(seed)
-    weight, *pairs = w.pairs()
-
-    def variance(lam: float) -> float:
-        risk = SconfConfDiff(w.prior, lam)
-        values = torch.stack([risk(*(t[k : k + 1] for t in pairs)) for k in range(25)])
-        mean = (weight * values).sum()
-        return float((weight * (values - mean) ** 2).sum())
-
-    lams = [0.0, 0.2, 0.45, 0.5, 0.55, 0.8, 1.0]
-    assert min(lams, key=variance) == 0.5
-    # Symmetric and quadratic in λ − ½, as the proof says.
-    assert variance(0.2) == pytest.approx(variance(0.8), abs=1e-12)
-
-
 def test_published_weights() -> None:
     """The weights printed in the three papers, at numbers worked out by hand.
 
@@ -202,20 +185,6 @@ def test_members_coincide_at_prior_one_half(seed: int) -> None:
         for name in names
     ]
     assert values == pytest.approx([values[0]] * 4, abs=1e-14)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_likelihood_is_stationary_at_the_true_posteriors(seed: int) -> None:
-    w = world(seed)
-    logit = torch.logit(w.posterior.clamp(1e-6, 1 - 1e-6)).requires_grad_()
-    w = World(w.mass, torch.sigmoid(logit).detach(), logit)
-    weight, z, z_prime, s, c = w.pairs()
-    risk = PairLikelihood()
-    total = sum(
-        weight[k] * risk(*(t[k : k + 1] for t in (z, z_prime, s, c))) for k in range(len(weight))
-    )
-    (gradient,) = torch.autograd.grad(total, logit)
-    assert gradient.abs().max() < 1e-12
 
 
 def test_likelihood_is_the_cross_entropy_of_the_outcomes() -> None:
@@ -318,20 +287,6 @@ def test_moments_can_be_averaged_before_the_correction() -> None:
     halves = [risk.moments(z[k], z_prime[k], s[k], c[k]) for k in (slice(0, 30), slice(30, 60))]
     whole = risk(z, z_prime, s, c)
     assert float(risk.from_moments((halves[0] + halves[1]) / 2)) == pytest.approx(float(whole))
-
-
-def test_a_fleet_of_risks_is_one_contraction() -> None:
-    g = torch.Generator().manual_seed(1)
-    risks = [make_risk(f"{name}-abs", prior=0.3) for name in EVERY[:-1]]
-    z, z_prime = torch.randn(2, len(risks), 20, generator=g)
-    s, c = torch.rand(2, 20, generator=g)
-    tables = torch.zeros(len(risks), 6, len(TERMS), 3)
-    for row, risk in enumerate(risks):
-        tables[row, : len(risk.table)] = risk.table
-    moments = pair_moments(z, z_prime, s.expand_as(z), c.expand_as(z), make_loss("logistic"))
-    fleet = correct(contract(tables, moments), torch.ones(len(risks), 1)).sum(-1)
-    alone = torch.stack([risk(z[k], z_prime[k], s, c) for k, risk in enumerate(risks)])
-    torch.testing.assert_close(fleet, alone)
 
 
 def test_supervised_and_mixed() -> None:

@@ -84,15 +84,6 @@ def test_a_member_does_not_depend_on_its_neighbours(mixed, data):
     assert difference.abs().max() < 1e-9
 
 
-def test_twins_stay_twins_and_others_differ():
-    same, other = member(), member("likelihood-none", labels=LABELS * 1.5)
-    fleet = trained([Group(ENDS, [same, same, other]), Group(ENDS, [same], seed=1)])
-    first = flat(fleet.module(0, 0))
-    assert torch.equal(flat(fleet.module(0, 1)), first)
-    assert not torch.equal(flat(fleet.module(0, 2)), first)
-    assert not torch.equal(flat(fleet.module(1, 0)), first), "another order of the batches"
-
-
 def test_idle_places_learn_nothing_and_count_for_nothing():
     test = TestSet(np.arange(40), X[:40, 0] > 0)
     ragged = [

@@ -17,40 +17,6 @@ __all__ = ["quick"]
 
 
 @pytest.mark.parametrize("uniform", [True, False])
-def test_adam_is_torchs(uniform):
-    generator = torch.Generator().manual_seed(0)
-    rates = torch.tensor([[1e-3, 1e-3], [1e-3, 1e-3]] if uniform else [[1e-3, 1e-1], [1.0, 1e-4]])
-    decays = torch.tensor([[0.1, 0.1], [0.1, 0.1]] if uniform else [[0.0, 0.1], [1e-5, 1.0]])
-    rates, decays = rates.double(), decays.double()
-    start = [torch.randn(2, 2, *s, generator=generator).double() for s in ((3, 4), (5,), ())]
-    ours = [p.clone() for p in start]
-    theirs = [p.clone().requires_grad_() for p in start]
-    fleet_adam = FleetAdam(ours, rates, decays)
-    slices = [
-        ([p[g, m] for p in theirs], rates[g, m].item(), decays[g, m].item())
-        for g in range(2)
-        for m in range(2)
-    ]
-    leaves = [[t.detach().clone().requires_grad_() for t in row] for row, _, _ in slices]
-    adams = [
-        torch.optim.Adam(row, lr=rate, weight_decay=decay)
-        for row, (_, rate, decay) in zip(leaves, slices, strict=True)
-    ]
-    for step in range(30):
-        gradients = [
-            torch.randn(p.shape, generator=generator).double() * 10 ** (-step / 10) for p in start
-        ]
-        fleet_adam.step(gradients)
-        for k, (row, adam) in enumerate(zip(leaves, adams, strict=True)):
-            for leaf, gradient in zip(row, gradients, strict=True):
-                leaf.grad = gradient[k // 2, k % 2].clone()
-            adam.step()
-    for k, row in enumerate(leaves):
-        for leaf, mine in zip(row, ours, strict=True):
-            torch.testing.assert_close(mine[k // 2, k % 2], leaf.detach(), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("uniform", [True, False])
 def test_adams_first_steps_in_float32(uniform):
     """1 − β₂ᵗ is .001 at first: computed as a difference it would have four digits only."""
     rates = torch.tensor([[1.0, 1.0 if uniform else 0.5]])
@@ -58,15 +24,6 @@ def test_adams_first_steps_in_float32(uniform):
     adam = FleetAdam([p], rates, torch.zeros(1, 2))
     adam.step([torch.full((1, 2, 3), 0.3)])
     torch.testing.assert_close(p, -rates.unsqueeze(-1).expand(1, 2, 3), rtol=3e-7, atol=0)
-
-
-def test_adam_takes_gradients_of_any_strides():
-    p, gradient = torch.zeros(1, 1, 3, 4), torch.arange(12.0).view(1, 1, 4, 3).transpose(2, 3)
-    adam = FleetAdam([p], torch.full((1, 1), 0.1), torch.zeros(1, 1))
-    adam.step([gradient])
-    assert p[0, 0, 0, 0] == 0
-    torch.testing.assert_close(p.flatten()[1:], torch.full((11,), -0.1))
-    torch.testing.assert_close(adam.first[0], 0.1 * gradient)
 
 
 # --- networks ------------------------------------------------------------------------------
@@ -101,17 +58,6 @@ def test_a_stack_is_its_models(norm, hidden, training):
             torch.testing.assert_close(logits[g, m], expected, rtol=0, atol=1e-6)
 
 
-def test_a_stack_gives_its_models_back():
-    torch.manual_seed(0)
-    models = [[MLP(DIM, (5, 3), norm="all") for _ in range(2)] for _ in range(2)]
-    for pad_to in (1, 16):
-        stack = StackedMLP(models, pad_to=pad_to)
-        for g in range(2):
-            for m in range(2):
-                state, back = models[g][m].state_dict(), stack.module(g, m).state_dict()
-                assert all(torch.equal(state[name], back[name]) for name in state)
-
-
 @pytest.mark.parametrize("norm", ["all"])
 def test_padded_units_stay_zero_and_change_nothing(norm):
     torch.manual_seed(0)
@@ -139,19 +85,6 @@ def test_padded_units_stay_zero_and_change_nothing(norm):
         difference = (flat(plain.module(0, m)) - flat(padded.module(0, m))).abs()
         assert difference.median() < 1e-6
         assert difference.max() < 1e-2
-
-
-def test_rows_of_weight_zero_count_for_nothing():
-    torch.manual_seed(0)
-    stack = StackedMLP([[MLP(DIM, (5,), norm="all")]], dtype=torch.float64)
-    x = torch.randn(1, 12, DIM, dtype=torch.float64)
-    weight = torch.tensor([1.0] * 9 + [0.0] * 3, dtype=torch.float64)
-    operands = stack.operands(dict(stack.named_parameters()))
-    full, statistics = stack.run(operands, x, weight)
-    short, expected = stack.run(operands, x[:, :9])
-    torch.testing.assert_close(full[..., :9], short, rtol=0, atol=1e-12)
-    for ours, theirs in zip(statistics, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 # --- bad input never trains ----------------------------------------------------------------
