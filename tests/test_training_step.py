@@ -126,15 +126,16 @@ def test_every_member_has_its_own_rates(name):
         assert difference.max() < 1e-9
 
 
+@pytest.mark.parametrize("count", [1, 2], ids=["alone", "stacked"])
 @pytest.mark.parametrize(("pairs", "batch"), [(PAIRS, 50), (PAIRS, 1000), (1, 8), (5, 1)])
-def test_batches_that_do_not_divide_the_pairs(pairs, batch):
+def test_batches_that_do_not_divide_the_pairs(pairs, batch, count):
     x, ends, told = draw(2, pairs)
-    member = Member(make_risk("sconfconfdiff-abs", prior=0.3), told.to_array(), seed=1)
-    group = Group(ends, [member], seed=3)
+    risks = [make_risk("sconfconfdiff-abs", prior=0.3), make_risk("likelihood-abs")][:count]
+    group = Group(ends, [Member(risk, told.to_array(), seed=1) for risk in risks], seed=3)
     fleet = Fleet(x, [group], "mlp-bn", batch_size=batch, device="cpu", precision="float64")
     fleet.fit(4)
-    (difference,) = differences(fleet, "mlp-bn", x, epochs=4, batch=batch)
-    assert difference.max() < 1e-9
+    for difference in differences(fleet, "mlp-bn", x, epochs=4, batch=batch):
+        assert difference.max() < 1e-9
 
 
 @pytest.mark.parametrize("rates", [(1e-3, 1e-3), (1e-3, 2e-3)], ids=["one rate", "two rates"])
