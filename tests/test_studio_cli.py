@@ -88,10 +88,14 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
     assert "pairs are chosen by a model, not at random" in result.stderr
     assert "there already and not empty" in refused("init", tmp_path / "q", items)
+    twice = tmp_path / "twice.csv"
+    twice.write_text("id,age\n1,3\n1,4\n")
     for given, message in (
         ((tmp_path / "none.csv",), "does not exist"),
         ((items, "--mode", "information"), "'name' has another value in every row"),
         ((items, "--pairs", 99), "6 items make 15 different pairs"),
+        ((items, "--address", "x.example"), "--address is 'x.example': give one such as"),
+        ((twice,), f"{twice}, item 2: id '1' is in row 1 already"),
         ((items, "--annotators", "x" * 81), "name is"),
         ((items, "--annotators", "ann, bob,ann"), "--annotators names 'ann' twice"),
     ):
@@ -115,6 +119,7 @@ def test_links(project: Path) -> None:
     assert "give names of annotators" in refused("link", project)
     assert run("retire", project, "cy").exit_code == 0
     assert "there is no annotator 'ed'" in refused("retire", project, "ed")
+    assert "the part of 'cy' has ended already" in refused("retire", project, "di", "cy")
 
 
 def test_status(project: Path) -> None:

@@ -153,7 +153,7 @@ def folder_of(folder: Path, **files: bytes) -> Path:
     ("make", "message"),
     [
         (lambda folder: folder / "none.csv", "does not exist"),
-        (lambda folder: table(folder, "id,x\n1,2\n"), "there is 1 item: a pair needs two"),
+        (lambda folder: table(folder, "id,x\n1,2\n"), "has 1 item: a pair needs two"),
         (lambda folder: table(folder, "name,x\n1,2\n"), "no column 'id'"),
         (lambda folder: table(folder, "id,x\n1,2\n1,3\n"), "id '1' is in row 1 already"),
         (lambda folder: table(folder, "id,x\n,2\n1,3\n"), "id is empty"),

@@ -20,14 +20,14 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with naming(path):
+    with naming(path):
+        try:
             yield part
             sync(part)
             part.replace(path)
             sync(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno is not None:
+        if error.errno is not None and str(error.filename or ".part").endswith(".part"):
             raise type(error)(error.errno, error.strerror, str(path)) from None
         raise
 

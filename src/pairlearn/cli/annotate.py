@@ -17,6 +17,7 @@ from pairlearn.cli.options import AtLeastOne, PerhapsSome, Seed, listed
 if TYPE_CHECKING:
     from pairlearn.studio import Store
     from pairlearn.studio.overview import AnnotatorOverview
+    from pairlearn.studio.records import Annotator
 
 ADDRESS = "http://127.0.0.1:8337"
 COLUMNS = (
@@ -104,7 +105,7 @@ def init(
     from pairlearn.studio.changes import check_name
     from pairlearn.studio.creating import create_project, what_fit_needs
 
-    people = listed(annotators)
+    people, address = listed(annotators), _checked(address)
     for place, name in enumerate(people):
         check_name(name)
         if name in people[:place]:
@@ -175,13 +176,12 @@ def link(
 
     if not names and not supervisor:
         raise ValueError("give names of annotators, or --supervisor")
-    address = (address or served_at(project) or ADDRESS).rstrip("/")
+    address = _checked(address or served_at(project) or ADDRESS)
     links = {}
     with opened(project) as store:
         if names and renew:
-            numbers = [_find(store, name) for name in names]
-            for name, number in zip(names, numbers, strict=True):
-                links[name] = f"{address}/a/{store.renew_token(number)}"
+            for who in [_find(store, name) for name in names]:
+                links[who.name] = f"{address}/a/{store.renew_token(who.id)}"
         elif names:
             for who, token in store.add_annotators(names):
                 links[who.name] = f"{address}/a/{token}"
@@ -256,8 +256,12 @@ def retire(project: Path, names: list[str]) -> None:
       pairlearn annotate retire pumps bob
     """
     with opened(project) as store:
-        for number in [_find(store, name) for name in names]:
-            store.retire(number)
+        people = [_find(store, name) for name in dict.fromkeys(names)]
+        for who in people:
+            if not who.active:
+                raise ValueError(f"the part of {who.name!r} has ended already")
+        for who in people:
+            store.retire(who.id)
 
 
 @command("annotate status")
@@ -324,8 +328,15 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
     return table
 
 
-def _find(store: Store, name: str) -> int:
-    known = {one.name: one.id for one in store.annotators()}
+def _checked(address: str) -> str:
+    """An address as links begin with it."""
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(f"--address is {address!r}: give one such as https://studio.example")
+    return address.rstrip("/")
+
+
+def _find(store: Store, name: str) -> Annotator:
+    known = {one.name: one for one in store.annotators()}
     if name not in known:
         raise ValueError(f"there is no annotator {name!r}; there are {', '.join(known) or 'none'}")
     return known[name]

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import Failed, Told, baseline, command
-from pairlearn.cli.options import Columns, Reading, Training, check_new_file, check_suffix, listed
+from pairlearn.cli.options import (
+    Columns,
+    Reading,
+    Training,
+    check_new_file,
+    check_suffix,
+    in_file,
+    listed,
+)
 from pairlearn.progress import bar, shows_bars
 
 if TYPE_CHECKING:
@@ -174,12 +182,13 @@ def compare(
     from pairlearn.comparison import compare as run
 
     known = read_items(items, columns=columns.choice())
-    table = reading.checked(pairs, noisy=noisy, prior=how.prior)
+    with in_file(pairs):
+        said = reading.checked(pairs, noisy=noisy, prior=how.prior).judgements(known)
     with bar("training") as progress:
         found = run(
             known.like(np.arange(len(known)), known.features),  # judgements refer to rows
             None,
-            table.judgements(known),
+            said,
             methods=listed(methods, "--methods") or None,
             progress=progress,
             **how.given(),

@@ -92,6 +92,8 @@ def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
 
 def check_absent(folder: Path, *names: str, force: bool) -> None:
     """Refuse to replace files of a folder, unless that is asked for."""
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file; give a folder")
     for path in (folder / name for name in names):
         if path.exists() and not force:
             raise ValueError(f"{path} is there already: choose another folder, or --force")

@@ -59,8 +59,13 @@ def create_project(
     try:
         found, items = _copy_items(source, part, kind)
         project = Project(part, found, items, Plan(pairs or 1, seed, mode), **words)
-        if (count := len(Items.open(project))) < 2:
-            raise ProjectError(f"there is {count} item: a pair needs two")
+        try:
+            count = len(Items.open(project))
+        except ProjectError as error:
+            copy = str(project.items_path)
+            raise ProjectError(str(error).replace(copy, str(source))) from None
+        if count < 2:
+            raise ProjectError(f"{source} has {count} item: a pair needs two")
         if mode == "information":
             check_features(project)
         if pairs is None:
