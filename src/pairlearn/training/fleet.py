@@ -30,7 +30,7 @@ from pairlearn.training.groups import (
     check_groups,
     of_members,
 )
-from pairlearn.training.network import Lone, Network, StackedMLP
+from pairlearn.training.network import Lone, LoneMLP, Network, StackedMLP
 from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import Ranks, current_ranks
 from pairlearn.training.step import GraphedStep, Step
@@ -113,6 +113,9 @@ class Fleet:
         if isinstance(model, str) and model not in CONVOLUTIONAL:
             self.features = self.features.flatten(1)
         self.model = model
+        lone = self.ranks.size == 1
+        on_cuda = self.device.type == "cuda"
+        self.compiled = on_cuda and lone if compiled is None else compiled
         self.objective = Objective(self.groups, device=self.device, dtype=self.dtype)
         self.network = self._make_network(model).to(self.device)
         self.ranks.copy_first(self.network)
@@ -120,16 +123,12 @@ class Fleet:
         self.network.train()
         self.batches = self._make_batches()
         self._risk = torch.zeros((), device=self.device)  # summed over the steps done
-        lone = self.ranks.size == 1
-        on_cuda = self.device.type == "cuda"
-        if compiled is None:
-            compiled = on_cuda and lone
         self.step = Step(
             self.network,
             self._per_member("learning_rate"),
             self._per_member("weight_decay"),
             self.objective,
-            compiled_pairs=self.batch_size if compiled else None,
+            compiled_pairs=self.batch_size if self.compiled else None,
             ranks=self.ranks,
         )
         self._graphed: GraphedStep | None = None
@@ -357,6 +356,10 @@ class Fleet:
             module = make_model(model, shape, seed) if isinstance(model, str) else model
             if len(shape) == 3:
                 module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            plain = self.ranks.size == 1 and not self.compiled and dtype == self.dtype
+            # A module of one's own may differ from what `MLP` makes.
+            if plain and isinstance(model, str) and isinstance(module, MLP):
+                return LoneMLP(module.to(self.dtype))
             return Lone(module.to(self.dtype), dtype)
         seeds = {member.seed for group in self.groups for member in group.members}
         models = {seed: make_model(model, shape, seed) for seed in seeds}

@@ -235,11 +235,12 @@ class Batches(ABC):
     def _parts(self, order: Indices) -> tuple[Indices, Floats, list[int]]:
         """The pairs of this rank in all batches in a row, their weights, and how many in each."""
         size, n = self.batch_size, order.shape[1]
-        if self.pads and self.ranks.size == 1:
-            missing = -n % size
+        if self.ranks.size == 1:
+            missing = -n % size if self.pads else 0
             order = np.pad(order, ((0, 0), (0, missing)))
             weight = np.pad(np.ones(n), (0, missing))
-            return order, weight, [size] * (len(weight) // size)
+            counted = np.diff([*range(0, len(weight), size), len(weight)])
+            return order, weight, counted.tolist()
         chosen, weights, counts = [], [], []
         for start in range(0, n, size):
             batch = order[:, start : start + size]

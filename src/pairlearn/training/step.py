@@ -41,8 +41,7 @@ class Step:
         ranks: Ranks = ALONE,
     ) -> None:
         self.network, self.objective, self.ranks = network, objective, ranks
-        named = network.named_parameters()
-        self.parameters: Operands = {name: p for name, p in named if p.requires_grad}
+        self.parameters = network.trained()
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
         with torch.no_grad():
             made = network.operands(self.parameters)
@@ -105,9 +104,7 @@ class Step:
         forward = self._forward if u.shape[-1] == self.compiled_pairs else self.risk
         with torch.enable_grad():
             risk = forward(x, u, v, weight, *columns)
-            parameters = list(self.parameters.values())
-            slopes = torch.autograd.grad(risk, parameters, materialize_grads=True)
-        return dict(zip(self.parameters, slopes, strict=True)), risk.detach(), []
+        return self.network.slopes(risk, self.parameters), risk.detach(), []
 
     def gradients(
         self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
