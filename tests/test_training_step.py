@@ -271,6 +271,25 @@ def test_a_module_of_ones_own_equals_the_plain_loop(make):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9, msg=name)
 
 
+@pytest.mark.parametrize("name", ["linear", "mlp", "mlp-bn"])
+def test_a_named_model_without_autograd_equals_its_module(name):
+    x, ends, told = draw(9)
+    group = Group(ends, [Member(make_risk("likelihood-abs"), told.to_array(), seed=5)], seed=2)
+    named, own = (
+        Fleet(x, [group], model, batch_size=50, device="cpu", precision="float64")
+        for model in (name, make_model(name, (DIM,), seed=5))
+    )
+    assert type(named.network) is not type(own.network)
+    for fleet in (named, own):
+        fleet.fit(EPOCHS)
+    for key, ours in named.module().state_dict().items():
+        torch.testing.assert_close(ours, own.module().state_dict()[key], rtol=0, atol=1e-9)
+    before = flat(named.module()).clone()
+    with torch.no_grad():
+        next(named.module().parameters()).zero_()  # what was handed out is not what trains
+    torch.testing.assert_close(flat(named.module()), before, rtol=0, atol=0)
+
+
 class OnImages(nn.Module):
     """Convolutions, whose weights are laid out channels last."""
 

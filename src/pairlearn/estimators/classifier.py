@@ -310,6 +310,7 @@ class PairClassifier(PairPredictor):
             need = "nothing"  # which reads the prior with every row
         rows, self.unjudged_ = with_unjudged(self, table, features, rows, need, reads, seed)
         callbacks.insert(0, Report(refuse_divergence))
+        outputs = None
         with training_bar("fit", shown=len(callbacks) == 1 and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))
@@ -322,8 +323,9 @@ class PairClassifier(PairPredictor):
                 )
                 self.module_, self.sign_ = trained.module, trained.sign
                 self.history_, self.n_iter_ = trained.history, trained.epoch
+                outputs = trained.outputs
         self.shift_, self.confidence_ = 0.0, None
-        z = self._log_odds(features)
+        z = self._log_odds(features) if outputs is None else self._factor * outputs
         if self.annotators != "ideal" and table.known is not None and table.in_memory:
             found = population.told_confidence(features, z, table.judged, table.known)
             self.confidence_, slope = found

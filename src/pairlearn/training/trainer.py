@@ -51,7 +51,8 @@ class Trained:
     """A trained module, the epoch it is of, and the record of all epochs.
 
     ``sign`` is −1 where the module's outputs are the log-odds of the negative class, ``slope`` the
-    best of the `slopes` for the rows that were held out.
+    best of the `slopes` for the rows that were held out. ``outputs`` are those for all instances,
+    if they had to be computed.
     """
 
     module: nn.Module
@@ -59,6 +60,7 @@ class Trained:
     history: loop.History
     sign: int = 1
     slope: float = 1.0
+    outputs: Floats | None = None
 
 
 def train(
@@ -140,12 +142,11 @@ def train(
         compiled=False,  # compiling takes longer than most trainings of one table
     )
     first = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, checkpoint)
+    gains, first = _gains_when_exchanged(fleet, features, rows[~rows.joint], first)
     mirrored = [
         member
-        for member in _lower_when_exchanged(
-            fleet, features, rows[~rows.joint], [one.module for one in first]
-        )
-        if _can_tell_sides(names, risks[member])
+        for member, gain in enumerate(gains)
+        if gain > 0 and _can_tell_sides(names, risks[member])
     ]
     if not mirrored:
         return first
@@ -212,18 +213,20 @@ def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
     return not (risk.needs_prior and len(names) == 1)
 
 
-def _lower_when_exchanged(
-    fleet: Fleet, features: Any, rows: Judgements, modules: Sequence[nn.Module]
-) -> list[int]:
-    """Members whose objective is less with the classes exchanged."""
+def _gains_when_exchanged(
+    fleet: Fleet, features: Any, rows: Judgements, models: list[Trained]
+) -> tuple[list[float], list[Trained]]:
+    """How much less each model's objective is with the classes exchanged; models with outputs."""
     if not len(rows):
-        return []
+        return [], models
     instances, ends = np.unique(rows.ends, return_inverse=True)
     chosen = np.asarray(features[instances])
-    z = np.stack([module_logits(module, chosen)[ends.reshape(-1, 2)].T for module in modules])
-    logits = torch.from_numpy(z).to(fleet.device, fleet.dtype).unbind(1)
-    gain = fleet.objective.of(rows, *logits) - fleet.objective.of(rows, -logits[0], -logits[1])
-    return [m for m, one in enumerate(gain.tolist()) if fleet.ranks.agree(one, fleet.device) > 0]
+    outputs = np.stack([module_logits(one.module, chosen) for one in models])
+    z = torch.from_numpy(outputs[:, ends.reshape(-1, 2)]).to(fleet.device, fleet.dtype)
+    gain = fleet.objective.of(rows, *z.unbind(-1)) - fleet.objective.of(rows, *(-z).unbind(-1))
+    if len(instances) == len(features):
+        models = [replace(one, outputs=z) for one, z in zip(models, outputs, strict=True)]
+    return [fleet.ranks.agree(one, fleet.device) for one in gain.tolist()], models
 
 
 def _epochs(
