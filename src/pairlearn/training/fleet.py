@@ -30,8 +30,9 @@ from pairlearn.training.groups import (
     check_groups,
     of_members,
 )
-from pairlearn.training.network import Lone, LoneMLP, Network, StackedMLP
+from pairlearn.training.network import Lone, Network, StackedMLP
 from pairlearn.training.objective import Objective
+from pairlearn.training.perceptron import LoneMLP
 from pairlearn.training.ranks import Ranks, current_ranks
 from pairlearn.training.step import GraphedStep, Step
 
@@ -359,7 +360,8 @@ class Fleet:
             plain = self.ranks.size == 1 and not self.compiled and dtype == self.dtype
             # A module of one's own may differ from what `MLP` makes.
             if plain and isinstance(model, str) and isinstance(module, MLP):
-                return LoneMLP(module.to(self.dtype))
+                # Products of a multiple of eight columns are 4% faster in float32.
+                return LoneMLP(module.to(self.dtype), 8 if dtype == torch.float32 else 1)
             return Lone(module.to(self.dtype), dtype)
         seeds = {member.seed for group in self.groups for member in group.members}
         models = {seed: make_model(model, shape, seed) for seed in seeds}

@@ -2,8 +2,7 @@
 
 The models of a group see the same batch. `StackedMLP` uses that: the group's batch
 is normalised once, and its models' first layers are one matrix product
-(R, d) × (d, M·h). `Lone` is any `nn.Module` as a fleet of one, `LoneMLP` a perceptron
-whose gradients need no autograd.
+(R, d) × (d, M·h). `Lone` is any `nn.Module` as a fleet of one.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from itertools import pairwise
 
 import torch
@@ -134,116 +132,6 @@ class Lone(Network):
             norm.release()
         self._norms = []
         return self.model
-
-
-class LoneMLP(Lone):
-    """An `MLP` as a fleet of one on a CPU, where autograd would be a tenth of a step.
-
-    Its parameters are parts of one vector, and so are their gradients: Adam is one pass. The
-    input's γ x̂ + β goes into the first layer, so that no gradient goes back to the input. Biases
-    ahead of a batch norm, which takes them out again, have gradients of exactly zero.
-    """
-
-    def __init__(self, model: MLP) -> None:
-        super().__init__(model)
-        parameters = [*model.parameters()]
-        self.vector = torch.cat([p.detach().flatten() for p in parameters])
-        self.slope_vector = torch.zeros_like(self.vector)
-        parts, slopes = (_cut_like(v, parameters) for v in (self.vector, self.slope_vector))
-        for p, part in zip(parameters, parts, strict=True):
-            p.data = part
-        # Weight and bias of each norm and each layer, and their gradients.
-        n = len(model.norms)
-        affine = [*zip(parts[::2], parts[1::2], strict=True)]
-        affine_slopes = [*zip(slopes[::2], slopes[1::2], strict=True)]
-        self.scales, self.layers = affine[:n], affine[n:]
-        self.scale_slopes, self.layer_slopes = affine_slopes[:n], affine_slopes[n:]
-        self.norms, self.all_normed = batch_norms(model), model.norm == "all"
-        self.counts = [model.get_buffer(f"norms.{d}.num_batches_tracked") for d in range(n)]
-        # Of the last run: its logits, what layers took, what batch norms took and found.
-        self.logits = torch.empty(0)
-        self.inputs: list[Tensor] = []
-        self.normed: list[list[Tensor]] = []
-
-    def trained(self) -> Operands:
-        """As in `Network`."""
-        return {"vector": self.vector}
-
-    def run(
-        self, operands: Operands, x: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Statistics]:
-        """As in `Lone`."""
-        if not self.training:
-            return super().run(operands, x, weight)
-        with torch.no_grad():
-            self.logits = self._outputs(x[0].to(self.dtype)).squeeze(-1)
-        return self.logits.requires_grad_().view(1, 1, -1), []
-
-    def _outputs(self, x: Tensor) -> Tensor:
-        self.inputs.clear()
-        self.normed.clear()
-        kernel, bias = self.layers[0]
-        if self.norms:
-            torch._foreach_add_(self.counts, 1)
-            x = self._normalise(x, 0, None, None)
-            scale, shift = self.scales[0]
-            kernel, bias = kernel * scale, torch.addmv(bias, kernel, shift)
-        for depth in range(1, len(self.layers)):
-            self.inputs.append(x)
-            x = torch.addmm(bias, x, kernel.t())
-            if self.all_normed:
-                x = self._normalise(x, depth, *self.scales[depth])
-            x = x.relu_()
-            kernel, bias = self.layers[depth]
-        self.inputs.append(x)
-        return torch.addmm(bias, x, kernel.t())
-
-    def _normalise(
-        self, x: Tensor, depth: int, scale: Tensor | None, shift: Tensor | None
-    ) -> Tensor:
-        moved = self.norms[depth].running_mean, self.norms[depth].running_var
-        out, *found = torch.native_batch_norm(x, scale, shift, *moved, True, MOMENTUM, EPS)
-        self.normed.append([x, *found])
-        return out
-
-    @torch.no_grad()
-    def slopes(self, risk: Tensor, parameters: Operands) -> Operands:
-        """As in `Network`."""
-        aten, last = torch.ops.aten, len(self.layers) - 1
-        slope = torch.autograd.grad(risk, self.logits)[0].unsqueeze(-1)
-        for depth in range(last, -1, -1):
-            of_kernel, of_bias = self.layer_slopes[depth]
-            torch.mm(slope.t(), self.inputs[depth], out=of_kernel)
-            if depth == last or not self.all_normed:
-                torch.sum(slope, 0, out=of_bias)
-            if depth > 0:
-                slope = slope @ self.layers[depth][0]
-                aten.threshold_backward(slope, self.inputs[depth], 0, grad_input=slope)
-            if depth > 0 and self.all_normed:
-                x, mean, inverse = self.normed[depth]
-                slope, *found = aten.native_batch_norm_backward(
-                    slope,
-                    x,
-                    self.scales[depth][0],
-                    None,
-                    None,
-                    mean,
-                    inverse,
-                    True,
-                    EPS,
-                    [True] * 3,
-                )
-                torch._foreach_copy_(self.scale_slopes[depth], found)
-        if self.norms:
-            kernel, (scale, shift) = self.layers[0][0], self.scales[0]
-            torch.sum(of_kernel * kernel, 0, out=self.scale_slopes[0][0])
-            torch.mv(kernel.t(), of_bias, out=self.scale_slopes[0][1])
-            of_kernel.mul_(scale).addr_(of_bias, shift)
-        return {"vector": self.slope_vector}
-
-    def module(self, group: int = 0, member: int = 0) -> nn.Module:
-        """The model with tensors of its own."""
-        return deepcopy(self.model)
 
 
 class StackedMLP(Network):
@@ -381,22 +269,17 @@ def _stack(
     for g, row in enumerate(states):
         for m, state in enumerate(row):
             tensor = state[name].T if state[name].ndim == 2 else state[name]
-            _corner(stacked[g, m], tensor).copy_(tensor)
+            corner(stacked[g, m], tensor).copy_(tensor)
     return nn.Parameter(stacked)
 
 
 def _cut(state: dict[str, Tensor], name: str, padded: Tensor) -> None:
     """Put a padded tensor back into a state, less its padding."""
-    state[name] = _corner(padded, state[name]).clone()
+    state[name] = corner(padded, state[name]).clone()
 
 
-def _cut_like(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Parts of a vector in the shapes of parameters."""
-    parts = torch.split(vector, [p.numel() for p in parameters])
-    return [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
-
-
-def _corner(large: Tensor, small: Tensor) -> Tensor:
+def corner(large: Tensor, small: Tensor) -> Tensor:
+    """The first entries of a tensor along each axis, as many as a smaller one has."""
     for axis, size in enumerate(small.shape):
         large = large.narrow(axis, 0, size)
     return large
