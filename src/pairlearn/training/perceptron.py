@@ -117,8 +117,10 @@ class LoneMLP(Lone):
         if self.norms:
             kernel, (scale, shift) = self.layers[0][0], self.scales[0]
             torch.sum(of_kernel * kernel, 0, out=self.scale_slopes[0][0])
-            torch.mv(kernel.t(), of_bias, out=self.scale_slopes[0][1])
-            of_kernel.mul_(scale).addr_(of_bias, shift)
+            of_kernel.mul_(scale)
+            if last == 0 or not self.all_normed:
+                torch.mv(kernel.t(), of_bias, out=self.scale_slopes[0][1])
+                of_kernel.addr_(of_bias, shift)
         return {"vector": self.slope_vector}
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:

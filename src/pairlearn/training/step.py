@@ -91,7 +91,8 @@ class Step:
     def risk(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
         """The risk of a lone module on a batch, by which it can be differentiated."""
         pairs = u.shape[-1]
-        logits = self.network.run(self.operands, x, torch.cat([weight, weight]))[0]
+        rows_weight = None if self.ranks.size == 1 else torch.cat([weight, weight])
+        logits = self.network.run(self.operands, x, rows_weight)[0]
         share = weight / self.ranks.sum(weight.sum())
         return self.objective(
             logits[..., :pairs], logits[..., pairs:], u, v, share, *columns, total=self.ranks.sum
