@@ -16,7 +16,6 @@ from pairlearn.training.network import (
     Lone,
     Operands,
     Statistics,
-    batch_norms,
     corner,
 )
 
@@ -46,8 +45,11 @@ class LoneMLP(Lone):
         affine_slopes = [*zip(slopes[::2], slopes[1::2], strict=True)]
         self.scales, self.layers = affine[:n], affine[n:]
         self.scale_slopes, self.layer_slopes = affine_slopes[:n], affine_slopes[n:]
-        self.norms, self.all_normed = batch_norms(wider), model.norm == "all"
-        self.counts = [wider.get_buffer(f"norms.{d}.num_batches_tracked") for d in range(n)]
+        self.all_normed = model.norm == "all"
+        self.means, self.variances, self.counts = (
+            [wider.get_buffer(f"norms.{depth}.{name}") for depth in range(n)]
+            for name in ("running_mean", "running_var", "num_batches_tracked")
+        )
         # Of the last run: its logits, what layers took, what batch norms took and found.
         self.logits = torch.empty(0)
         self.inputs: list[Tensor] = []
@@ -71,16 +73,18 @@ class LoneMLP(Lone):
         self.inputs.clear()
         self.normed.clear()
         kernel, bias = self.layers[0]
-        if self.norms:
+        if self.scales:
             torch._foreach_add_(self.counts, 1)
             x = self._normalise(x, 0, None, None)
             scale, shift = self.scales[0]
             kernel, bias = kernel * scale, torch.addmv(bias, kernel, shift)
         for depth in range(1, len(self.layers)):
             self.inputs.append(x)
-            x = torch.addmm(bias, x, kernel.t())
             if self.all_normed:
-                x = self._normalise(x, depth, *self.scales[depth])
+                x = self._normalise(x @ kernel.t(), depth, *self.scales[depth])
+                self.means[depth].add_(bias, alpha=MOMENTUM)  # all that a bias is for
+            else:
+                x = torch.addmm(bias, x, kernel.t())
             x = x.relu_()
             kernel, bias = self.layers[depth]
         self.inputs.append(x)
@@ -89,7 +93,7 @@ class LoneMLP(Lone):
     def _normalise(
         self, x: Tensor, depth: int, scale: Tensor | None, shift: Tensor | None
     ) -> Tensor:
-        moved = self.norms[depth].running_mean, self.norms[depth].running_var
+        moved = self.means[depth], self.variances[depth]
         out, *found = torch.native_batch_norm(x, scale, shift, *moved, True, MOMENTUM, EPS)
         self.normed.append([x, *found])
         return out
@@ -114,7 +118,7 @@ class LoneMLP(Lone):
                     slope, x, scale, None, None, mean, inverse, True, EPS, [True] * 3
                 )
                 torch._foreach_copy_(self.scale_slopes[depth], found)
-        if self.norms:
+        if self.scales:
             kernel, (scale, shift) = self.layers[0][0], self.scales[0]
             torch.sum(of_kernel * kernel, 0, out=self.scale_slopes[0][0])
             of_kernel.mul_(scale)
