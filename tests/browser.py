@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import shutil
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,13 +24,21 @@ import numpy as np
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 from pairlearn.studio import Plan, Project, Store, StoredAnswer
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.app import server_config
 
-expect.set_options(timeout=60_000)  # a busy machine is no fault of the page
+PATIENCE = 120_000  # milliseconds: a busy machine is no fault of the page
+expect.set_options(timeout=PATIENCE)
 SCREENSHOTS = os.environ.get("PAIRLEARN_SCREENSHOTS")
 """A folder that keeps pictures of the pages, if somebody wants to look at them."""
 
@@ -113,6 +123,22 @@ def png(shade: int, size: int = 48) -> bytes:
     return file.getvalue()
 
 
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+_ports = count(random.SystemRandom().randrange(2000))
+
+
+def free_port() -> int:
+    """A port below those that the system gives to connections, which could take it meanwhile.
+
+    Each worker of a run of tests has its own part of them, and takes none twice.
+    """
+    while True:
+        port = 20_000 + 2000 * (_WORKER % 6) + next(_ports) % 2000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
 @dataclass
 class LiveStudio:
     """A studio on a port of this machine, which can go away and come back."""
@@ -125,8 +151,8 @@ class LiveStudio:
         app = make_app(self.folder, **({"requests_per_second": 1000.0} | self.options))
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.port = self.port or free_port()
         listening.bind(("127.0.0.1", self.port))
-        self.port = listening.getsockname()[1]
         config = server_config(app, log_level="error")
         config.timeout_graceful_shutdown = 1
         self._server = uvicorn.Server(config)
@@ -173,6 +199,14 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(
             executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
+        new_context = browser.new_context
+
+        def patient_context(**options: Any) -> BrowserContext:
+            made = new_context(**options)
+            made.set_default_timeout(PATIENCE)
+            return made
+
+        browser.new_context = patient_context  # type: ignore[method-assign]
         try:
             yield browser
         finally:

@@ -11,22 +11,19 @@ import importlib
 import json
 import multiprocessing
 import os
-import random
 import re
 import resource
 import signal
-import socket
 import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from itertools import count
+from contextlib import closing, contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from browser import make_project
+from browser import free_port, make_project
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 
@@ -92,22 +89,6 @@ def said_once(words: str) -> None:
     assert words.count("answers are not being stored") == 1
     assert words.count("answers are being stored again") == 1
     assert "Traceback" not in words and "damaged" not in words
-
-
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-_ports = count(random.SystemRandom().randrange(2000))
-
-
-def free_port() -> int:
-    """A port below those that the system gives to connections, which could take it meanwhile.
-
-    Each worker of a run of tests has its own part of them, and takes none twice.
-    """
-    while True:
-        port = 20_000 + 2000 * (_WORKER % 6) + next(_ports) % 2000
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def wait_until(true: Callable[[], object]) -> None:

@@ -271,7 +271,8 @@ def check_interactive_page(page: Page, folder: Path) -> None:
 
 def test_pages_open_from_disk_without_a_request_or_an_error(folder, browser):
     requested: list[str] = []
-    with browser.new_page() as page:
+    with browser.new_context() as context:
+        page = context.new_page()
         wrong = complaints(page)
         page.on("request", lambda sent: requested.append(sent.url))
         for name in (

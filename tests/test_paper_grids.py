@@ -121,6 +121,8 @@ def test_selection_restricts_a_grid() -> None:
         *((0.5, seed, "confdiff-none") for seed in (0, 1)),
     ]
     assert {run.epochs for run in runs} == {3}
+    with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
+        get_grid("speed")
 
 
 @pytest.mark.parametrize(

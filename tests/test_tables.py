@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -249,31 +248,20 @@ def test_bad_headers(tmp_path: Path, columns: list[str]) -> None:
     assert str(caught.value) == f"columns must be different names, at least one; got {columns}"
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
-    cases: list[tuple[Callable[[Path], Any], str, str]] = [
-        (
-            lambda path: write_pairs(PLAIN, path),
-            "a.npy",
-            "has the suffix '.npy'; pairs are .csv or .parquet",
-        ),
-        (
-            lambda path: write_items(ItemTable([1], [[1]]), path),
-            "a.npy",
-            "has no room for ids; write .parquet or .csv",
-        ),
+@pytest.mark.parametrize(
+    ("write", "name", "message"),
+    [
+        (lambda path: write_pairs(PLAIN, path), "a.npy", "the suffix '.npy'; pairs are .csv or"),
+        (lambda path: write_items(ItemTable([1], [[1]]), path), "a.npy", "no room for ids; write"),
         (
             lambda path: write_items(ItemTable([0], [[1]], ["height"]), path),
-            "a.npy",
-            "has no room for names; write .parquet or .csv",
+            *("a.npy", "no room for names; write .parquet or .csv"),
         ),
-        (
-            lambda path: open_rows(path, ["a"]).__enter__(),
-            "a.txt",
-            "has the suffix '.txt'; rows are .csv or .parquet",
-        ),
-    ]
-    for write, name, message in cases:
-        with pytest.raises(TableError) as caught:
-            write(tmp_path / name)
-        assert str(caught.value) == f"{tmp_path / name} {message}"
+        (lambda path: open_rows(path, ["a"]).__enter__(), "a.txt", "the suffix '.txt'; rows are"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path: Path, write: Any, name: str, message: str) -> None:
+    with pytest.raises(TableError) as caught:
+        write(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name} has {message}")
     assert not list(tmp_path.iterdir())
