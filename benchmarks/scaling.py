@@ -88,12 +88,13 @@ def fit_in_memory(folder: Path) -> Row:
 def fit_streamed(folder: Path) -> Row:
     """Survey the file, then train from it."""
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.pair_files import PairFile, open_items
+    from pairlearn.estimators.pair_files import PairFile
     from pairlearn.estimators.streams import fit_table, survey_for
+    from pairlearn.tables import read_items
 
     start = time.perf_counter()
     classifier = PairClassifier(model="linear", epochs=1, random_state=0, device="cpu")
-    file = PairFile(folder / "pairs.parquet", open_items(folder / "items.npy"))
+    file = PairFile(folder / "pairs.parquet", read_items(folder / "items.npy", mapped=True))
     table = survey_for(classifier, file, folder)
     read = time.perf_counter() - start
     fit_table(classifier, table)

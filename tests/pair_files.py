@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-from pairlearn.estimators.pair_files import PairFile, open_items
+from pairlearn.estimators.pair_files import PairFile
+from pairlearn.tables import read_items
 
 
 def write_groups(path: Path, columns: dict[str, Any], rows: int) -> Path:
@@ -46,4 +47,4 @@ def made(folder: Path, pairs: int = 60, items: int = 25, rows: int = 7, seed: in
         "note": ["is ignored"] * pairs,
     }  # fmt: skip
     path = write_groups(folder / "pairs.parquet", columns, rows)
-    return PairFile(path, open_items(folder / "items.npy"))
+    return PairFile(path, read_items(folder / "items.npy", mapped=True))

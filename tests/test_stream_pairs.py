@@ -16,12 +16,12 @@ import pytest
 from pair_files import made, write_groups
 from pairlearn import make_risk
 from pairlearn.estimators.instances import standardised
-from pairlearn.estimators.pair_files import ItemIndex, PairFile, open_items, rewrite_pairs
+from pairlearn.estimators.pair_files import ItemIndex, PairFile, rewrite_pairs
 from pairlearn.estimators.splits import Split, held_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
-from pairlearn.tables import TableError, read_pairs
+from pairlearn.tables import TableError, read_items, read_pairs
 from pairlearn.tables.sources import ParquetSource
 from pairlearn.training import Fleet, Group, Member, PairStream
 
@@ -126,7 +126,7 @@ def peaks(folder: Path, n: int) -> tuple[int, int]:
     left = rng.integers(0, 100, n)
     columns = {"left": left, "right": (left + 1) % 100, "similarity": rng.random(n)}
     path = write_groups(folder / "pairs.parquet", columns, n)
-    survey = survey_pairs(PairFile(path, open_items(folder / "items.npy")), sample=100)
+    survey = survey_pairs(PairFile(path, read_items(folder / "items.npy", mapped=True)), sample=100)
     stream = ParquetPairStream(replace(survey, block_pairs=1 << 14), 256, 0)
     del left, columns
     tracemalloc.start()
@@ -259,7 +259,7 @@ def refused(folder: Path, columns: dict[str, Any], **options: Any) -> str:
     np.save(folder / "items.npy", np.zeros((5, 2), np.float32))
     path = write_groups(folder / "bad.parquet", columns, 2)
     with pytest.raises(TableError) as caught:
-        survey_pairs(PairFile(path, open_items(folder / "items.npy"), **options))
+        survey_pairs(PairFile(path, read_items(folder / "items.npy", mapped=True), **options))
     return str(caught.value).replace(f"{folder}/", "")
 
 
@@ -278,7 +278,7 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     )
     held = {"left": [0], "right": [1], "similarity": [0.5]}
     write_groups(tmp_path / "one.parquet", held, 1)
-    file = PairFile(tmp_path / "one.parquet", open_items(tmp_path / "items.npy"))
+    file = PairFile(tmp_path / "one.parquet", read_items(tmp_path / "items.npy", mapped=True))
     with pytest.raises(TableError, match="no row that is left for training"):
         survey_pairs(file, Split(np.ones(5, bool)))
 
@@ -290,11 +290,11 @@ def test_csv_is_refused_and_can_be_rewritten(tmp_path: Path) -> None:
         "left,right,similarity,difference,preference\n0,1,.5,,\n1,2,,.25,left\n2,3,,,right\n"
     )
     with pytest.raises(TableError, match=r"rewrite_pairs\('.*pairs\.csv', 'pairs\.parquet'\)"):
-        PairFile(csv, open_items(tmp_path / "items.npy"))
+        PairFile(csv, read_items(tmp_path / "items.npy", mapped=True))
     out = tmp_path / "pairs.parquet"
     assert rewrite_pairs(csv, out, rows=2) == 3
     assert read_pairs(out) == read_pairs(csv)
-    assert PairFile(out, open_items(tmp_path / "items.npy")).group_rows == [2, 1]
+    assert PairFile(out, read_items(tmp_path / "items.npy", mapped=True)).group_rows == [2, 1]
     with pytest.raises(TableError, match="what is read here"):
         rewrite_pairs(out, out)
 
@@ -330,7 +330,7 @@ def test_ids_of_any_kind(tmp_path: Path, name: str) -> None:
     assert table.preference is not None
     columns["preference"] = np.array(["left", "", "right"])[table.preference + 1].tolist()
     path = write_groups(tmp_path / "other.parquet", columns, 7)
-    items = open_items(tmp_path / "items.npy", tmp_path / "ids.npy")
+    items = read_items(tmp_path / "items.npy", tmp_path / "ids.npy", mapped=True)
     assert rows_of(stream_of(PairFile(path, items)).blocks(0, 0)) == expected
     absent: Any = pyarrow.array(["nobody"] if known.dtype.kind == "U" else [-(10**9)])
     assert ItemIndex(items.ids).rows(absent).tolist() == [-1]
@@ -339,18 +339,18 @@ def test_ids_of_any_kind(tmp_path: Path, name: str) -> None:
 def test_ids_are_unique_and_features_checked(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([[1.0], [np.nan]]))
     with pytest.raises(TableError, match=r"x\.npy, row 2: feature 'x0' is missing"):
-        open_items(tmp_path / "x.npy")
+        read_items(tmp_path / "x.npy", mapped=True)
     np.save(tmp_path / "x.npy", np.zeros((2, 1)))
     np.save(tmp_path / "ids.npy", np.array([4, 4]))
     with pytest.raises(TableError, match=r"ids\.npy, row 2: id 4 is in row 1 already"):
-        open_items(tmp_path / "x.npy", tmp_path / "ids.npy")
+        read_items(tmp_path / "x.npy", tmp_path / "ids.npy", mapped=True)
     assert ItemIndex(np.arange(3)).rows(pyarrow.array([2, 3], pyarrow.uint64())).tolist() == [2, -1]
 
 
 def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(3, 2, (50, 4))
     np.save(tmp_path / "x.npy", x)
-    items = open_items(tmp_path / "x.npy")
+    items = read_items(tmp_path / "x.npy", mapped=True)
     stream = stream_of(made(tmp_path))
     features = standardised(items.features, x.mean(0), x.std(0), tmp_path)
     assert isinstance(features, np.memmap)

@@ -83,13 +83,12 @@ class Measuring:
     def sample(self, reading: Reading, *, stream: bool = False) -> Sampled:
         """Items, and pairs as they are in the file, or some of a stream."""
         from pairlearn.estimators.measuring import Sampled, sample_pairs_of
-        from pairlearn.estimators.pair_files import open_items
         from pairlearn.tables import read_items
 
         (items, pairs), columns = self.tables, self.classifier.columns()
         if stream:
             scales = reading.stream_scales()
-            known = open_items(items, self.ids, columns=columns)
+            known = read_items(items, self.ids, columns=columns, mapped=True)
             return sample_pairs_of(known, pairs, noisy=self.noisy, scales=scales)
         table = reading.checked(pairs, noisy=self.noisy, prior=self.prior)
         return Sampled(read_items(items, self.ids, columns=columns), table, len(table))

@@ -185,7 +185,7 @@ def fit(
 
     from pairlearn.check import check
     from pairlearn.estimators import measuring
-    from pairlearn.estimators.pair_files import PairFile, open_items
+    from pairlearn.estimators.pair_files import PairFile
     from pairlearn.estimators.parameters import model_of
     from pairlearn.estimators.streams import survey_for
     from pairlearn.estimators.table import Table
@@ -203,7 +203,7 @@ def fit(
                 check_new_model(out, force=force)
             if stream:
                 scales, known = reading.stream_scales(), None
-                known_items: Any = open_items(items, ids, columns=columns.choice())
+                known_items: Any = read_items(items, ids, columns=columns.choice(), mapped=True)
                 file = PairFile(pairs, known_items, noisy=noisy, scales=scales)
                 source: Any = survey_for(classifier, file, out.absolute().parent, shown=True)
                 if selves := source.counts["self_pairs"]:

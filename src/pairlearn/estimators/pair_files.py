@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Ids, Indices, Mask, RowError, check_unique, placed, same_kind, shown
+from pairlearn.columns import Ids, Indices, Mask, RowError, placed, shown
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows, read_items
-from pairlearn.tables.cells import ColumnChoice
-from pairlearn.tables.encoder import ItemEncoder
-from pairlearn.tables.items import npy_items
+from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows
 from pairlearn.tables.pairs import check_pairs, columns_about
 from pairlearn.tables.read import named_pairs, statements
 from pairlearn.tables.scales import Scale, on_scales
@@ -61,25 +58,6 @@ class ItemIndex:
         names = pyarrow.array(self.ids.astype(np.str_))
         found = compute.index_in(column.cast(names.type), value_set=names)
         return np.asarray(compute.fill_null(found, -1), dtype=np.int64)
-
-
-def open_items(
-    path: PathLike,
-    ids: PathLike | None = None,
-    *,
-    columns: ColumnChoice | ItemEncoder | None = None,
-) -> ItemTable:
-    """Check a file of items as `read_items` does; features of ``.npy`` stay in the file."""
-    path = Path(path)
-    if path.suffix.lower() != ".npy" or not path.is_file():
-        return read_items(path, ids, columns=columns)
-    known: list[Ids] = []
-    for part in npy_items(path, None if ids is None else Path(ids)):  # which checks every row
-        known.append(part.ids)
-    found: Any = np.concatenate(same_kind(known))
-    with placed(lambda row: f"{ids}, row {row + 1}"):
-        check_unique("id", found)
-    return ItemTable.trusted(found, np.load(path, mmap_mode="r"), part.names, path=path)
 
 
 class PairFile:

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 
 from pairlearn.columns import Floats, Indices, Mask, TableError
 from pairlearn.estimators.features import FeatureStep
-from pairlearn.estimators.pair_files import PairFile, PathLike, open_items
+from pairlearn.estimators.pair_files import PairFile, PathLike
 from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
 from pairlearn.estimators.splits import Split, held_items, item_ends
 from pairlearn.estimators.table import HeldOut, Table
@@ -30,7 +30,7 @@ from pairlearn.kinds import KINDS
 from pairlearn.prior import estimate_prior
 from pairlearn.progress import Progress, bar
 from pairlearn.randomness import permutation, stream
-from pairlearn.tables import PairTable
+from pairlearn.tables import PairTable, read_items
 from pairlearn.tables.read import rechunked
 from pairlearn.training import Checkpoint, PairStream, Recipe
 
@@ -99,7 +99,7 @@ def fit_file(
     5
     """
     check_streamable(classifier)
-    file = PairFile(Path(pairs), open_items(items, ids), noisy=noisy)
+    file = PairFile(Path(pairs), read_items(items, ids, mapped=True), noisy=noisy)
     table = survey_for(classifier, file, scratch, block_pairs)
     fit_table(classifier, table, progress, checkpoint)
     return classifier

@@ -35,6 +35,7 @@ def read_items(
     ids: PathLike | None = None,
     *,
     columns: ColumnChoice | ItemEncoder | None = None,
+    mapped: bool = False,
 ) -> ItemTable:
     r"""Read a table of items.
 
@@ -52,6 +53,8 @@ def read_items(
     columns : ColumnChoice or ItemEncoder, optional
         Which columns to use and what they hold; or the encoder of a model, which makes the
         same features of these items. Other columns are then left out with a note.
+    mapped : bool, default False
+        Leave the features of a ``.npy`` file in the file, once all are checked.
 
     Raises
     ------
@@ -70,7 +73,12 @@ def read_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _item_source(path, ids)
     if source is None or isinstance(columns, ItemEncoder):
-        items = _join_items(list(_item_batches(path, ids, source, columns)))
+        parts = _item_batches(path, ids, source, columns)
+        if mapped and source is None:
+            parts = (part.like(part.ids, part.features[:0]) for part in parts)
+        items = _join_items(list(parts))
+        if mapped and source is None:
+            items.features = np.load(path, mmap_mode="r")
     else:
         items = _encoded_items(source, columns or ColumnChoice())
     with placed(source.place if source else lambda row: f"{ids}, row {row + 1}"):
