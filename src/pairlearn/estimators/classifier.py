@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from pairlearn.columns import Floats
 from pairlearn.estimators import population
 from pairlearn.estimators.cross_fitting import choose_model, listen, train_network
+from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import feature_range
 from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.parameters import (
@@ -280,8 +281,8 @@ class PairClassifier(PairPredictor):
             labelled,
             self.preprocessor,
             annotator,
+            FeatureStep(self.features),
             positive,
-            self.features,
         )
         if (statements := len(table.said)) < FEW:
             warnings.warn(

@@ -8,7 +8,6 @@ recognised by their features.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -21,20 +20,14 @@ from pairlearn.estimators.features import FeatureStep, is_frame
 CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
 
 
-@dataclass(frozen=True)
-class Instances:
-    """Instances (N, ...), pairs (n, 2) of their rows, and the instances' names."""
+def read_pairs(
+    pairs: Any, preprocessor: Any, step: FeatureStep
+) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
+    """Instances (N, ...) of pairs, the rows (n, 2) of both ends among them, and their ids.
 
-    features: NDArray[Any]
-    ends: Indices
-    ids: NDArray[Any] | None = None
-
-
-def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = None) -> Instances:
-    """Instances of pairs (n, 2, d, ...), or of (n, 2) ids that a preprocessor knows.
-
-    Without one, ids are what a step of the user's makes features of, such as texts. Equal features
-    are the same instance, which makes pairs dependent as an id would.
+    Pairs are (n, 2, d, ...), or (n, 2) ids that a preprocessor knows. Without one, ids are what a
+    step of the user's makes features of, such as texts. Equal features are the same instance, which
+    makes pairs dependent as an id would.
     """
     _refuse_sparse("pairs", pairs)
     array = np.asarray(pairs)
@@ -45,14 +38,13 @@ def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = 
         )
     if not len(array):
         raise ValueError("pairs is empty: there is nothing to learn from")
-    step = step or FeatureStep()
     if array.ndim > 2:
         if step.own is None:
             array = _checked("pairs", array)
         features = _checked("pairs", step.numbers(array.reshape(-1, *array.shape[2:])))
         first, which = same_rows(features)
         unique = features[first] if len(first) < len(features) else features
-        return Instances(unique, which.reshape(-1, 2))
+        return unique, which.reshape(-1, 2), None
     if preprocessor is None and step.own is None:
         raise ValueError(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
@@ -60,15 +52,12 @@ def read_pairs(pairs: Any, preprocessor: Any = None, step: FeatureStep | None = 
         )
     ids, ends = np.unique(array, return_inverse=True)
     features = look_up(preprocessor, ids, step)
-    return Instances(features, ends.reshape(-1, 2).astype(np.int64), ids)
+    return features, ends.reshape(-1, 2).astype(np.int64), ids
 
 
-def read_instances(
-    name: str, x: Any, preprocessor: Any = None, step: FeatureStep | None = None
-) -> NDArray[Any]:
+def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> NDArray[Any]:
     """Features (m, d, ...) of instances as they are, or of ids (m,)."""
     _refuse_sparse(name, x)
-    step = step or FeatureStep()
     if is_item_table(x):
         return look_up(x, np.asarray(x.ids), step)
     if is_frame(x):

@@ -23,7 +23,7 @@ from pairlearn.columns import Floats, Indices, Mask, check_share, shown
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
-from pairlearn.estimators.table import read_labels, read_weight
+from pairlearn.estimators.table import read_table
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
@@ -318,23 +318,24 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Floats, PairLabels, dict[str, Any], str | None]:
         """Log-odds (2, n) of both ends, judgements, what else an evaluation takes, and a doubt."""
         check_is_fitted(self)
-        found = instances.read_pairs(pairs, self.preprocessor, self._step())
-        if found.features.shape[1:] != self.instance_shape_:
+        who = annotator if getattr(self, "annotators_", ()) else None
+        step = self._step()
+        table = read_table(pairs, labels, sample_weight, None, None, self.preprocessor, who, step)
+        if table.features.shape[1:] != self.instance_shape_:
             raise ValueError(
-                f"pairs have instances of shape {found.features.shape[1:]}, but PairClassifier is "
+                f"pairs have instances of shape {table.features.shape[1:]}, but PairClassifier is "
                 f"expecting {self.instance_shape_}"
             )
-        told = PairLabels(*read_labels(labels, len(found.ends)), noisy=True)
+        said = table.judged[table.judged.has("similarity") | table.judged.has("difference")]
         kept = getattr(self, "training_items_", None)
-        new = np.asarray(~instances.seen_items(kept, found.features, found.ids)[found.ends].any(1))
+        new = np.asarray(~instances.seen_items(kept, table.features, table.ids)[said.ends].any(1))
         doubt = instances.doubt_of_seen(new)
         if doubt is not None:
             warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
         rows = np.flatnonzero(new) if new.sum() >= 2 else np.arange(len(new))
-        who = annotator if getattr(self, "annotators_", ()) else None
-        weight = read_weight(sample_weight, len(found.ends))
-        said = Judgements.from_pairs(found.ends, told, who, weight)[rows]
-        z, said, options = self.of_pairs(said, lambda some: self.log_odds(found.features[some]))
+        z, said, options = self.of_pairs(
+            said[rows], lambda some: self.log_odds(table.features[some])
+        )
         return z.T, said.labels(), options | {"side": self.majority}, doubt
 
     def of_pairs(

@@ -229,19 +229,19 @@ def read_table(
     labelled: tuple[Any, Any] | None,
     preprocessor: Any,
     annotator: Any = None,
+    step: FeatureStep | None = None,
     positive: Any = None,
-    own: Any = None,
 ) -> Table:
-    """Check what `fit` is given and put it together."""
+    """Check what `fit`, or an evaluation, is given and put it together."""
     if isinstance(pairs, Table):
         return pairs
-    step, told = FeatureStep(own), None
+    step, told = step or FeatureStep(), None
     more: dict[str, Any] = {"step": step}
     if isinstance(labels, Judgements):
         features, said, ids = _of_judgements(pairs, labels, preprocessor, step)
     else:
-        found = read_pairs(pairs, preprocessor, step)
-        features, n, ids = found.features, len(found.ends), found.ids
+        features, ends, ids = read_pairs(pairs, preprocessor, step)
+        n = len(ends)
         similarity, difference = read_labels(labels, n)
         preferred, weight = read_preference(preference, n), read_weight(sample_weight, n)
         silent = np.isnan(similarity) & np.isnan(difference) & np.isnan(preferred)
@@ -251,7 +251,7 @@ def read_table(
                 "there is no preference: drop pairs without any judgement"
             )
         columns = {"similarity": similarity, "difference": difference, "preference": preferred}
-        said = Judgements.from_columns(found.ends, columns, weight, annotator)
+        said = Judgements.from_columns(ends, columns, weight, annotator)
     if ids is not None:
         more["ids"] = ids.astype(np.str_)
     if labelled is not None:
@@ -295,10 +295,10 @@ def _of_judgements(
         ends = np.full(said.ends.shape, -1, np.int64)
         ends[~single] = place
     elif np.ndim(pairs) > 2 and np.shape(pairs)[:2] == (len(said), 2):
-        found = read_pairs(pairs, step=step)
-        features, ends = found.features, np.where(single, -1, found.ends)
+        features, places, _ = read_pairs(pairs, None, step)
+        ends = np.where(single, -1, places)
     else:
-        features, ends = read_instances("pairs", pairs, step=step), said.ends
+        features, ends = read_instances("pairs", pairs, None, step), said.ends
         if ends.size and ends.max() >= len(features):
             raise ValueError(
                 f"labels are about item {ends.max()}, and pairs has {len(features)} items"
