@@ -256,9 +256,10 @@ def _corrected(
     table: Table, classifier: PairClassifier, seed: int
 ) -> tuple[Table, list[str | None]]:
     """The table with answers as annotators should have given them, and what there is to say."""
+    ready = replace(table, features=_prepared(table), seed=_seed(seed, "annotators", 0))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _, manners = listen(classifier, table, _prepared(table), _seed(seed, "annotators", 0))
+        _, manners = listen(classifier, ready)
     warned: list[str | None] = [str(one.message) for one in caught]
     if not manners:
         return table, warned

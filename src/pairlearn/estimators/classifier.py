@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.utils import check_random_state
 
@@ -291,36 +290,37 @@ class PairClassifier(PairPredictor):
                 FewPairsWarning,
                 stacklevel=2,
             )
-        seed = table.seed
-        if seed is None:
+        if table.seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            table = replace(table, seed=seed)
         weight = table.item_weight()
         self._remember(table, weight)
         features = self._prepared(table.features, table.scratch)
+        table = replace(table, features=features)
         if table.known is not None:
             doubt = population.classes_against_differences(features, table.judged, table.known)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
-        table, self.annotators_ = listen(self, table, features, seed)
+        table, self.annotators_ = listen(self, table)
         rows = table.rows(self.labelled_weight)
         if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
-            self.model_ = choose_model(self, features, rows, seed)
+            self.model_ = choose_model(self, table, rows)
         need = population.need_of(rows, needs_prior(self.risk))
-        prior = self._prior(need, features, table, rows.packed(seed), seed)
+        prior = self._prior(need, table, rows.packed(table.seed))
         if reads := risk_of(self, prior).kinds:
             need = "nothing"  # which reads the prior with every row
-        rows, self.unjudged_ = with_unjudged(self, table, features, rows, need, reads, seed)
+        rows, self.unjudged_ = with_unjudged(self, table, rows, need, reads)
         callbacks.insert(0, Report(refuse_divergence))
         outputs = None
         with training_bar("fit", shown=len(callbacks) == 1 and bool(self.verbose)) as shown:
             if shown is not None:
                 callbacks.append(Report(shown))
             if is_scikit_learn(self.model):
-                self._complete(features, rows, prior, seed)
+                self._complete(table, rows, prior)
             else:
-                packed = rows.packed(seed)
+                packed = rows.packed(table.seed)
                 trained, self.slope_ = train_network(
-                    self, features, table, packed, need, prior, seed, callbacks, kept
+                    self, table, packed, need, prior, callbacks, kept
                 )
                 self.module_, self.sign_ = trained.module, trained.sign
                 self.history_, self.n_iter_ = trained.history, trained.epoch
@@ -350,14 +350,7 @@ class PairClassifier(PairPredictor):
         if self.standardize:
             self.mean_, self.scale_ = table.scale(weight, normed=flattens(self))
 
-    def _prior(
-        self,
-        need: population.Need,
-        features: NDArray[np.float32],
-        table: Table,
-        rows: Judgements,
-        seed: int,
-    ) -> float | None:
+    def _prior(self, need: population.Need, table: Table, rows: Judgements) -> float | None:
         """The prior that the risk needs, or that the table has to be told; None if neither."""
         stated = None if self.prior == "estimate" else float(self.prior)
         population.check_told(need, rows, stated, self.majority)
@@ -373,18 +366,16 @@ class PairClassifier(PairPredictor):
         majority = self.majority
         if majority is None:
             population.check_majority_shows(rows, self.risk)
-            majority = population.find_majority(features, rows, seed, self.device)
+            majority = population.find_majority(table.features, rows, table.seed, self.device)
         return table.prior(rows, majority)
 
-    def _complete(
-        self, features: NDArray[np.float32], rows: Judgements, prior: float | None, seed: int
-    ) -> None:
+    def _complete(self, table: Table, rows: Judgements, prior: float | None) -> None:
         """Train a scikit-learn classifier by rounds of target completion."""
         from pairlearn.estimators.completion import complete_and_fit
 
         side = population.majority_told(prior, self.majority)
         self.estimator_, rounds = complete_and_fit(
-            self.model, features, rows, prior=prior, majority=side, random_state=seed
+            self.model, table.features, rows, prior=prior, majority=side, random_state=table.seed
         )
         self.sign_, self.slope_ = 1, 1.0
         self.history_ = [asdict(one) for one in rounds]

@@ -72,9 +72,7 @@ SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
 """What log-odds that were learnt from hard answers are multiplied with, one of these."""
 
 
-def choose_model(
-    classifier: PairClassifier, features: NDArray[np.float32], rows: Judgements, seed: int
-) -> str:
+def choose_model(classifier: PairClassifier, table: Table, rows: Judgements) -> str:
     """The network where the linear model surely leaves much to gain on pairs held out.
 
     Where that is little, only if the network is ahead on them. The network without a comparison
@@ -87,13 +85,13 @@ def choose_model(
         return NETWORK
     pairs = np.unique(np.sort(rows.ends, axis=1), axis=0, return_inverse=True)[1].ravel()
     folds = FOLDS if both.sum() >= 100 else 2 * FOLDS
-    order = np.random.default_rng(seed).permutation(int(pairs.max()) + 1)
+    order = np.random.default_rng(table.seed).permutation(int(pairs.max()) + 1)
     fold = np.where(both, order[pairs] % folds, -1)
     outcomes = rows[both].labels().project().outcomes()  # left, right or both alike, as judged
     weight = rows[both].weight / rows[both].weight.sum()
 
     def right_pairs(model: str, share: float) -> Floats:
-        z = out_of_fold(classifier, features, rows, fold, seed, share, model=model)[both] > 0
+        z = out_of_fold(classifier, table, rows, fold, share, model=model)[both] > 0
         decided = np.where(z[:, 0] == z[:, 1], 2, z[:, 1])
         return outcomes[np.arange(len(z)), decided]  # type: ignore[no-any-return]
 
@@ -102,7 +100,7 @@ def choose_model(
         return mean, float(np.sqrt(weight**2 @ (gain - mean) ** 2))
 
     training = len(rows) * (folds - 1) // folds
-    recipe = recipe_of(clone(classifier).set_params(model="linear"), training, seed)
+    recipe = recipe_of(clone(classifier).set_params(model="linear"), training, table.seed)
     steps = recipe.epochs * -(-training // recipe.batch_size)
     linear = right_pairs("linear", min(STEPS / steps, 1))
     mean, error = mean_and_error(outcomes.max(axis=1) - linear)
@@ -114,10 +112,9 @@ def choose_model(
 
 def out_of_fold(
     classifier: PairClassifier,
-    features: Any,
+    table: Table,
     rows: Judgements,
     fold: NDArray[np.intp],
-    seed: int,
     share: float,
     **changes: Any,
 ) -> Floats:
@@ -126,9 +123,10 @@ def out_of_fold(
     ``fold`` (n,) is that of each row; rows below zero are in all trainings, and have no log-odds.
     The rest is as in `trial`.
     """
-    scores = np.full((len(rows), 2), np.nan)
+    scores, features = np.full((len(rows), 2), np.nan), table.features
     for held in range(fold.max() + 1):
-        model = trial(classifier, features, rows[fold != held], seed + held, share, **changes)
+        seed = table.seed + held
+        model = trial(classifier, features, rows[fold != held], seed, share, **changes)
         at = np.flatnonzero(fold == held)
         scores[at] = model.decision_function(features[rows.ends[at].ravel()]).reshape(-1, 2)
     return scores
@@ -175,9 +173,7 @@ class AnnotatorsWarning(UserWarning):
     """Something about the annotators that one should know."""
 
 
-def listen(
-    classifier: PairClassifier, table: Table, features: NDArray[np.float32], seed: int
-) -> tuple[Table, list[Manner]]:
+def listen(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
     """The table with one corrected statement for each pair, and how its annotators answer.
 
     Unchanged, and without manners, where annotators are taken as ideal: where the classifier says
@@ -221,33 +217,32 @@ def listen(
             AnnotatorsWarning,
             stacklevel=3,
         )
-    link = learn_link(answers, seed=seed)
+    link = learn_link(answers, seed=table.seed)
     # Where it is open who is right, the features decide, by models of what all say on average.
     first = Link.naive(answers) if link.rivals else link
     judged = first.statements(table.judged, answers)
     fold = np.full(len(judged), -1)  # what is said of single items is in all trainings
-    order = np.random.default_rng(seed).permutation(len(answers.ends))
+    order = np.random.default_rng(table.seed).permutation(len(answers.ends))
     fold[: len(answers.ends)] = order % (3 if many else FOLDS)
-    scores = out_of_fold(classifier, features, judged, fold, seed, SHARE)[: len(answers.ends)]
+    scores = out_of_fold(classifier, table, judged, fold, SHARE)[: len(answers.ends)]
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
-    link = learn_link(answers, scores, start=link.manners, seed=seed)
+    link = learn_link(answers, scores, start=link.manners, seed=table.seed)
     manners = with_errors(link, answers, scores)
     return replace(table, judged=link.statements(table.judged, answers, scores)), list(manners)
 
 
 def train_network(
     classifier: PairClassifier,
-    features: NDArray[np.float32],
     table: Table,
     rows: Judgements,
     need: Need,
     prior: float | None,
-    seed: int,
     callbacks: Sequence[Callback],
     checkpoint: Checkpoint | None,
 ) -> tuple[Trained, float]:
     """Train a module on rows, or on a stream of which they are a sample; and the slope."""
+    features, seed = table.features, table.seed
     risk, held_out = risk_of(classifier, prior), None
     if classifier.early_stopping:
         rows, held_out = table.held_out(rows, classifier.validation_fraction, seed)

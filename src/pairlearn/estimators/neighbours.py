@@ -50,13 +50,7 @@ ITEMS = 20_000
 
 
 def with_unjudged(
-    classifier: PairClassifier,
-    table: Table,
-    features: Any,
-    rows: Judgements,
-    need: str,
-    reads: Sequence[str],
-    seed: int,
+    classifier: PairClassifier, table: Table, rows: Judgements, need: str, reads: Sequence[str]
 ) -> tuple[Judgements, int]:
     """Statements, and what is to be learnt of items that none is about; how many these are.
 
@@ -68,13 +62,11 @@ def with_unjudged(
         some = held or any(kind(name).implied for name in reads)
         more = Judgements.silent(table.spare) if some else None
     else:
-        more = spread(classifier, table, features, rows, seed)
+        more = spread(classifier, table, rows)
     return (rows, 0) if more is None else (Judgements.concatenate([rows, more]), len(more))
 
 
-def spread(
-    classifier: PairClassifier, table: Table, features: Any, rows: Judgements, seed: int
-) -> Judgements | None:
+def spread(classifier: PairClassifier, table: Table, rows: Judgements) -> Judgements | None:
     """Soft labels of items that nobody judged; None where there are few or they do not pay.
 
     Models of parts of the statements say how likely the items are positive, and the statements
@@ -84,15 +76,15 @@ def spread(
     few = LEAST <= len(rows) <= MOST and len(table.spare) >= SPARE * len(judged)
     if classifier.unjudged == "ignore" or classifier.early_stopping or not few:
         return None
-    rng = stream(seed, "neighbours")
+    rng, seed = stream(table.seed, "neighbours"), table.seed
     chosen = table.spare[permutation(rng, len(table.spare))[:ITEMS]]
     items = np.concatenate([judged, chosen])
-    place = np.full(len(features), -1)
+    place = np.full(len(table.features), -1)
     place[items] = np.arange(len(items))
     local = Judgements(
         np.where(rows.ends < 0, -1, place[rows.ends]), rows.kind, rows.values, rows.weight
     )
-    x = np.asarray(features[items], np.float64)
+    x = np.asarray(table.features[items], np.float64)
     graph = neighbour_graph(x.reshape(len(x), -1))
     fold = permutation(rng, len(rows)) % FOLDS
     rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.columns import Floats, Indices, Mask, placed, two_classes
+from pairlearn.columns import Floats, Indices, Mask, two_classes
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
     CHUNK,
@@ -53,8 +53,9 @@ class Table:
     file. ``features`` (N, ...) are the instances of the pairs, then the labelled ones; ``judged``
     are statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes``
     are the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, ""
-    where not known, and ``spare`` are instances without any statement. Without a ``seed`` `fit`
-    draws one; ``scratch`` is a folder for standardised features that are mapped from a file.
+    where not known, and ``spare`` are instances without any statement. `fit` draws a ``seed``
+    where it is None, and puts standardised features in place of ``features``, in the folder
+    ``scratch`` where these are mapped from a file.
     """
 
     features: NDArray[Any]
@@ -63,7 +64,7 @@ class Table:
     classes: NDArray[Any] = field(default_factory=lambda: np.array([-1, 1]))
     step: FeatureStep = field(default_factory=FeatureStep)
     ids: NDArray[Any] | None = None
-    seed: int | None = None
+    seed: Any = None
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -102,8 +103,9 @@ class Table:
     @property
     def said(self) -> Judgements:
         """All statements."""
-        parts = [self.judged] if self.known is None else [self.judged, self.known]
-        return Judgements.concatenate(parts)
+        if self.known is None:
+            return self.judged
+        return Judgements.concatenate([self.judged, self.known])
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -243,14 +245,17 @@ def read_table(
         features, ends, ids = read_pairs(pairs, preprocessor, step)
         n = len(ends)
         similarity, difference = read_labels(labels, n)
-        preferred, weight = read_preference(preference, n), read_weight(sample_weight, n)
-        silent = np.isnan(similarity) & np.isnan(difference) & np.isnan(preferred)
+        columns = {"similarity": similarity, "difference": difference}
+        if preference is not None:
+            columns["preference"] = np.asarray(preference)
+            _same_length("preference", columns["preference"].size, n)
+        columns, weight = kinds.read_columns(columns), read_weight(sample_weight, n)
+        silent = np.isnan(np.stack([*columns.values()])).all(0)
         if silent.any():
             raise ValueError(
                 f"labels have neither similarity nor difference in row {int(silent.argmax())}, and "
                 "there is no preference: drop pairs without any judgement"
             )
-        columns = {"similarity": similarity, "difference": difference, "preference": preferred}
         said = Judgements.from_columns(ends, columns, weight, annotator)
     if ids is not None:
         more["ids"] = ids.astype(np.str_)
@@ -352,16 +357,6 @@ def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:
         similarity, difference = told.T
     _same_length("labels", len(similarity), n)
     return similarity.astype(np.float64), difference.astype(np.float64)
-
-
-def read_preference(preference: Any, n: int) -> Floats:
-    """−1 where the left one is more positive, +1 the right one, NaN where none is given."""
-    if preference is None:
-        return np.full(n, np.nan)
-    array = np.asarray(preference)
-    _same_length("preference", len(array) if array.ndim else 0, n)
-    with placed(lambda row: f"row {row}"):
-        return kinds.columns()["preference"].read(array)
 
 
 def read_weight(sample_weight: Any, n: int) -> Floats:
