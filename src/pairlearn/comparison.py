@@ -266,7 +266,7 @@ def _corrected(
     told = [f"{one.name or 'the annotator'}: {one.words()}" for one in manners if not one.honest]
     if told:
         warned.append(f"answers are corrected before methods are compared; {'; '.join(told)}")
-    soft = table.judged.has("similarity") | table.judged.has("difference")
+    soft = table.judged.soft
     parts = [fair(manners, table.judged[soft]), table.judged[~soft]]
     return replace(table, judged=Judgements.concatenate(parts)), warned
 
@@ -307,7 +307,7 @@ def _training(table: Table, split: Folds, fold: int) -> Judgements:
 
 def _tests(split: Folds, said: Judgements) -> list[NDArray[np.intp]]:
     """Rows that test the models of each fold: those with a similarity or a difference."""
-    judged = said.has("similarity") | said.has("difference")
+    judged = said.soft
     return [np.flatnonzero(split.tests(fold) & judged) for fold in range(split.count)]
 
 

@@ -299,6 +299,11 @@ class Judgements:
         """The same in files, where no other column can stand for it."""
         return self.of(*(one.name for one in KINDS if column in [c.name for c in one.columns]))
 
+    @property
+    def soft(self) -> Mask:
+        """Mask of the rows that have a similarity or a difference, which accuracies are about."""
+        return self.has("similarity") | self.has("difference")
+
     def hard(self) -> Mask:
         """Mask of the rows that say yes or no, and not how likely.
 

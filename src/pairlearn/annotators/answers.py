@@ -102,7 +102,7 @@ class Answers:
     @classmethod
     def of(cls, judged: Judgements) -> Answers:
         """Those of a table; statements of other kinds are left out."""
-        rows = judged[judged.has("similarity") | judged.has("difference")]
+        rows = judged[judged.soft]
         values = np.stack(
             [
                 np.where(rows.has("similarity"), rows.u, np.nan),

@@ -104,7 +104,7 @@ class Link:
         weight = answers.weight * np.maximum(worth, 1e-3)
         columns = {"similarity": values[:, 0], "difference": values[:, 1]}
         joined = Judgements.from_columns(answers.ends, columns, weight)
-        others = judged[~(judged.has("similarity") | judged.has("difference"))]
+        others = judged[~judged.soft]
         if not len(others):
             return joined
         return Judgements.concatenate([joined, replace(others, annotator=None)])
@@ -366,7 +366,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
     """
     if not manners and (said.annotator is None or len(np.unique(named(said.annotator))) < 2):
         return said
-    said = said[said.has("similarity") | said.has("difference")]
+    said = said[said.soft]
     answers = Answers.of(said)
     by_name = {one.name: one for one in manners}
     begin = []

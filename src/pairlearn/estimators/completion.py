@@ -180,7 +180,7 @@ class Targets:
 
     def __init__(self, rows: Judgements) -> None:
         values = rows.values.copy()
-        soft = rows.has("similarity") | rows.has("difference")
+        soft = rows.soft
         if soft.any():
             nearest = rows.labels().project().to_array()
             values[soft] = np.where(np.isnan(nearest), 0.0, nearest)

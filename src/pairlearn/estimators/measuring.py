@@ -133,12 +133,12 @@ def _measured(
     checkpoint: Checkpoint,
 ) -> Measured | str:
     """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
-    if not _soft(table.judged).any():
+    if not table.judged.soft.any():
         return NOTHING_SOFT
     held = table.hold_out(fraction, seed)
-    if held is None or held.rest.kinds != table.kinds or _soft(held.said).sum() < 2:
+    if held is None or held.rest.kinds != table.kinds or held.said.soft.sum() < 2:
         return TOO_FEW
-    soft = held.said[_soft(held.said)]
+    soft = held.said[held.said.soft]
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     fit_table(classifier, held.rest, progress, checkpoint)
@@ -169,10 +169,6 @@ def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> Non
     size = recipe_of(classifier, pairs, seed=0).batch_size
     steps = int(classifier.epochs) * -(-pairs // size)
     classifier.set_params(batch_size=size, epochs=-(-steps // -(-training // size)))
-
-
-def _soft(said: Judgements) -> Mask:
-    return said.has("similarity") | said.has("difference")
 
 
 EVALUATED_PAIRS = 1 << 18
@@ -360,7 +356,7 @@ def sample_pairs_of(
     file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
     said = Judgements.concatenate(survey.sampled)
-    table = PairTable.from_judgements(said[_soft(said)], known.ids)
+    table = PairTable.from_judgements(said[said.soft], known.ids)
     soft = rows_by_kind(survey.counts, file.rows)
     ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
     return Sampled(known, table, file.rows, ignored)

@@ -198,7 +198,7 @@ def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
     """
     from pairlearn.evaluation import evaluate
 
-    known = rows.has("similarity") | rows.has("difference")
+    known = rows.soft
     said = rows[known & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
     if len(said) < 2 or not said.has("similarity").any() or not said.has("difference").any():
         return None

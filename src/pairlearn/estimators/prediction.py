@@ -326,7 +326,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"pairs have instances of shape {table.features.shape[1:]}, but PairClassifier is "
                 f"expecting {self.instance_shape_}"
             )
-        said = table.judged[table.judged.has("similarity") | table.judged.has("difference")]
+        said = table.judged[table.judged.soft]
         kept = getattr(self, "training_items_", None)
         new = np.asarray(~instances.seen_items(kept, table.features, table.ids)[said.ends].any(1))
         doubt = instances.doubt_of_seen(new)
