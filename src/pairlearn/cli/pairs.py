@@ -250,6 +250,7 @@ def split(
     import numpy as np
 
     from pairlearn.estimators.splits import hold_out_statements
+    from pairlearn.kinds import KINDS
     from pairlearn.kinds.base import totals
     from pairlearn.tables import read_pairs, write_pairs
 
@@ -263,9 +264,10 @@ def split(
     ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
     ends[table.single, 1] = -1
     masks = hold_out_statements(ends, share, seed)
-    if (number := table.columns().get("triplet")) is not None:
-        for rows in masks:  # the half of a triplet says nothing
-            rows &= np.isnan(number) | (totals(number, rows)[0] == 2)
+    for one in (one for one in KINDS if one.joint and not one.single):
+        if (number := table.columns().get(one.named[-1])) is not None:
+            for rows in masks:  # a part of such a statement says nothing
+                rows &= np.isnan(number) | (totals(number, rows)[0] == one.shared)
     parts = list(zip((training, held_out), masks, strict=True))
     if not all(rows.any() for _, rows in parts):
         raise ValueError(
