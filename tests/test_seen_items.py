@@ -12,9 +12,10 @@ import pytest
 from sklearn.model_selection import KFold, cross_val_score
 
 from model_folders import plain, run
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
 from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, seen_items
+from pairlearn.estimators.table import Table
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 
 NAN = float("nan")
@@ -159,3 +160,11 @@ def test_pairs_of_near_neighbours_are_told_of():
     with pytest.warns(DependentPairsWarning, match="pairs of near neighbours"):
         model.estimate_accuracy(near, PairLabels.from_posteriors(*r[near].T))
     model.estimate_accuracy(apart[150:], PairLabels.from_posteriors(*r[apart[150:]].T))
+
+
+def test_a_share_of_a_group_does_not_make_its_items_known() -> None:
+    triplet = {"closer": [1, 0], "triplet": [0, 0]}
+    told = [Judgements.from_columns([[0, 1], [0, 2]], triplet)]
+    told.append(Judgements.in_groups(["a"] * 5, {"a": 0.5}))
+    table = Table.of(np.zeros((5, 1)), Judgements.concatenate(told))
+    assert table.used.tolist() == [0, 1, 2]

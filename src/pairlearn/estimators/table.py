@@ -116,7 +116,7 @@ class Table:
     def used(self) -> Indices:
         """The instances that something was said of, beside the share of their group."""
         said = self.said
-        ends = np.unique(said[~said.joint].ends)
+        ends = np.unique(said[~(said.joint & said.single)].ends)
         return ends[ends >= 0]
 
     @property
