@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, logit
-from sklearn.neighbors import NearestNeighbors
 
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import Targets
@@ -110,6 +109,8 @@ def spread(classifier: PairClassifier, table: Table, rows: Judgements) -> Judgem
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
     """Weights of the neighbours of each item, in either direction, which sum to one."""
+    from sklearn.neighbors import NearestNeighbors  # a tenth of a second
+
     found = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(x)
     graph = sparse.csr_array(found.kneighbors_graph(mode="distance"))
     scale = np.maximum(graph.max(axis=1).toarray().ravel(), 1e-12)

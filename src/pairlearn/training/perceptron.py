@@ -138,9 +138,9 @@ class LoneMLP(Lone):
 def _padded(model: MLP, pad_to: int) -> MLP:
     """A model with hidden widths rounded up, whose further units are zero throughout."""
     hidden = [math.ceil(width / pad_to) * pad_to for width in model.widths[1:]]
-    with torch.device("meta"):  # which draws no random numbers
+    with torch.random.fork_rng(devices=[]):
         wider = MLP(model.widths[0], hidden, norm=model.norm)
-    wider = wider.to_empty(device="cpu").to(next(model.parameters()).dtype)
+    wider = wider.to(next(model.parameters()).dtype)
     state = model.state_dict()
     for name, into in wider.state_dict().items():
         into.zero_()
