@@ -15,7 +15,8 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from browser import make_project
-from pairlearn.studio import Answer, StoreError
+from pairlearn.studio import Answer, Project, Store, StoreError
+from pairlearn.studio.exchange import Statement, import_judgements
 from pairlearn.studio.records import LEVELS
 from pairlearn.studio.server import make_app
 from pairlearn.studio.writer import using
@@ -100,11 +101,16 @@ def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
         body = {"pair": task["pair"], "similarity": 0.5, "difference": 0.0, "key": "program-1"}
         sent = client.post("/annotate/1/api/answer", json=body, headers=headers(tokens["ann"]))
         assert sent.json()["receipt"]["revision"] == 1 and not client.cookies
+        with Store.open(Project.load(tmp_path / "p")) as store:
+            ends = {pair.left for pair in store.pairs()} | {pair.right for pair in store.pairs()}
+            left, right, *_ = [item for item in store.items.ids if item not in ends]
+            import_judgements(store, [Statement("cy", left, right, Answer(0.5, key="k"))])
         told = client.get("/api/status", headers=headers(boss)).json()
-        assert told["judged"] == 1 and told["annotators"][0]["done"] == 1
+        assert (told["judged"], told["pairs"]) == (1, 3)  # those of the plan
+        assert told["annotators"][0]["done"] == 1
         assert told["forecast"]  # what is missing, until there is one
-        (line,) = client.get("/api/export", headers=headers(boss)).text.splitlines()
-        assert json.loads(line)["annotator"] == "ann"
+        lines = client.get("/api/export", headers=headers(boss)).text.splitlines()
+        assert [json.loads(line)["annotator"] for line in lines] == ["ann", "cy"]
         for token, path in ((tokens["ann"], "/api/status"), ("x" * 43, "/annotate/1/api/task")):
             refused = client.get(path, headers=headers(token))
             assert refused.status_code == 401

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.command import Told, command
+from pairlearn.cli.command import Told, command, counted
 from pairlearn.cli.options import Reading, check_absent, check_new_file, in_file, listed
 
 if TYPE_CHECKING:
@@ -168,8 +168,9 @@ def import_(
         count = import_judgements(store, rows)
     data = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
     line = (
-        "{judgements:,} judgements: {new:,} new, {revised:,} revised, {same:,} there already; "
-        "{pairs_added:,} pairs and {annotators_added:,} annotators added"
+        f"{counted(len(rows), 'judgement')}: {{new:,}} new, {{revised:,}} revised, {{same:,}} "
+        f"there already; {counted(count.pairs_added, 'pair')} and "
+        f"{counted(count.annotators_added, 'annotator')} added"
     )
     told = ", ".join(f"{number:,} {what}" for what, number in left_out.items())
     lost = [f"  left out: {told}"] if any(left_out.values()) else []

@@ -270,6 +270,7 @@ def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
+    planned = {pair.id for pair in store.pairs() if pair.origin != "import"}
     drawn = [one for one in answers if one.right and one.pair not in store.mixed_in]
     heard = [one for one in drawn if one.annotator not in forecast.get("flagged", ())]
     open_disputes = disputes(settled(heard, store.adjudicator))
@@ -278,8 +279,8 @@ def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "quality": store.quality(),
         "dots": dots(answers, numbers),
         "answers_kept": len(answers),
-        "judged": len({one.pair for one in drawn}),
-        "pairs": sum(pair.origin != "import" for pair in store.pairs()),
+        "judged": len(planned.intersection(one.pair for one in drawn)),
+        "pairs": len(planned),
         "taking_part": sum(row.annotator.active for row in rows),
         "by_information": project.plan.mode == "information",
         "notes": [one for one in answers if one.note][-20:][::-1],
