@@ -138,6 +138,11 @@ def test_groups_from_files_and_from_python(tmp_path: Path) -> None:
     from_python.fit(made.items.features, None, groups=(of, shares))
     for model, x in ((from_files, made.items), (from_python, made.items.features)):
         assert ((model.predict(x) > 0) == made.positive).mean() > 0.85
+    for line, message in (("up,0.3", "row 2: group 'up' is in row 1"), ("w,1", "'w' has 0 items")):
+        (tmp_path / "groups.csv").write_text(f"group,share\nup,0.5\n{line}\n")
+        refused = run("fit", *files, "--out", tmp_path / "other", *options)
+        assert refused.exit_code == 2 and message in refused.output
+        assert "groups.csv" in refused.output
     with pytest.raises(ValueError, match="group 'west' has 0 items"):
         from_python.fit(made.items.features, None, groups=(of, {"west": 0.5}))
     with pytest.raises(ValueError, match="give labels as Judgements"):

@@ -298,12 +298,16 @@ def read_groups(path: Path, items: Path) -> Judgements:
     wanted = {"group": "text", "share": "number", "uncertainty": "number"}
     if "uncertainty" not in open_source(path, "groups").names:
         wanted.pop("uncertainty")
-    _, said = _columns(path, "groups", wanted)
+    source, said = _columns(path, "groups", wanted)
+    with placed(source.place):
+        check_unique("group", said["group"])
     errors = np.nan_to_num(said.get("uncertainty", np.zeros(len(said["share"]))))
     stated = zip(said["share"].tolist(), errors.tolist(), strict=True)
-    return Judgements.in_groups(
-        member["group"], dict(zip(said["group"].tolist(), stated, strict=True))
-    )
+    shares = dict(zip(said["group"].tolist(), stated, strict=True))
+    try:
+        return Judgements.in_groups(member["group"], shares)
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from None
 
 
 def _columns(path: Path, what: str, wanted: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
