@@ -10,7 +10,7 @@ import pytest
 from pairlearn import PairLabels
 from pairlearn.check import check
 from pairlearn.data.simulation import simulate
-from pairlearn.tables import PairTable
+from pairlearn.tables import ItemTable, PairTable
 from test_check import codes, find, table
 
 
@@ -118,3 +118,19 @@ def test_preferences_that_run_against_those_of_others() -> None:
 def test_other_annotators_may_think_otherwise() -> None:
     told = table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0), annotator=["x", "y"])
     assert not {"contradiction", "duplicate"} & set(codes(check(told)))
+
+
+def test_answers_that_fit_together_but_not_the_items_show_with_the_features() -> None:
+    rng, n = np.random.default_rng(0), 1200
+    x = rng.normal(size=(2 * n, 3))
+    r = 1 / (1 + np.exp(-3 * x[:, 0]))
+    r[n:] = rng.random(n)  # ray thinks of other items
+    ends = np.arange(2 * n).reshape(n, 2)  # in the order of those who judged them
+    labels = PairLabels.from_posteriors(*r[ends].T)
+    judged = PairTable(*ends.T, *labels.to_array().T, annotator=np.repeat(["ann", "ray"], n // 2))
+    alone = check(judged, precision=False)
+    assert "answers-alone" in codes(alone, "note") and not codes(alone, "error", "warning")
+    seen = check(judged, items=ItemTable(np.arange(2 * n), x), precision=False)
+    assert find(seen, "outlying-annotator").ids == ("ray",)
+    assert "answers-alone" not in codes(seen, "note")
+    assert seen.crowd is not None and seen.crowd.words("ann") == "nothing to correct"

@@ -142,6 +142,10 @@ class Answers:
             turned=self.turned[rows],
         )
 
+    def spread(self, most: int) -> Indices:
+        """At most so many pairs, evenly from all: tables are often in order of the annotators."""
+        return np.linspace(0, len(self.ends) - 1, min(most, len(self.ends))).astype(np.int64)
+
     def by(self, annotator: int) -> Indices:
         """Rows of one annotator."""
         return np.flatnonzero(self.who == annotator)

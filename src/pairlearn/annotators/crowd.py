@@ -6,14 +6,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.annotators.answers import Answers, named, opposed, without_copies
+from pairlearn.annotators.linear import linear_scores
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link
 from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.annotators.scale import SIZE
+from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
 
+FOLDS = 5
+CLEAR = 3.0
+"""Standard errors by which a linear score must predict differences to be of use."""
+CLEAR_PAIRS = 100
+"""Pairs from which on such scores tell which one of two is right."""
+TINY = 1e-9
 KNOWN = 20
 """Answers from which on something is said about somebody."""
 MANY, LEAN = 0.15, 0.05
@@ -64,11 +71,13 @@ class Crowd:
     rivals: bool = False
 
     @classmethod
-    def of(cls, judged: Judgements) -> Crowd:
+    def of(cls, judged: Judgements, features: Any = None) -> Crowd:
         """Learn about everybody who judged.
 
         Answers beyond the ends of the scales are nobody's manner, since noise was added to
-        them; and of one annotator whose answers fit together there is nothing to learn.
+        them; and of one annotator whose answers fit together there is nothing to learn. With
+        `features` (N, d) of the items, linear scores say what an answer should be about; without,
+        somebody whose answers fit together, but not the items, is seen by other people's alone.
         """
         judged, copied = without_copies(judged)
         against = opposed(judged)
@@ -86,11 +95,15 @@ class Crowd:
         several = len(told) > 1 and max(map(len, told)) >= KNOWN and not answers.beyond
         rivals = False
         if several or answers.speak() is not None:
-            found = with_errors(learn_link(answers), answers)
+            link, scores = learn_link(answers), None
+            if features is not None and (scores := _log_odds(answers, features)) is not None:
+                link = learn_link(answers, scores, start=link.manners)
+            found = with_errors(link, answers, scores)
             voices = [one for one in found if not one.constant]
-            # Of two of whom one answers other pairs it could be either.
+            # Of two of whom one answers other pairs it could be either; the features decide.
             mixed_up = any(_outlies(one) and one.borrowed > one.random for one in voices)
-            rivals = len(voices) == 2 and mixed_up
+            decided = scores is not None and (len(scores) >= CLEAR_PAIRS or not link.rivals)
+            rivals = len(voices) == 2 and mixed_up and not decided
         else:
             found = tuple(
                 replace(Manner.unknown(name, values), answers=len(values))
@@ -165,6 +178,25 @@ class Crowd:
         return {name: value / scale for name, value in sorted(trust.items())}
 
 
+def _log_odds(answers: Answers, features: Any) -> Floats | None:
+    """Rough log-odds (P, 2) of the items, by linear models of other pairs; None if they fail."""
+    count = len(answers.ends)
+    told = ~np.isnan(answers.values)
+    given, differs, c = np.zeros((3, count))
+    np.add.at(given, answers.pair, told[:, 1])
+    np.add.at(differs, answers.pair, np.where(told[:, 0], 1 - answers.values[:, 0], 0))
+    np.add.at(c, answers.pair, np.where(told[:, 1], answers.values[:, 1], 0))
+    c /= given.clip(1)
+    x = (features - np.nanmean(features, 0)) / (np.nanstd(features, 0) + TINY)
+    scores = linear_scores(np.nan_to_num(x), answers.ends, c, given, FOLDS, PAIRS)
+    gap = scores[:, 1] - scores[:, 0]
+    if (c * gap).mean() < CLEAR * (c * gap).std() / np.sqrt(count):
+        return None
+    # Half way between the classes it is zero, and r grows with it as c does.
+    middle = differs @ scores.mean(1) / differs.sum().clip(TINY)
+    return np.asarray(4 * (c @ gap) / (gap @ gap) * (scores - middle))
+
+
 def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else 1.0
 
@@ -180,7 +212,6 @@ def _leans(one: Manner) -> bool:
     return any(abs(lean) > max(least, 2 * error) for lean, error in leans)
 
 
-Floats = NDArray[np.float64]
 ROUGH = np.array([0.3, 0.1, 0.1])
 """Errors of guesses and of the two leans where the answers say nothing."""
 
@@ -194,8 +225,9 @@ def with_errors(link: Link, answers: Answers, log_odds: Any = None) -> tuple[Man
     outer products estimates the covariance of what was learnt. ``answers`` and ``log_odds`` (P, 2)
     are those that the link was learnt from.
     """
-    scores_of = None if log_odds is None else np.asarray(log_odds, np.float64)[:PAIRS]
-    answers = answers.part(np.arange(min(PAIRS, len(answers.ends))))
+    some = answers.spread(PAIRS)
+    scores_of = None if log_odds is None else np.asarray(log_odds, np.float64)[some]
+    answers = answers.part(some)
     state = expect(link, answers, scores_of)
     people = len(link.manners)
     scores = np.zeros((len(answers.ends), 3 * people + SIZE))

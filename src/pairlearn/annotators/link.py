@@ -378,7 +378,7 @@ def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
             manner = Manner.unknown(name, values)
         begin.append(manner)
     link = Link(tuple(begin), np.full((1, SIZE), 1 / SIZE), np.empty(0))
-    some = answers.part(np.arange(min(PAIRS, len(answers.ends))))
+    some = answers.part(answers.spread(PAIRS))
     link = _climb(link, some, None, 40, frozenset(answers.names))
     state = expect(link, answers, None)
     values, weight = answers.values.copy(), np.zeros(len(answers))

@@ -185,6 +185,10 @@ def check_annotators(columns: Columns) -> Iterator[Finding]:
     # Of a table that names nobody the answers themselves say as much.
     for doubt in columns.crowd.doubts() if len(columns.annotators) else ():
         yield _about(doubt.code, doubt.names, words=doubt.words)
+    # Of three who answer the same pairs two tell what the third does.
+    several = len(columns.annotators) > 1 and len(columns) < 3 * (columns.pair.max() + 1)
+    if several and columns.features is None:
+        yield finding("answers-alone")
 
 
 def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
@@ -288,7 +292,7 @@ class Columns:
     s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``names`` ""
     where the table names nobody. ``ids`` are in the order of the numbers.
     ``rows`` are the rows about pairs; ``said`` has all statements, also those about one item, whose
-    ids are ``alone``.
+    ids are ``alone``. ``features`` are those of ``ids``, where they are known.
     """
 
     s: Floats
@@ -301,6 +305,7 @@ class Columns:
     said: Judgements
     rows: Indices
     alone: NDArray[Any]
+    features: NDArray[Any] | None = None
 
     @classmethod
     def of(cls, table: PairTable) -> Columns:
@@ -398,7 +403,7 @@ class Columns:
     @cached_property
     def crowd(self) -> Crowd:
         """How everybody answers."""
-        return Crowd.of(self.judged)
+        return Crowd.of(self.judged, self.features)
 
     @cached_property
     def useful(self) -> Mask:

@@ -46,7 +46,7 @@ def check(
     table : PairTable
     items : ItemTable or array of ids, optional
         Where every id of the table should be found. Features also tell whether the two items of a
-        pair are alike more often than by chance.
+        pair are alike more often than by chance, and whose answers have to do with the items.
     prior : float, optional
         The share of positives as you know it, to compare with what the judgements imply.
     majority : {"positive", "negative"}, optional
@@ -73,6 +73,7 @@ def check(
     if not len(table):
         raise ValueError("table has no rows: there is nothing to check")
     columns = Columns.of(table)
+    columns = replace(columns, features=_features(columns, items))
     ranges = list(answers.check_ranges(columns))
     # Of answers on another scale nothing more can be said than that.
     readable = not any(found.code.endswith("-scale") for found in ranges)
@@ -137,14 +138,31 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
     )
 
 
+def _known_ids(columns: Columns, items: Any) -> tuple[Any, Any, Any]:
+    """Ids of the items, of those in pairs and of those alone, as numbers or all as text."""
+    found = items.ids if isinstance(items, ItemTable) else items, columns.ids, columns.alone
+    known, ids, alone = map(np.asarray, found)
+    if known.dtype.kind != ids.dtype.kind:  # integers on one side only: compare as text
+        known, ids, alone = (values.astype(np.str_) for values in (known, ids, alone))
+    return known, ids, alone
+
+
+def _features(columns: Columns, items: Any) -> Any:
+    """Features of the items in pairs; None where there are none, or not of all."""
+    if not isinstance(items, ItemTable) or not len(columns):
+        return None
+    known, ids, _ = _known_ids(columns, items)
+    if not np.isin(ids, known).all():
+        return None
+    order = np.argsort(known, kind="stable")
+    return items.features[order[np.searchsorted(known[order], ids)]]
+
+
 def _items(columns: Columns, items: Any) -> Iterator[Finding]:
     """Ids that are not among the items, items in no row, and pairs of items that are alike."""
     if items is None:
         return
-    known = np.asarray(items.ids if isinstance(items, ItemTable) else items)
-    ids, alone = columns.ids, columns.alone
-    if known.dtype.kind != ids.dtype.kind:  # integers on one side only: compare as text
-        known, ids, alone = (values.astype(np.str_) for values in (known, ids, alone))
+    known, ids, alone = _known_ids(columns, items)
     missing = ~np.isin(ids, known)
     if missing.any():
         rows = np.flatnonzero(missing[columns.ends].any(axis=1))
@@ -153,9 +171,8 @@ def _items(columns: Columns, items: Any) -> Iterator[Finding]:
     unused = int((~np.isin(known, np.append(ids, alone))).sum())
     if unused:
         yield finding("unjudged-items", count=unused, known=len(known))
-    if isinstance(items, ItemTable) and not missing.any():
-        order = np.argsort(known, kind="stable")
-        yield from _dependence(columns, items.features[order[np.searchsorted(known[order], ids)]])
+    if columns.features is not None:
+        yield from _dependence(columns, columns.features)
 
 
 def _dependence(columns: Columns, features: Any) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ def check(
     Parameters
     ----------
     items
-        Table of items, where every id should be found.
+        Table of items, where every id should be found; tells more of the annotators.
     prior
         Share of positives as you know it, to compare.
     figure

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
+from pairlearn.annotators.linear import linear_scores, ridge
 from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
@@ -284,7 +285,7 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
     flat = features.reshape(len(features), -1)
     left, right = (flat[end].astype(np.float64) for end in told.ends.T)
     values = np.where(told.has("difference"), told.v, told.u)
-    score = flat[known.ends[:, 0]].astype(np.float64) @ _ridge(right - left, values, told.weight)
+    score = flat[known.ends[:, 0]].astype(np.float64) @ ridge(right - left, values, told.weight)
     n, m = int(positive.sum()), int((~positive).sum())
     wins = float(rankdata(score)[positive].sum()) - n * (n + 1) / 2
     if (wins - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12) > -EXCHANGED:
@@ -355,14 +356,7 @@ def larger_class(
     both = both[permutation(stream(seed, "guidance"), len(both))[:ROWS]]
     if len(both) < FOLDS:
         return None
-    flat = features.reshape(len(features), -1)
-    left, right = (flat[end].astype(np.float64) for end in both.ends.T)
-    g, g_prime = np.empty((2, len(both)))
-    for fold in range(FOLDS):
-        held = np.arange(len(both)) % FOLDS == fold
-        kept = ~held
-        w = _ridge((right - left)[kept], both.v[kept], both.weight[kept])
-        g[held], g_prime[held] = left[held] @ w, right[held] @ w
+    g, g_prime = linear_scores(features, both.ends, both.v, both.weight, FOLDS, ROWS).T
     weight, different = both.weight / both.weight.sum(), 1 - both.u
     share = float(weight @ different)
     if share <= 0:
@@ -384,16 +378,3 @@ def _in_errors(value: float, weight: Floats, added: Floats) -> float:
     """A weighted mean in standard errors, from what each row adds to it."""
     error = float(np.sqrt(np.square(weight * added).sum()))
     return value / error if error > 0 else 0.0
-
-
-def _ridge(d: Floats, c: Floats, weight: Floats) -> Floats:
-    """Weights of a linear score whose differences d predict c, by the smaller of two systems."""
-    root = np.sqrt(weight / weight.mean())[:, None]
-    d, c = d * root, c * root[:, 0]
-    n, size = d.shape
-    penalty = float(np.square(d).sum()) / size + 1e-12
-    if n < size:
-        solved: Floats = d.T @ np.linalg.solve(d @ d.T + penalty * np.eye(n), c)
-    else:
-        solved = np.linalg.solve(d.T @ d + penalty * np.eye(size), d.T @ c)
-    return solved
