@@ -77,7 +77,7 @@ def test_what_is_printed(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     first, second, third, *rest = result.stdout.splitlines()
     assert first.startswith("learnt from 200 judgements of 400 items with 2 features: ")
     assert re.fullmatch(r"  linear, 10 epochs in \d+\.\d s; \d+\.\d s with .* measuring", second)
-    assert re.fullmatch(r"  loss 0\.\d{4}, share of positives 0\.\d{3}", third)
+    assert re.fullmatch(r"  loss 0\.\d{4}, share of positives among .* items 0\.\d{3}", third)
     assert "as the annotators see it, on " in plain("\n".join(rest))
     assert re.fullmatch(r"  accuracy 0\.\d{3} to 0\.\d{3}, if annotators may be .*;", rest[0])
     assert re.search(r"; always the larger class: 0\.[67]\d\d$", rest[2])

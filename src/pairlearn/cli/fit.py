@@ -341,7 +341,8 @@ def _text(told: dict[str, Any], how: Learning) -> list[str]:
         f"{counted(told['features'], 'feature')}: {listed}",
         "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with "
         "reading, choosing and measuring".format(**told, chosen=chosen),
-        "  loss {loss:.4f}, share of positives {prior:.3f}".format(**told) + shifted,
+        "  loss {loss:.4f}, share of positives among the judged items {prior:.3f}".format(**told)
+        + shifted,
     ]
     if told["unjudged"]:
         text.append("  and from {unjudged:,} items that nobody judged".format(**told))
