@@ -15,7 +15,8 @@ from model_folders import plain, run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
-from pairlearn.estimators.table import with_groups
+from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
+from pairlearn.estimators.table import Table, with_groups
 from pairlearn.tables import read_items, write_items, write_pairs
 
 SOURCE = Path(kinds.__file__).parents[1]
@@ -88,6 +89,21 @@ def test_groups_beside_groups_of_a_table_are_their_own() -> None:
     told = Judgements.in_groups(["a", "a", "-", "-"], {"a": 0.9})
     both = with_groups(told, (["-", "-", "b", "b"], {"b": 0.1}))
     assert both.values.tolist() == [[0.9, 0], [0.9, 0], [0.1, 1], [0.1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("shares", "measured"),
+    [((0.5, 0.5), False), ((0.52, 0.5), False), ((0.62,), True), ((0.45, 0.56), True)],
+)
+def test_groups_tell_the_side_by_their_shares(shares, measured, tmp_path: Path) -> None:
+    """Else the accuracy would be that of the model or of its mirror image, whichever is better."""
+    made = simulate(pairs=60, items=120)
+    said = Judgements.from_pairs(made.pairs.ids(), made.pairs.to_array() * [1, np.nan])
+    groups = Judgements.in_groups(np.arange(120) % 2, dict(enumerate(shares)))
+    table = Table.of(made.items.features, Judgements.concatenate([said, groups]))
+    model = PairClassifier(model="linear", epochs=2, random_state=0)
+    found = fit_and_measure(model, table, FitCheckpoints(tmp_path / "model", 1e9))
+    assert isinstance(found, Measured) if measured else "classes are swapped" in str(found)
 
 
 def test_a_mixed_table_is_better_than_its_best_part(tmp_path: Path) -> None:

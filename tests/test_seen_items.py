@@ -162,6 +162,18 @@ def test_pairs_of_near_neighbours_are_told_of():
     model.estimate_accuracy(apart[150:], PairLabels.from_posteriors(*r[apart[150:]].T))
 
 
+def test_triplets_are_held_out_whole_or_not_at_all() -> None:
+    rng = np.random.default_rng(0)
+    numbers = np.repeat(np.arange(60), 2)
+    ends = np.concatenate([[(a, b), (a, c)] for a, b, c in rng.permuted(
+        np.tile(np.arange(40), (60, 1)), axis=1)[:, :3]])  # fmt: skip
+    said = Judgements.from_columns(ends, {"closer": [1, 0] * 60, "triplet": numbers})
+    held = Table.of(np.zeros((40, 1)), said).hold_out(0.2, seed=0)
+    assert held is not None and held.training + held.dropped + len(held.said) == len(said)
+    for part in (held.rest.said, held.said):
+        assert len(part) and (np.unique(part.v, return_counts=True)[1] == 2).all()
+
+
 def test_a_share_of_a_group_does_not_make_its_items_known() -> None:
     triplet = {"closer": [1, 0], "triplet": [0, 0]}
     told = [Judgements.from_columns([[0, 1], [0, 2]], triplet)]

@@ -19,9 +19,10 @@ from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.pair_files import ItemIndex, PairFile, rewrite_pairs
 from pairlearn.estimators.splits import Split, held_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
+from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.prior import estimate_prior
-from pairlearn.tables import TableError, read_items, read_pairs
+from pairlearn.tables import ItemTable, TableError, read_items, read_pairs
 from pairlearn.tables.sources import ParquetSource
 from pairlearn.training import Fleet, Group, Member, PairStream
 
@@ -209,13 +210,30 @@ def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
     assert survey.training == statements.sum()
     said = table.weight * statements
     weight = [float(said[(table.ids() == item).any(1)].sum()) for item in range(25)]
-    np.testing.assert_allclose(survey.instance_weight, weight)
+    np.testing.assert_allclose(survey.item_weight(), weight)
     np.testing.assert_array_equal(survey.named, np.isin(np.arange(25), table.ids()))
     both = np.isfinite(table.similarity)
     expected = estimate_prior(
         table.similarity[both], "negative", weight=table.weight[both], interval="normal"
     )
     assert survey.prior(survey.judged, "negative") == pytest.approx(expected.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("rows", GROUPS)
+@pytest.mark.parametrize("pairs", [4, 0])
+def test_items_that_stand_alone_count_as_in_memory(tmp_path: Path, rows: int, pairs: int) -> None:
+    nothing = [None] * 5
+    columns: dict[str, Any] = {"left": [*"aabbcdefg"], "right": [*"bccd", *nothing]}
+    columns |= {"similarity": [0.5, 0.7, 0.2, 0.1, *nothing], "weight": [1, 2, 3, 4, 1, 2, 1, 2, 3]}
+    columns["label"] = [*nothing[1:], "positive", "negative", "positive", "negative", "positive"]
+    columns = {name: values[4 - pairs :] for name, values in columns.items()}
+    path = write_groups(tmp_path / "pairs.parquet", columns, rows)
+    items = ItemTable([*"abcdefgh"], np.arange(8.0)[:, None])
+    table = Table.of_items(items, read_pairs(path).judgements(items))
+    survey = survey_pairs(PairFile(path, items))
+    np.testing.assert_array_equal(survey.used, table.used)
+    expected = np.where(np.isin(np.arange(8), table.spare), 0, table.item_weight())
+    np.testing.assert_allclose(survey.item_weight(), expected)
 
 
 def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
@@ -248,8 +266,8 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     assert not seen & {tuple(sorted(pair)) for pair in stopping.tolist()}
     assert not held[[item for pair in seen for item in pair]].any()
     # Items weigh as in memory, where those to stop by are a part of the table.
-    expected = survey_pairs(file, Split(held)).instance_weight
-    np.testing.assert_allclose(survey.instance_weight, expected)
+    expected = survey_pairs(file, Split(held)).item_weight()
+    np.testing.assert_allclose(survey.item_weight(), expected)
 
 
 # ---- what is refused --------------------------------------------------------------------------

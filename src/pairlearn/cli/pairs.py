@@ -249,9 +249,7 @@ def split(
     """
     import numpy as np
 
-    from pairlearn.estimators.splits import hold_out_statements
-    from pairlearn.kinds import KINDS
-    from pairlearn.kinds.base import totals
+    from pairlearn.estimators.splits import hold_out_statements, keep_whole
     from pairlearn.tables import read_pairs, write_pairs
 
     check_share("--share", share)
@@ -264,10 +262,7 @@ def split(
     ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
     ends[table.single, 1] = -1
     masks = hold_out_statements(ends, share, seed)
-    for one in (one for one in KINDS if one.joint and not one.single):
-        if (number := table.columns().get(one.named[-1])) is not None:
-            for rows in masks:  # a part of such a statement says nothing
-                rows &= np.isnan(number) | (totals(number, rows)[0] == one.shared)
+    keep_whole(masks, lambda one: table.columns().get(one.named[-1]))
     parts = list(zip((training, held_out), masks, strict=True))
     if not all(rows.any() for _, rows in parts):
         raise ValueError(

@@ -290,7 +290,7 @@ class PairClassifier(PairPredictor):
                 FewPairsWarning,
                 stacklevel=2,
             )
-        if table.seed is None:
+        if table.seed < 0:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             table = replace(table, seed=seed)
         weight = table.item_weight()

@@ -24,6 +24,7 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.parameters import recipe_of
+from pairlearn.estimators.population import side_told
 from pairlearn.estimators.prediction import log_odds
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
@@ -39,7 +40,7 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind, rows_by_kind
+from pairlearn.kinds import rows_by_kind
 from pairlearn.labels import PairLabels
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
@@ -143,8 +144,7 @@ def _measured(
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     fit_table(classifier, held.rest, progress, checkpoint)
     # What the model learnt the side from may be no part of the pairs that are held out.
-    told = any("side" in kind(name).fixes(prior_known=False) for name in table.kinds)
-    side = classifier.majority or ("better" if told else None)
+    side = classifier.majority or ("better" if side_told(table.said) else None)
     z, said, options = classifier.of_pairs(
         soft, lambda needed: classifier.log_odds(table.features[needed])
     )

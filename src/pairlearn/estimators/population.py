@@ -71,6 +71,14 @@ def need_of(rows: Judgements, prior_known: bool) -> Need:
     return "prior" if "level" not in fixed else "nothing" if "side" in fixed else "majority"
 
 
+def side_told(rows: Judgements) -> bool:
+    """Whether statements tell a model which class is which; shares about ½ of all groups do not."""
+    groups = rows.joint & rows.single
+    if np.ptp([0.5, *np.unique(rows.u[groups])]) < UNEVEN - 0.5:
+        rows = rows[~groups]
+    return any("side" in kind(name).fixes(prior_known=False) for name in rows.kinds())
+
+
 def majority_told(prior: float | None, majority: Majority | None) -> Majority | None:
     """The larger class if it was told, by name or by the prior."""
     if majority is None and prior is not None and prior != 0.5:

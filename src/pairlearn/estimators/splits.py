@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from pairlearn.columns import Floats, Indices, Mask, check_share
 from pairlearn.dependence import components
 from pairlearn.estimators.instances import same_rows
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import KINDS
+from pairlearn.kinds.base import Kind, totals
 from pairlearn.randomness import permutation, stream
 
 SLACK = 1.05
@@ -83,6 +85,17 @@ def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask
     training[~single], held_out[~single] = hold_out_items(ends[~single], fraction, seed)
     apart = np.isin(ends[:, 0], ends[held_out])
     return training | (single & ~apart), held_out | (single & apart)
+
+
+def keep_whole(parts: Iterable[Mask], numbers: Callable[[Kind], Floats | None]) -> None:
+    """Take out of parts of a table, in place, statements of several rows that are cut in two.
+
+    ``numbers`` has the number of each row's statement of a kind, NaN for rows of another.
+    """
+    for one in (one for one in KINDS if one.joint and not one.single):
+        if (number := numbers(one)) is not None:
+            for rows in parts:
+                rows &= np.isnan(number) | (totals(number, rows)[0] == one.shared)
 
 
 def held_out_rows(rows: Judgements, fraction: float, seed: int) -> Mask:

@@ -138,9 +138,10 @@ class NothingLeftError(TableError):
 class StreamedTable(Table):
     """What `fit` learns from where the rows stay in their file, after a first pass over it.
 
-    ``fingerprint`` is the same for the same file, items and split. ``instance_weight`` (m,) is how
-    much each item counts in the rows that are not for measuring, ``named`` (m,) whether it is in
-    the file. ``group_training`` counts the training rows in each row group, ``counts`` the
+    ``fingerprint`` is the same for the same file, items and split. In the rows that are not for
+    measuring, ``instance_weight`` (2, m) is how much each item counts in pairs and alone, and
+    ``told`` (m,) whether more is said of it than its group's share; ``named`` (m,) are those in the
+    file. ``group_training`` counts the training rows in each row group, ``counts`` the
     statements of each kind, those about an item and itself ("self_pairs") and those for "training";
     ``sums`` has those of w s and of w over similarities, and of w over training rows. Kept are
     parts of a random sample of the rows for training (``sampled``), of those that early stopping
@@ -153,6 +154,7 @@ class StreamedTable(Table):
     fingerprint: str = field(kw_only=True)
     block_pairs: int = BLOCK_PAIRS
     instance_weight: Floats = field(kw_only=True)
+    told: Mask = field(kw_only=True)
     named: Mask = field(kw_only=True)
     group_training: list[int] = field(kw_only=True)
     counts: Counter[str] = field(default_factory=Counter)
@@ -180,7 +182,7 @@ class StreamedTable(Table):
     @property
     def used(self) -> Indices:
         """As in `Table`."""
-        return np.flatnonzero(self.instance_weight)
+        return np.flatnonzero(self.told)
 
     def sample(self) -> PairTable:
         """Some of the rows as a table with ids."""
@@ -190,7 +192,9 @@ class StreamedTable(Table):
 
     def item_weight(self) -> Floats:
         """As in `Table`."""
-        return self.instance_weight
+        in_pairs: Floats = self.instance_weight[0]
+        alone: Floats = self.instance_weight[1]
+        return in_pairs if in_pairs.any() else alone
 
     def rows(self, labelled_weight: float | str) -> Judgements:
         """The sample."""
@@ -244,7 +248,11 @@ class StreamedTable(Table):
         if self.split.validation:
             self.validating.append(self.split.validating(said))
         self.apart.append(self.split.measuring(said))
-        self.instance_weight[:] += usable.item_weight(len(self.instance_weight))
+        for weight, rows in zip(self.instance_weight, (~usable.single, usable.single), strict=True):
+            if rows.any():
+                weight += usable[rows].item_weight(len(weight))
+        of_group = usable.joint & usable.single
+        self.told[item_ends(usable[~of_group])] = True
         told, weight = usable[usable.has("similarity")], training.doubled().weight
         self.sums[:] += float(told.weight @ told.u), float(told.weight.sum()), float(weight.sum())
         self.counts["training"] += len(training)
@@ -294,7 +302,8 @@ def survey_pairs(
         file=file,
         split=split,
         fingerprint=digest.hexdigest(),
-        instance_weight=np.zeros(len(items)),
+        instance_weight=np.zeros((2, len(items))),
+        told=np.zeros(len(items), bool),
         named=np.zeros(len(items), bool),
         group_training=[0] * groups,
     )

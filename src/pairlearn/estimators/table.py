@@ -23,7 +23,7 @@ from pairlearn.estimators.instances import (
     read_pairs,
 )
 from pairlearn.estimators.population import prior_from_similarities
-from pairlearn.estimators.splits import held_out_rows, hold_out_items
+from pairlearn.estimators.splits import held_out_rows, hold_out_items, keep_whole
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable
@@ -54,7 +54,7 @@ class Table:
     are statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes``
     are the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, ""
     where not known, and ``spare`` are instances without any statement. `fit` draws a ``seed``
-    where it is None, and puts standardised features in place of ``features``, in the folder
+    where it is −1, and puts standardised features in place of ``features``, in the folder
     ``scratch`` where these are mapped from a file.
     """
 
@@ -64,7 +64,7 @@ class Table:
     classes: NDArray[Any] = field(default_factory=lambda: np.array([-1, 1]))
     step: FeatureStep = field(default_factory=FeatureStep)
     ids: NDArray[Any] | None = None
-    seed: Any = None
+    seed: int = -1
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -186,14 +186,15 @@ class Table:
 
         Shares of groups stay. None if there is nothing left.
         """
-        training, held = hold_out_items(self.judged.ends, fraction, seed)
-        known = self.known
+        said, known = self.judged, self.known
+        training, held = parts = hold_out_items(said.ends, fraction, seed)
+        keep_whole(parts, lambda one: np.where(said.of(one.name), said.v, np.nan))
         if known is not None:
-            apart = np.isin(known.ends[:, 0], self.judged.ends[held])
+            apart = np.isin(known.ends[:, 0], said.ends[held])
             known = known[known.joint | ~apart] or None
-        rest = replace(self, judged=self.judged[training], known=known)
+        rest = replace(self, judged=said[training], known=known)
         dropped = int((~training & ~held).sum())
-        return HeldOut(rest, self.judged[held], int(training.sum()), dropped)
+        return HeldOut(rest, said[held], int(training.sum()), dropped)
 
     def prior(self, rows: Judgements, majority: Literal["positive", "negative"]) -> float:
         """The class prior that the similarities imply, given the larger class."""
