@@ -60,7 +60,11 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"labels": changed(LABELS, 5, 3, 0)}, r"similarity must lie in \[0, 1\]; row 3 is 5"),
         ({"labels": changed(LABELS, -2, 3, 1)}, r"difference must lie in \[-1, 1\]; row 3 is -2"),
         ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
-        ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3"),
+        ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3: drop"),
+        (
+            {"labels": None, "arguments": {"preference": [1, 0] * 10}},
+            "in row 1, and there is no preference: drop",
+        ),
         ({"labels": np.full((20, 2), "a")}, "labels must be numbers"),
         ({"labels": None}, "neither similarity nor difference in row 0"),
     ],

@@ -258,12 +258,13 @@ PERCENT = HEADER + "".join(f"{k},{k + 1},{90 - k},0.1\n" for k in range(20))
         ("left,right\n1,2\n", ": no column of judgements"),
         (HEADER + "1,2,half,0\n", "row 1: similarity is 'half', not a number\n"),
         (HEADER + '1,2,"0,7",0\n', "row 1: similarity is '0,7', not a number: write 0.7\n"),
+        (HEADER + '1,2,"1,234",0\n', "is '1,234', not a number: write it without a comma\n"),
         (
             "left,right,closer,triplet\n1,2,yes,4\n1,3,yes,4\n",
             "pairs.csv, triplet 4 must be two rows with one left, two rights, one closer\n",
         ),
         (HEADER + "1,1,0.5,0\n", "self-pair: Items are paired with themselves"),
-        (HEADER + "1,none,0.5,0\n", "unknown-item: 1 ids are not among the 400 items: add these "),
+        (HEADER + "1,none,0.5,0\n", "unknown-item: 1 id is not among the 400 items: add these "),
         ("left,right,similarity\n1,2,0.5\n", ": say which is the larger (--majority).\n"),
         ("left,right,difference\n1,2,0.5\n", "classes are: give the class prior (--prior).\n"),
         ("left,right,preference\n1,2,left\n", "pass --prior, the share of the positive class"),
@@ -294,7 +295,7 @@ def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path:
     pairs.write_text(HEADER + "1,2,0.5,0\n1,none,0.5,0\n3,3,0.5,0.1\n")
     assert fit(made[0], tmp_path / "model", *QUICK, pairs=pairs).stderr.splitlines() == [
         f"pairlearn fit: {pairs} cannot be used as it is:",
-        "  unknown-item: 1 ids are not among the 400 items: add these items, or drop the rows. "
+        "  unknown-item: 1 id is not among the 400 items: add these items, or drop the rows. "
         "Ids are compared exactly, spaces included. (rows 2; none)",
         "  self-pair: Items are paired with themselves. Such a pair teaches nothing, and its two "
         "classes are not independent, as every estimator assumes. Drop these rows. (rows 3; 3)",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
+from pyarrow import parquet
 
 from pair_files import made, write_groups
 from pairlearn import make_risk
@@ -305,14 +306,21 @@ def test_csv_is_refused_and_can_be_rewritten(tmp_path: Path) -> None:
     np.save(tmp_path / "items.npy", np.zeros((5, 2), np.float32))
     csv = tmp_path / "pairs.csv"
     csv.write_text(
-        "left,right,similarity,difference,preference\n0,1,.5,,\n1,2,,.25,left\n2,3,,,right\n"
+        "left,right,similarity,difference,preference,label\n"
+        "0,1,.5,,,\n1,2,,.25,left,\n2,3,,,right,\n4,,,,,positive\n"
     )
     with pytest.raises(TableError, match=r"rewrite_pairs\('.*pairs\.csv', 'pairs\.parquet'\)"):
         PairFile(csv, read_items(tmp_path / "items.npy", mapped=True))
     out = tmp_path / "pairs.parquet"
-    assert rewrite_pairs(csv, out, rows=2) == 3
+    assert rewrite_pairs(csv, out, rows=2) == 4
     assert read_pairs(out) == read_pairs(csv)
-    assert PairFile(out, read_items(tmp_path / "items.npy", mapped=True)).group_rows == [2, 1]
+    file = PairFile(out, read_items(tmp_path / "items.npy", mapped=True))
+    assert file.group_rows == [2, 2] and len(survey_pairs(file).judged) == 5
+    assert read_pairs(out).ignored == file.ignored() == {}
+    assert parquet.read_table(out)["label"].null_count == 3
+    old = pyarrow.table({**parquet.read_table(out).to_pydict(), "label": ["", "", "", "positive"]})
+    parquet.write_table(old, out)  # as a version before wrote it
+    assert read_pairs(out).ignored == {}
     with pytest.raises(TableError, match="what is read here"):
         rewrite_pairs(out, out)
 

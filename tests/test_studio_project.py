@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -186,13 +187,16 @@ def test_plans_and_columns_that_cannot_be(tmp_path: Path) -> None:
     assert not (tmp_path / "p").exists()
 
 
-def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
+def test_nothing_is_ever_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "precious").write_text("x")
     with pytest.raises(ProjectError, match="there already and not empty"):
         create_project(tmp_path / "p", table(tmp_path))
     assert [file.name for file in (tmp_path / "p").iterdir()] == ["precious"]
     made, _ = create_project(tmp_path / "q", table(tmp_path))
+    with monkeypatch.context() as patch, pytest.raises(ProjectError, match="r is there already"):
+        patch.setattr(Project, "save", lambda _: copytree(made.folder, tmp_path / "r"))  # just then
+        create_project(tmp_path / "r", table(tmp_path))
     with pytest.raises(ValueError, match="answers are never replaced"):
         Store.create(made)
     assert made.store_path.stat().st_mode & 0o777 == 0o600

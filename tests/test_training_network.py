@@ -1,5 +1,7 @@
 """The parts of a step on their own: Adam, stacked networks against single ones, bad input."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from pairlearn import make_risk
 from pairlearn.models import MLP
 from pairlearn.training import Fleet, Group, Member, Objective, TestSet
 from pairlearn.training.network import StackedMLP
+from pairlearn.training.perceptron import LoneMLP
 from pairlearn.training.step import FleetAdam, Step
 from test_training_step import DIM, PAIRS, draw, flat, quick
 
@@ -85,6 +88,17 @@ def test_padded_units_stay_zero_and_change_nothing(norm):
         difference = (flat(plain.module(0, m)) - flat(padded.module(0, m))).abs()
         assert difference.median() < 1e-6
         assert difference.max() < 1e-2
+
+
+def test_a_copy_of_a_perceptron_is_trained_by_itself():
+    network = LoneMLP(MLP(DIM, (5,), norm="all"), pad_to=4)
+    copied = deepcopy(network)
+    torch.testing.assert_close(flat(copied.module()), flat(network.module()))
+    copied.vector.add_(1.0)
+    for trained, kept in zip(
+        copied.module().parameters(), network.module().parameters(), strict=True
+    ):
+        torch.testing.assert_close(trained, kept + 1.0)
 
 
 # --- bad input never trains ----------------------------------------------------------------

@@ -173,6 +173,12 @@ def compare(
     parameters.check_parameters(classifier)
     names = _full_names(default_methods() if methods is None else methods)
     table = read_table(pairs, labels, weight, preference, None, features)
+    selves = table.judged.ends[:, 0] == table.judged.ends[:, 1]
+    if selves.any():
+        raise ValueError(
+            f"pairs row {int(selves.argmax())} pairs an item with itself: drop such rows, they "
+            "say nothing about the classes"
+        )
     table, warned = _corrected(table, classifier, seed)
     classifier.set_params(annotators="ideal")
     said = table.judged
@@ -278,12 +284,6 @@ def _prepared(table: Table) -> NDArray[np.float32]:
 
 def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -> list[Folds]:
     """The splits, each with pairs to train every fold on, and some that test."""
-    selves = said.ends[:, 0] == said.ends[:, 1]
-    if selves.any():
-        raise ValueError(
-            f"pairs row {int(selves.argmax())} pairs an item with itself: drop such rows, they "
-            "say nothing about the classes"
-        )
     splits = [
         split_items(said.ends, items, folds, seed=_seed(seed, "split", i)) for i in range(repeats)
     ]

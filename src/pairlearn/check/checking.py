@@ -167,7 +167,8 @@ def _items(columns: Columns, items: Any) -> Iterator[Finding]:
     if missing.any():
         rows = np.flatnonzero(missing[columns.ends].any(axis=1))
         absent = columns.ids[missing]
-        yield finding("unknown-item", rows, absent, missing=len(absent), known=len(known))
+        number = "1 id is" if len(absent) == 1 else f"{len(absent):,} ids are"
+        yield finding("unknown-item", rows, absent, missing=number, known=len(known))
     unused = int((~np.isin(known, np.append(ids, alone))).sum())
     if unused:
         yield finding("unjudged-items", count=unused, known=len(known))

@@ -81,7 +81,11 @@ class FitCheckpoints:
 
 @dataclass(frozen=True)
 class Measured:
-    """An accuracy on pairs of items that were held out, and how many answers are where."""
+    """An accuracy on ``pairs`` of items that were held out, by ``held_out`` statements.
+
+    ``training`` counts the statements about other pairs (of a stream, those about one item too)
+    that the model measured was fitted to; ``dropped`` and ``capped`` are as in `HeldOut`.
+    """
 
     accuracy: AccuracyEstimate
     pairs: int

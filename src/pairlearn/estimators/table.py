@@ -253,9 +253,10 @@ def read_table(
         columns, weight = kinds.read_columns(columns), read_weight(sample_weight, n)
         silent = np.isnan(np.stack([*columns.values()])).all(0)
         if silent.any():
+            none = "" if preference is None else ", and there is no preference"
             raise ValueError(
-                f"labels have neither similarity nor difference in row {int(silent.argmax())}, and "
-                "there is no preference: drop pairs without any judgement"
+                f"labels have neither similarity nor difference in row {int(silent.argmax())}"
+                f"{none}: drop such pairs"
             )
         said = Judgements.from_columns(ends, columns, weight, annotator)
     if ids is not None:

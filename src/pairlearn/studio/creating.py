@@ -48,8 +48,7 @@ def create_project(
     `Project`; answers are graded by default. Raises ProjectError if the items cannot be used.
     """
     folder, source = Path(folder), Path(source)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProjectError(f"{folder} is there already and not empty: choose another name")
+    _check_free(folder)
     if not source.exists():
         raise ProjectError(f"{source} does not exist")
     mode = words.pop("mode", "uniform")
@@ -73,11 +72,20 @@ def create_project(
         project.save()
         with Store.create(project) as store:
             token = store.supervisor_token
-        part.replace(folder)
+        try:
+            part.replace(folder)
+        except OSError:
+            _check_free(folder)  # somebody else has made it in the meantime
+            raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
     assert token is not None
     return Project.load(folder), token
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectError(f"{folder} is there already and not empty: choose another name")
 
 
 def what_fit_needs(project: Project) -> str:

@@ -219,10 +219,10 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
         if name in columns:
             cells = columns[name]
             if name in columns_about(single=True):  # beside a pair it is no statement
-                none, given = pyarrow.nulls(len(cells), cells.type), len(cells) - cells.null_count
+                none, given = pyarrow.nulls(len(cells), cells.type), _filled(cells)
                 some = alone is not None and alone.any()
                 cells = compute.if_else(alone, cells, none) if some else pyarrow.nulls(len(cells))
-                if beside := given - len(cells) + cells.null_count:
+                if beside := given - _filled(cells):
                     found["ignored"][name] = beside
             found[name] = column.read(
                 source.column(name, "text" if column.words else "number", cells)
@@ -233,6 +233,17 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
     if "annotator" in columns:
         found["annotator"] = source.column("annotator", "text", columns["annotator"])
     return found
+
+
+def _filled(cells: Any) -> int:
+    """How many cells are neither null nor empty text."""
+    import pyarrow
+    from pyarrow import compute
+
+    given = int(len(cells) - cells.null_count)
+    if pyarrow.types.is_primitive(cells.type) or not given:
+        return given
+    return given - int(compute.equal(cells.cast("string"), "").true_count)
 
 
 def check_rows(rows: int) -> None:

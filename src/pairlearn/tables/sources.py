@@ -54,6 +54,7 @@ NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
 MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
+THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", re.ASCII)
 _CSV_ERRORS = {
     "unexpected end": "a quoted cell is never closed",
     "field larger": f"a cell has more than {MAX_CELL} characters; is a quoted cell never closed?",
@@ -358,6 +359,8 @@ def _number(name: str, row: int, cell: str | None) -> float:
         raise RowError(row, f"{name} is {shown(text)}; leave the cell empty where it is not given")
     point = text.replace(",", ".")
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
+    if THOUSANDS.fullmatch(text):
+        hint = ": write it without a comma"
     raise RowError(row, f"{name} is {shown(text)}, not a number{hint}")
 
 

@@ -55,7 +55,7 @@ def in_words(table: PairTable) -> dict[str, NDArray[Any]]:
             words = np.full(len(table), "", f"U{max(map(len, column.words))}")
             for value, word in column.named.items():
                 words[said[name] == value] = word
-            columns[name] = words
+            columns[name] = np.ma.masked_equal(words, "")
     return columns
 
 
@@ -102,14 +102,14 @@ class RowWriter:
     def write(self, columns: Mapping[str, Any]) -> None:
         """Append rows.
 
-        ``columns`` has all columns, each an array (k,) of integers, floats (NaN is written as an
-        empty cell), booleans or text, as in the first batch; TableError otherwise.
+        ``columns`` has all columns, each an array (k,) of integers, floats, booleans or text, as in
+        the first batch; TableError otherwise. NaN and what is masked are written as empty cells.
         """
         import pyarrow
 
         if set(columns) != set(self.columns):
             raise TableError(f"columns must be {list(self.columns)}; got {list(columns)}")
-        arrays = [np.asarray(columns[name]) for name in self.columns]
+        arrays = [np.asanyarray(columns[name]) for name in self.columns]
         n = len(arrays[0]) if arrays[0].ndim else 0
         for name, array in zip(self.columns, arrays, strict=True):
             if array.ndim != 1 or len(array) != n:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import deepcopy
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pairlearn.models import MLP
 from pairlearn.training.network import (
@@ -32,7 +33,7 @@ class LoneMLP(Lone):
     def __init__(self, model: MLP, pad_to: int = 1) -> None:
         wider = _padded(model, pad_to)
         super().__init__(wider)
-        self._unpadded = [model]  # no part of the network
+        self._unpadded, self.pad_to = [model], pad_to  # no part of the network
         parameters = [*wider.parameters()]
         self.vector = torch.cat([p.detach().flatten() for p in parameters])
         self.slope_vector = torch.zeros_like(self.vector)
@@ -54,6 +55,10 @@ class LoneMLP(Lone):
         self.logits = torch.empty(0)
         self.inputs: list[Tensor] = []
         self.normed: list[list[Tensor]] = []
+
+    def __deepcopy__(self, memo: Any) -> LoneMLP:
+        """With a vector of its own."""
+        return LoneMLP(self.module(), self.pad_to).train(self.training)
 
     def trained(self) -> Operands:
         """As in `Network`."""
@@ -127,7 +132,7 @@ class LoneMLP(Lone):
                 of_kernel.addr_(of_bias, shift)
         return {"vector": self.slope_vector}
 
-    def module(self, group: int = 0, member: int = 0) -> nn.Module:
+    def module(self, group: int = 0, member: int = 0) -> MLP:
         """The model with tensors of its own, less its padding."""
         model, padded = deepcopy(self._unpadded[0]), self.model.state_dict()
         for name, into in model.state_dict().items():
