@@ -111,9 +111,8 @@ class PairClassifier(PairPredictor):
         of what is in the pairs, such as texts. A transformer is cloned and fitted to the
         instances of the pairs. It is not saved: `load` asks for it.
     labelled_weight : float or "auto"
-        Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto"
-        counts every judged pair and every labelled instance as one observation of the
-        same likelihood.
+        Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto" counts every
+        judged pair and every labelled instance as one observation of the same likelihood.
     unjudged : {"auto", "ignore"}
         Items without any statement. "auto" learns from them where there are four for
         each judged one and 30 to 1,000 statements, if held-out statements say that this pays:

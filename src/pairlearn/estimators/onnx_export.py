@@ -8,11 +8,10 @@ log-odds to the prior of use:
 The file is checked by running it: onnxruntime and torch have to agree.
 
 Where columns are no plain numbers, the graph has one input for each column, of n values. Numbers,
-and yes and no as 1 and 0, are float32 with NaN for a gap; dates are float64, days since
-1970-01-01, as ONNX knows no dates; categories and texts are strings, "" for a gap. Texts are cut
-into words by the operator ``com.microsoft.Tokenizer``, which every onnxruntime has and others
-may not. Images are float32 (n, 3, 32, 32), from 0 to 1: making them that small is left to the
-caller.
+and yes and no as 1 and 0, are float32 with NaN for a gap; dates are float64, days since 1970-01-01,
+as ONNX knows no dates; categories and texts are strings, "" for a gap. Texts are cut into words by
+the operator ``com.microsoft.Tokenizer``, which every onnxruntime has and others may not. Images are
+float32 (n, 3, 32, 32), from 0 to 1: making them that small is left to the caller.
 """
 
 from __future__ import annotations
