@@ -405,10 +405,7 @@ class Judgements:
         return Judgements(ends, self.kind, values, weight, self.annotator)
 
     def weight_columns(self, names: Sequence[str]) -> list[Floats]:
-        """For each kind the weights of its rows, zero for rows of another kind.
-
-        The weights of the whole table have mean one.
-        """
+        """For each kind the weights of its rows, zero for others; those of all have mean one."""
         scale = len(self) / self.weight.sum()
         return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
 

@@ -28,12 +28,10 @@ NO_ANNOTATORS = "the column annotator is not read from a stream: all answers cou
 
 
 class ItemIndex:
-    """Where items stand, by their ids, each once; 0, 1, …, m − 1 are their own places.
-
-    Whole numbers need 16 bytes an item, text that of a hash table.
-    """
+    """Where items stand, by their ids, each once; 0, 1, …, m − 1 are their own places."""
 
     def __init__(self, ids: Ids) -> None:
+        # Whole numbers need 16 bytes an item, text that of a hash table.
         self.ids, self.whole = ids, ids.dtype.kind == "i"
         self.counts = self.whole and np.array_equal(ids, np.arange(len(ids)))
         if self.whole and not self.counts:
@@ -96,10 +94,7 @@ class PairFile:
         self._state = self._stat()
 
     def judgements(self, groups: Iterable[int]) -> Iterator[tuple[int, Judgements]]:
-        """What was said in some row groups, each with its number, some rows at a time.
-
-        Raises TableError for the first bad row, or if the file has changed.
-        """
+        """What row groups say, by their numbers, in parts; TableError for bad rows or changes."""
         if self._stat() != self._state:
             raise TableError(f"{self.path} was changed while it was being read: start anew")
         group, done = -1, 0

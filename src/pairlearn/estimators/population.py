@@ -356,14 +356,12 @@ def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
 def larger_class(
     features: Any, rows: Judgements, seed: int = 0
 ) -> Literal["positive", "negative"] | None:
-    """The larger class, as differences and similarities together tell it; None if unclear.
-
-    Scores are those of a ridge regression that was fitted to other rows.
-    """
+    """The larger class, as differences and similarities together tell it; None if unclear."""
     both = rows[rows.of("both")]
     both = both[permutation(stream(seed, "guidance"), len(both))[:ROWS]]
     if len(both) < FOLDS:
         return None
+    # Scores are those of a ridge regression that was fitted to other rows.
     g, g_prime = linear_scores(features, both.ends, both.v, both.weight, FOLDS, ROWS).T
     weight, different = both.weight / both.weight.sum(), 1 - both.u
     share = float(weight @ different)

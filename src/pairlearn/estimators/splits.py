@@ -175,10 +175,8 @@ class Split:
 
 
 def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) -> Mask:
-    """Items to hold out so that about a fraction of the pairs, and not too many, is measured with.
-
-    A pair of random items is held out if both are, so that √f of the items is drawn.
-    """
+    """Items to hold out to measure with about a fraction of the pairs, and with not too many."""
+    # A pair of random items is held out if both are, so that √f of the items is drawn.
     share = math.sqrt(min(fraction, most / pairs))
     bits = stream(seed, "split").bit_generator.random_raw(count)
     return np.asarray(bits < np.uint64(share * 2.0**64))

@@ -109,10 +109,7 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
 
 
 def named_pairs(source: Source) -> list[str]:
-    """The columns of a table of pairs that a file has.
-
-    Raises TableError if one is missing or seems to be misspelt.
-    """
+    """The columns of pairs that a file has; TableError if one is missing or seems misspelt."""
     single, judged = columns_about(single=True), columns_about(single=False)
     known = [name for name in pair_columns() if name not in single]
     for name in source.names:
@@ -147,10 +144,7 @@ def missing_column(source: Source, what: str) -> TableError:
 
 
 def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, bool]:
-    """Whether ids of a file are text, and whether some are empty; a look at the whole file.
-
-    A file with an error counts as one with text: reading it will come to the error.
-    """
+    """Whether ids of a file are text, and whether some are empty; a look at the whole file."""
     text = alone = False
     try:
         for columns in source.batches(names):
@@ -160,7 +154,7 @@ def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, 
                 alone |= bool(single) and bool(np.any(ids == ""))
             if text and (alone or not single):
                 break
-    except (TableError, RowError):
+    except (TableError, RowError):  # reading the file will come to it
         return True, bool(single)
     return text, alone
 
@@ -272,10 +266,7 @@ def rechunked(
 
 @dataclass(frozen=True)
 class Labelled:
-    """Items of known class: which ``rows``, whether they are ``positive``, and the two classes.
-
-    The positive class is the last one.
-    """
+    """Items of known class: ``rows``, which are ``positive``, both classes, the positive last."""
 
     rows: Indices
     positive: Mask
