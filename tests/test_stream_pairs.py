@@ -205,7 +205,7 @@ def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
         "difference": (c & ~s).sum(),
         "preference": preferred.sum(),
         "self_pairs": 0,
-        "training": statements.sum(),
+        "pairs": statements.sum(),
     }
     assert survey.counts == counts
     assert survey.training == statements.sum()
@@ -235,6 +235,7 @@ def test_items_that_stand_alone_count_as_in_memory(tmp_path: Path, rows: int, pa
     np.testing.assert_array_equal(survey.used, table.used)
     expected = np.where(np.isin(np.arange(8), table.spare), 0, table.item_weight())
     np.testing.assert_allclose(survey.item_weight(), expected)
+    assert survey.counts["pairs"] == pairs
 
 
 def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
@@ -261,7 +262,7 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     statements = table.judged.astype(int) + (table.preference != 0)
     assert len(Judgements.concatenate(survey.apart)) == statements[inside == 2].sum()
     stopping = Judgements.concatenate(survey.validating).ends
-    assert len(stopping) + survey.counts["training"] == statements[inside == 0].sum()
+    assert len(stopping) + survey.training == statements[inside == 0].sum()
     trained = rows_of(ParquetPairStream(replace(survey, block_pairs=64), 8, 0).blocks(0, 0))
     seen = {tuple(sorted(map(int, row[:2]))) for row in trained}
     assert not seen & {tuple(sorted(pair)) for pair in stopping.tolist()}

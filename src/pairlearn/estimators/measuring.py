@@ -83,8 +83,8 @@ class FitCheckpoints:
 class Measured:
     """An accuracy on ``pairs`` of items that were held out, by ``held_out`` statements.
 
-    ``training`` counts the statements about other pairs (of a stream, those about one item too)
-    that the model measured was fitted to; ``dropped`` and ``capped`` are as in `HeldOut`.
+    ``training`` counts the statements about other pairs that the model measured was fitted to;
+    ``dropped`` and ``capped`` are as in `HeldOut`.
     """
 
     accuracy: AccuracyEstimate

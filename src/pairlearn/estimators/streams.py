@@ -141,8 +141,8 @@ class StreamedTable(Table):
     ``fingerprint`` is the same for the same file, items and split. In the rows that are not for
     measuring, ``instance_weight`` (2, m) is how much each item counts in pairs and alone, and
     ``told`` (m,) whether more is said of it than its group's share; ``named`` (m,) are those in the
-    file. ``group_training`` counts the training rows in each row group, ``counts`` the
-    statements of each kind, those about an item and itself ("self_pairs") and those for "training";
+    file. ``group_training`` counts the training rows in each row group, ``counts`` the statements
+    of each kind, those about an item and itself ("self_pairs"), and "pairs" not for measuring;
     ``sums`` has those of w s and of w over similarities, and of w over training rows. Kept are
     parts of a random sample of the rows for training (``sampled``), of those that early stopping
     looks at (``validating``) and of those to measure with (``apart``), and the ``first`` training
@@ -217,8 +217,8 @@ class StreamedTable(Table):
         except NothingLeftError:
             return None
         said = Judgements.concatenate(rest.apart)
-        training = rest.counts["training"] + sum(map(len, rest.validating))
-        dropped = sum(self.counts[name] for name in self.kinds) - training - len(said)
+        training = rest.counts["pairs"]
+        dropped = self.counts["pairs"] - training - len(said)
         rest = replace(rest, scratch=self.scratch, block_pairs=self.block_pairs)
         return HeldOut(rest, said, training, dropped, fraction * file.rows > MEASURED_PAIRS)
 
@@ -255,7 +255,7 @@ class StreamedTable(Table):
         self.told[item_ends(usable[~of_group])] = True
         told, weight = usable[usable.has("similarity")], training.doubled().weight
         self.sums[:] += float(told.weight @ told.u), float(told.weight.sum()), float(weight.sum())
-        self.counts["training"] += len(training)
+        self.counts["pairs"] += int((~usable.single).sum())
         self.group_training[group] += len(training)
         for name in training.kinds():
             if name not in self.first:
