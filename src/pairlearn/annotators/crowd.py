@@ -49,7 +49,7 @@ class Crowd:
         Those whose differences or preferences run against those of the others; and those of whom
         some have left and right exchanged, and nothing tells who.
     rivals : bool
-        Whether there are two who do not go together, and either could be right.
+        Whether there are some who do not go together, and any of them could be right.
 
     Examples
     --------
@@ -97,13 +97,13 @@ class Crowd:
         if several or answers.speak() is not None:
             link, scores = learn_link(answers), None
             if features is not None and (scores := _log_odds(answers, features)) is not None:
-                link = learn_link(answers, scores, start=link.manners)
+                link = learn_link(answers, scores, start=link)
             found = with_errors(link, answers, scores)
             voices = [one for one in found if not one.constant]
             # Of two of whom one answers other pairs it could be either; the features decide.
             mixed_up = any(_outlies(one) and one.borrowed > one.random for one in voices)
             decided = scores is not None and (len(scores) >= CLEAR_PAIRS or not link.rivals)
-            rivals = len(voices) == 2 and mixed_up and not decided
+            rivals = not decided and (link.unconfirmed or (len(voices) == 2 and mixed_up))
         else:
             found = tuple(
                 replace(Manner.unknown(name, values), answers=len(values))
@@ -155,8 +155,13 @@ class Crowd:
             "outlying-annotator": outlying,
             "leaning-annotator": leaning,
         }
+
+        def told(code: str, name: str) -> str:
+            # What rivals look like depends on which of them is believed.
+            return name if code == "rival-annotators" else f"{name} {self.words(name)}".strip()
+
         return [
-            Doubt(code, tuple(names), "; ".join(f"{n} {self.words(n)}".strip() for n in names))
+            Doubt(code, tuple(names), "; ".join(told(code, name) for name in names))
             for code, names in groups.items()
             if names
         ]

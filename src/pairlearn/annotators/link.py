@@ -36,6 +36,8 @@ BINS = 10
 PAIRS = 1000
 """Pairs that manners are learnt from, of a larger table."""
 CLOSE_CALL = 0.2
+BELIEVABLE = 0.5
+"""Most guesses of somebody who may be right where nobody else is."""
 NEVER = 1e-300
 """Least density: people who contradict each other by far are all believed at first."""
 TRIAL = 300
@@ -49,7 +51,7 @@ class Link:
     ``manners`` are in the order of `Answers.names`; ``posteriors`` (bins, grid) is the distribution
     of true posteriors given the log-odds of an item, whose bins ``edges`` divide (none without
     log-odds); ``fit`` is the mean log-likelihood of a pair; ``rivals`` says that other annotators
-    than these could be the useful ones.
+    than these could be the useful ones, ``unconfirmed`` that nobody confirms the only useful one.
     """
 
     manners: tuple[Manner, ...]
@@ -57,6 +59,7 @@ class Link:
     edges: Floats
     fit: float = -np.inf
     rivals: bool = False
+    unconfirmed: bool = False
 
     @classmethod
     def naive(cls, answers: Answers) -> Link:
@@ -145,7 +148,11 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
             guesses.append(np.ones(len(rows)))
             continue
         density = manner.density(answers.values[rows])
-        borrowed = manner.borrowed * (density @ anywhere)
+        elsewhere = anywhere
+        if log_odds is not None:  # of their own answers to other pairs, like them or not
+            own = density * anywhere
+            elsewhere = (own / own.sum(1, keepdims=True).clip(NEVER)).mean(0)
+        borrowed = manner.borrowed * (density @ elsewhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
         typical[rows] = borrowed / guess.clip(NEVER)
         density *= 1 - manner.guesses
@@ -216,7 +223,7 @@ def learn_link(
     answers: Answers,
     log_odds: Any = None,
     *,
-    start: Sequence[Manner] | None = None,
+    start: Link | None = None,
     seed: int = 0,
     iterations: int = 40,
 ) -> Link:
@@ -227,9 +234,9 @@ def learn_link(
     answers : Answers
     log_odds : array of shape (P, 2), optional
         Of the items of each pair, by a model that was not trained on the pair.
-    start : sequence of Manner, optional
-        Where to begin, as learnt before; otherwise everybody in turn is believed at first,
-        and the start that comes to explain the answers best goes on.
+    start : Link, optional
+        Where to begin, as learnt before, unless there were rivals: then, and without it, everybody
+        in turn is believed at first, and the start that explains the answers best goes on.
     seed : int
         Of the pairs that are looked at, of a large table.
 
@@ -255,18 +262,27 @@ def learn_link(
         return answers.part(chosen), None if scores is None else scores[chosen]
 
     small, rest = some(TRIAL), some(PAIRS)
-    begins = _starts(answers) if start is None or len(answers.names) > 1 else []
-    begins += [] if start is None else [tuple(start)]
+    begins = [] if start is None or start.rivals else [start.manners]
+    if not begins or len(answers.names) > 1:
+        begins = _starts(answers) + begins
     trials = [_climb(_begin(manners, scores), *small, iterations // 3) for manners in begins]
     best = max(trials, key=lambda link: link.fit)
-    if start is None:
-        best = _polished(best, *small, iterations // 4)
     useful = [one.useful for one in best.manners]
-    rivals = any(
-        other.fit > best.fit - CLOSE_CALL and [one.useful for one in other.manners] != useful
-        for other in trials
+    others = [link for link in trials if [one.useful for one in link.manners] != useful]
+    # Of a single one whom nobody confirms others are rivals who, alone, would be as believable.
+    unconfirmed = (
+        scores is None
+        and sum(useful) == 1
+        and any(
+            one.useful and one.guesses < BELIEVABLE and not believed
+            for link in others
+            for one, believed in zip(link.manners, useful, strict=True)
+        )
     )
-    return replace(_climb(best, *rest, iterations), rivals=rivals)
+    rivals = unconfirmed or any(link.fit > best.fit - CLOSE_CALL for link in others)
+    if start is None or start.rivals:
+        best = _polished(best, *small, iterations // 4)
+    return replace(_climb(best, *rest, iterations), rivals=rivals, unconfirmed=unconfirmed)
 
 
 def _starts(answers: Answers) -> list[tuple[Manner, ...]]:

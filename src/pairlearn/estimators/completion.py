@@ -6,11 +6,10 @@ from the judgements, completed by the classifier's own posteriors (see `Kind.com
 The first ones are the dissimilar outcomes alone, a and b, which show both classes equally often:
 posteriors of the start are moved from even odds to the prior that the outcomes imply.
 
-Flexible classifiers repeat the targets they were fitted to, so posteriors are out of fold: on
-Letter with gradient boosting 0.853 in place of 0.821 at 150 pairs (three seeds). The rounds end
-when their divergence from the judgements no longer falls; the best round is kept. Labels outside
-the feasible region are first moved to the nearest point in it, since sample weights must not be
-negative: with noise of σ = 0.5 on Letter (two seeds) 0.942, by clipping 0.937 to 0.940.
+Flexible classifiers repeat the targets they were fitted to, so posteriors are out of fold. The
+rounds end when their divergence from the judgements no longer falls; the best round is kept.
+Labels outside the feasible region are first moved to the nearest point in it, since sample weights
+must not be negative.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def listen(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner
     scores = out_of_fold(classifier, table, judged, fold, SHARE)[: len(answers.ends)]
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
-    link = learn_link(answers, scores, start=link.manners, seed=table.seed)
+    link = learn_link(answers, scores, start=link, seed=table.seed)
     manners = with_errors(link, answers, scores)
     return replace(table, judged=link.statements(table.judged, answers, scores)), list(manners)
 

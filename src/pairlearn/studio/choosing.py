@@ -17,9 +17,6 @@ The expectation of w·f over a draw is the mean of f over the remaining pairs, w
 
 Do not expect much: with 40 to 200 judged pairs of digits, even against odd, the accuracy was that
 of random pairs within the error of measurement (``benchmarks/annotate_choosing.py``).
-
-While a project is served, `Forecast` has a quick model fitted again and again by
-`pairlearn.studio.stopping`, in a process of its own, and `choosing` draws pairs by it.
 """
 
 from __future__ import annotations

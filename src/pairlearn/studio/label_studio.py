@@ -5,19 +5,8 @@ nothing of a slider. Here every control has one object. The sliders run in whole
 no default and are not required, since either would make an answer that nobody gave: what has no
 result was not given, and is never taken for 0.
 
-It exports JSON and JSON-MIN. JSON is a list of tasks, each with its ``data`` and a list of
-``annotations``, several where several people judged it::
-
-    {"id": 1, "data": {"left_id": "a", "right_id": "b", ...}, "annotations": [
-      {"id": 7, "completed_by": 4, "was_cancelled": false, "lead_time": 4.2, "result": [
-        {"from_name": "similarity", "to_name": "left", "type": "number",
-         "value": {"number": 80}}, ...]}]}
-
-JSON-MIN is a list of annotations, with the data beside the results by name::
-
-    {"left_id": "a", "right_id": "b", ..., "id": 1, "similarity": [{"number": 80}],
-     "cannot_say": "Can't say", "annotator": 4, "annotation_id": 7, "lead_time": 4.2}
-
+It exports JSON, a list of tasks with ``data`` and a list of ``annotations``, several where several
+people judged it, and JSON-MIN, a list of annotations with the data beside the results by name.
 Cancelled (skipped) annotations are left out; JSON-MIN has none of them.
 """
 
