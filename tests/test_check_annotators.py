@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairlearn import PairLabels
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.annotators import Crowd
 from pairlearn.check import check
 from pairlearn.data.simulation import simulate
+from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable
 from test_check import codes, find, table
 
@@ -134,3 +136,32 @@ def test_answers_that_fit_together_but_not_the_items_show_with_the_features() ->
     assert find(seen, "outlying-annotator").ids == ("ray",)
     assert "answers-alone" not in codes(seen, "note")
     assert seen.crowd is not None and seen.crowd.words("ann") == "nothing to correct"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistently(shared):
+    rng = np.random.default_rng(3)
+    count = 250 if shared else 500
+    x = rng.normal(size=(2 * count, 6))
+    r = 1 / (1 + np.exp(1.5 - 4 * x[:, 0]))
+    posteriors = ((r[::2], r[1::2]), *rng.random((2, 2, count)))
+    said = [PairLabels.from_posteriors(*two).to_array() for two in posteriors]
+    ends = np.arange(2 * count).reshape(-1, 2)
+    tables = [
+        Judgements.from_pairs(ends, np.round(told, 3), [name] * count)
+        for name, told in zip("abc", said, strict=True)
+    ]
+    if not shared:  # every pair has one answer, of either of them
+        turn = rng.integers(3, size=count)
+        tables = [table[turn == number] for number, table in enumerate(tables)]
+    table = Judgements.concatenate(tables)
+    model = PairClassifier(model="linear", preprocessor=x, random_state=0).fit(
+        table.ends, table.labels(), annotator=table.annotator
+    )
+    careful, *others = model.annotators_
+    assert careful.guesses < 0.05 and all(one.guesses > 0.8 for one in others)
+    assert np.mean((model.predict(x) > 0) == (r > 0.5)) > 0.98
+    if shared:  # the answers alone do not tell who is right, and nobody is accused
+        (doubt,) = Crowd.of(table).doubts()
+        assert doubt.code == "rival-annotators" and doubt.names == ("a", "b", "c")
+        assert doubt.words == "a; b; c"

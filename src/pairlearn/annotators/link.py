@@ -149,7 +149,8 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
             continue
         density = manner.density(answers.values[rows])
         elsewhere = anywhere
-        if log_odds is not None:  # of their own answers to other pairs, like them or not
+        if log_odds is not None and len(link.manners) > 1:
+            # Of their own answers to other pairs, which need not be like those of the rest.
             own = density * anywhere
             elsewhere = (own / own.sum(1, keepdims=True).clip(NEVER)).mean(0)
         borrowed = manner.borrowed * (density @ elsewhere)
@@ -266,6 +267,10 @@ def learn_link(
     if not begins or len(answers.names) > 1:
         begins = _starts(answers) + begins
     trials = [_climb(_begin(manners, scores), *small, iterations // 3) for manners in begins]
+    if scores is not None and len(answers.names) > 1:
+        # Those who begin as learnt before are ahead at first: the best two go on to the end.
+        trials.sort(key=lambda link: link.fit)
+        trials[-2:] = [_climb(link, *small, iterations) for link in trials[-2:]]
     best = max(trials, key=lambda link: link.fit)
     useful = [one.useful for one in best.manners]
     others = [link for link in trials if [one.useful for one in link.manners] != useful]
