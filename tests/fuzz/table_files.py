@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from fuzz.sandbox import Broken, attempt, folder, harness, same
+from fuzz.sandbox import READERS, Broken, Harness, attempt, folder, harness, same
 from pairlearn.studio.exchange import judgements_of, read_preferences
 from pairlearn.tables import (
     ItemEncoder,
@@ -82,29 +82,14 @@ def rebuilt(found: Any) -> Any:
     return PairTable(**found.columns())
 
 
-@harness(PAIRS + CSV)
-def pairs_csv(data: bytes) -> Any:
-    return table("pairs", ".csv", data)
-
-
-@harness(PAIRS)
-def pairs_parquet(data: bytes) -> Any:
-    return table("pairs", ".parquet", data)
-
-
-@harness(ITEMS + CSV)
-def items_csv(data: bytes) -> Any:
-    return table("items", ".csv", data)
-
-
-@harness(ITEMS)
-def items_parquet(data: bytes) -> Any:
-    return table("items", ".parquet", data)
-
-
-@harness(NPY)
-def items_npy(data: bytes) -> Any:
-    return table("items", ".npy", data)
+for what, suffix, words in (
+    ("pairs", ".csv", PAIRS + CSV),
+    ("pairs", ".parquet", PAIRS),
+    ("items", ".csv", ITEMS + CSV),
+    ("items", ".parquet", ITEMS),
+    ("items", ".npy", NPY),
+):
+    READERS[f"{what}_{suffix[1:]}"] = Harness(partial(table, what, suffix), words)
 
 
 @harness(NPY)
