@@ -259,6 +259,11 @@ SAID = {
         "10 similarity only, 10 known classes they can teach: everything",
         "no range for annotators who are too sure, or not sure enough",
     ),
+    "few pairs": (
+        "".join(f"{k},{k + 1},0.9,0.05,,,\n" for k in range(0, 20, 2)),
+        "10 both answers",
+        "the accuracy is measured on 3 pairs: so few say little",
+    ),
     "counts": (
         "0,1,0.9,0.1,,,\n0,,,,,0.9,\n1,,,,negative,,\n" * 4,
         "4 both answers, 4 known classes, 4 confidences",

@@ -18,7 +18,7 @@ from pair_files import made, write_groups
 from pairlearn import make_risk
 from pairlearn.estimators.instances import standardised
 from pairlearn.estimators.pair_files import ItemIndex, PairFile, rewrite_pairs
-from pairlearn.estimators.splits import Split, held_items
+from pairlearn.estimators.splits import Connected, Split, hold_out_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
@@ -253,7 +253,7 @@ def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
 
 def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     file = made(tmp_path, pairs=400, items=40, rows=50)
-    held = held_items(40, 400, 0.2, 1000, seed=1)
+    held = survey_pairs(file).connected.held_out(0.2, 1000, seed=1)
     split = Split(held, validation=0.3, seed=2)
     survey = survey_pairs(file, split)
     table = read_pairs(file.path)
@@ -270,6 +270,24 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     # Items weigh as in memory, where those to stop by are a part of the table.
     expected = survey_pairs(file, Split(held)).item_weight()
     np.testing.assert_allclose(survey.item_weight(), expected)
+
+
+@pytest.mark.parametrize("together", [2, 3, 30])
+def test_about_the_pairs_that_are_held_out_in_memory(together: int) -> None:
+    """As many where pairs connect few items, and about as many where they connect many."""
+    rng = np.random.default_rng(0)
+    items = rng.permutation(600).reshape(-1, together)
+    ends = np.concatenate([items[:, [k, k + 1]] for k in range(together - 1)])
+    if together == 30:
+        ends = np.concatenate([rng.choice(row, (200, 2)) for row in items])
+    training, held = hold_out_items(ends, 0.2, seed=1)
+    connected = Connected(600)
+    for part in np.array_split(ends, 7):
+        connected.add(part)
+    inside = connected.held_out(0.2, 10**6, seed=1)[ends].sum(1)
+    found, wanted = [(inside == k).sum() for k in (0, 2)], [training.sum(), held.sum()]
+    assert found == wanted if together < 30 else found == pytest.approx(wanted, rel=0.1)
+    assert (connected.held_out(0.2, 50, seed=1)[ends].sum(1) == 2).sum() <= 60
 
 
 # ---- what is refused --------------------------------------------------------------------------

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
 
 SHOWN = 3
+FEW = 10
+"""Pairs under which an accuracy says little."""
 MANNER = ("answers", "guesses", "lean_same", "lean_right", "spread")
 """What is told of each annotator."""
 RANGES = {"similarity-range", "difference-range"}
@@ -261,6 +263,11 @@ def fit(
     warned += [*doubts.values(), *(as_options(str(one.message)) for one in caught)]
     encoder = known_items.encoder
     accuracy = measured.to_dict() if isinstance(measured, measuring.Measured) else None
+    if accuracy is not None and accuracy["pairs"] < FEW:
+        warned.append(
+            f"the accuracy is measured on {counted(accuracy['pairs'], 'pair')}: so few say "
+            "little, whatever the range; judge some dozens more"
+        )
     data = {
         "model": str(out),
         "judgements": rows,

@@ -8,7 +8,6 @@ all pairs hang together, pairs with an end on each side are lost to one of them 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -64,11 +63,8 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
         )
     check_share("fraction", fraction)
     size = int(pairs.max()) + 1
-    component = components(pairs, size)
-    rng = stream(seed, "split")
-    order = np.lexsort((permutation(rng, size), permutation(rng, size)[component]))
     rank = np.empty(size, np.int64)
-    rank[order] = np.arange(size)
+    rank[_one_after_another(components(pairs, size), seed)] = np.arange(size)
     last = rank[pairs].max(1)
     wanted = max(1, round(fraction * len(pairs)))
     # The items up to this rank are held out: the least number with enough pairs among them.
@@ -174,12 +170,48 @@ class Split:
         return np.asarray(bits < np.uint64(self.validation * 2.0**64))
 
 
-def held_items(count: int, pairs: int, fraction: float, most: int, seed: int) -> Mask:
-    """Items to hold out to measure with about a fraction of the pairs, and with not too many."""
-    # A pair of random items is held out if both are, so that √f of the items is drawn.
-    share = math.sqrt(min(fraction, most / pairs))
-    bits = stream(seed, "split").bit_generator.random_raw(count)
-    return np.asarray(bits < np.uint64(share * 2.0**64))
+def _one_after_another(component: Indices, seed: int) -> Indices:
+    """Items in random order, those of a component together."""
+    rng, size = stream(seed, "split"), len(component)
+    return np.lexsort((permutation(rng, size), permutation(rng, size)[component]))
+
+
+class Connected:
+    """Which of m items pairs connect, and how many pairs there are, of a file read in parts."""
+
+    def __init__(self, items: int) -> None:
+        self.parent, self.pairs = np.arange(items), np.zeros(items, np.int64)
+
+    def roots(self, items: Indices) -> Indices:
+        """One item that stands for all those connected with an item: the first of them."""
+        while (self.parent[items] != items).any():
+            items = self.parent[items]
+        return items
+
+    def add(self, ends: Indices) -> None:
+        """Take in some pairs."""
+        self.pairs += np.bincount(ends[:, 0], minlength=len(self.pairs))
+        names, at = np.unique(self.roots(ends), return_inverse=True)
+        found = components(at.reshape(-1, 2), len(names))
+        self.parent[names] = names[np.unique(found, return_index=True)[1]][found]
+        self.parent[ends] = self.roots(ends)
+
+    def held_out(self, fraction: float, most: int, seed: int) -> Mask:
+        """The items that `hold_out_items` holds out, for about a share of the pairs.
+
+        Of i items among k that n pairs connect, n (i/k)² pairs are expected to have both ends.
+        """
+        component = np.unique(self.roots(np.arange(len(self.parent))), return_inverse=True)[1]
+        order = _one_after_another(component, seed)
+        first, at = np.unique(component[order], return_index=True, return_inverse=True)[1:]
+        share = (np.arange(len(order)) - first[at] + 1) / np.bincount(at)[at]
+        inside = np.bincount(at, self.pairs[order])
+        before = np.zeros_like(inside)
+        before[np.argsort(first)[1:]] = np.cumsum(inside[np.argsort(first)])[:-1]
+        wanted = max(1, min(round(fraction * self.pairs.sum()), most))
+        held = np.zeros(len(order), bool)
+        held[order] = before[at] + inside[at] * share**2 <= wanted
+        return held
 
 
 def item_ends(said: Judgements) -> Indices:

@@ -23,7 +23,7 @@ from pairlearn.columns import Floats, Indices, Mask, TableError
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.pair_files import PairFile, PathLike
 from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
-from pairlearn.estimators.splits import Split, held_items, item_ends
+from pairlearn.estimators.splits import Connected, Split, item_ends
 from pairlearn.estimators.table import HeldOut, Table
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS
@@ -141,7 +141,7 @@ class StreamedTable(Table):
     ``fingerprint`` is the same for the same file, items and split. In the rows that are not for
     measuring, ``instance_weight`` (2, m) is how much each item counts in pairs and alone, and
     ``told`` (m,) whether more is said of it than its group's share; ``named`` (m,) are those in the
-    file. ``group_training`` counts the training rows in each row group, ``counts`` the statements
+    file, and ``connected`` says by which pairs. ``group_training`` counts the training rows in each row group, ``counts`` the statements
     of each kind, those about an item and itself ("self_pairs"), and "pairs" not for measuring;
     ``sums`` has those of w s and of w over similarities, and of w over training rows. Kept are
     parts of a random sample of the rows for training (``sampled``), of those that early stopping
@@ -156,6 +156,7 @@ class StreamedTable(Table):
     instance_weight: Floats = field(kw_only=True)
     told: Mask = field(kw_only=True)
     named: Mask = field(kw_only=True)
+    connected: Connected = field(kw_only=True)
     group_training: list[int] = field(kw_only=True)
     counts: Counter[str] = field(default_factory=Counter)
     sums: Floats = field(default_factory=lambda: np.zeros(3))
@@ -211,7 +212,7 @@ class StreamedTable(Table):
     def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
         """As in `Table`, by another pass over the file; no more than `MEASURED_PAIRS`, about."""
         file = self.file
-        apart = held_items(len(file.items), file.rows, fraction, MEASURED_PAIRS, seed)
+        apart = self.connected.held_out(fraction, MEASURED_PAIRS, seed)
         try:
             rest = survey_pairs(file, replace(self.split, held=apart), shown=True)
         except NothingLeftError:
@@ -241,6 +242,7 @@ class StreamedTable(Table):
     def take(self, group: int, said: Judgements, drawn: Mask) -> None:
         """Take in some rows of a row group, those drawn into the sample too."""
         self.named[item_ends(said)] = True
+        self.connected.add(said.ends[~said.single])
         self.counts.update(said.counts())
         self.counts["self_pairs"] += int((said.ends[:, 0] == said.ends[:, 1]).sum())
         usable, training = self.split.usable(said), self.split.training(said)
@@ -305,6 +307,7 @@ def survey_pairs(
         instance_weight=np.zeros((2, len(items))),
         told=np.zeros(len(items), bool),
         named=np.zeros(len(items), bool),
+        connected=Connected(len(items)),
         group_training=[0] * groups,
     )
     share, present, done = min(1.0, sample / file.rows), -1, 0

@@ -21,7 +21,7 @@ import numpy as np
 from pairlearn.columns import Floats
 from pairlearn.evaluation.decisions import agreeing, expected_cost, fit_decisions
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
-from pairlearn.evaluation.levels import LevelTally, constrain, require_identified, start_rates
+from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
 
 CANDIDATES = 50
@@ -60,7 +60,7 @@ def roc_curve(
     array([0.   , 0.5  , 0.625, 1.   , 1.   ])
     """
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight)
-    require_identified(pairs, None)
+    pairs.require_identified()
     different, towards = _terms(pairs)
     total = float(different.sum())
     if total <= 0:
@@ -178,16 +178,13 @@ def calibration_curve(
         if outside.any():
             row = int(outside.argmax())
             raise ValueError(f"{name} must lie in [0, 1]; row {row} is {column[row]:g}")
-    require_identified(pairs, prior)
+    pairs.require_identified()
     edges = _edges(bins, pairs)
     level, level_prime = (
         np.searchsorted(edges[1:-1], column, side="right") for column in (pairs.z, pairs.z_prime)
     )
-    k = len(edges) - 1
-    tally = LevelTally.of(pairs, level, level_prime, k)
-    fit = tally.fit(tally.solve(start_rates(pairs, level, level_prime, k, prior), prior))
-    if prior is not None:
-        fit, _ = constrain(tally, fit, prior)
+    tally = LevelTally.of(pairs, level, level_prime, len(edges) - 1)
+    fit = tally.fit(tally.solve(tally.start()))
     counts = pairs.effective_ends * tally.shares
     implied = tuple(pairs.estimates(fit.rates, fit.rate_influence, counts))
     twice = np.concatenate([pairs.weight, pairs.weight])

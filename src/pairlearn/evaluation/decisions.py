@@ -23,12 +23,7 @@ import numpy as np
 from pairlearn.columns import Floats
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, hull, largest_deviation
 from pairlearn.evaluation.judged import Side as Side
-from pairlearn.evaluation.levels import (
-    LevelTally,
-    constrain,
-    require_identified,
-    start_rates,
-)
+from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
 
 FAR = 20.0
@@ -123,24 +118,22 @@ def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]
     Of equal ones the most accurate is first. Similarities alone always have two, which `side`
     tells apart: the larger class, if the classes clearly differ in size, or "better" than chance.
     """
-    prior = pairs.prior
-    sided = pairs.side is not None and prior is None and not pairs.has_difference.any()
-    require_identified(pairs, prior, sided=sided)
+    pairs.require_identified()
     level, level_prime = (np.asarray(z > threshold, np.intp) for z in (pairs.z, pairs.z_prime))
     tally = LevelTally.of(pairs, level, level_prime, 2)
-    rates = tally.solve(start_rates(pairs, level, level_prime, 2, prior), prior)
+    rates = tally.solve(tally.start())
     found = [_decisions(tally, rates)]
     # (1 − p, 1 − o) has the same mean judgements of pairs decided differently, and
     # (1 − o, 1 − p) the same similarities of all pairs.
     for image in (1 - rates[::-1], 1 - rates):
         if tally.likelihood(image) > tally.likelihood(rates) - FAR:
-            other = _decisions(tally, tally.solve(image, prior))
+            other = _decisions(tally, tally.solve(image))
             if all(_differ(one.theta, other.theta) for one in found):
                 found.append(other)
     margin = NormalDist().inv_cdf((1 + pairs.confidence) / 2) ** 2 / 2
     top = max(one.merit for one in found)
     kept = [one for one in found if one.merit > top - margin]
-    if sided:
+    if pairs.side is not None and pairs.prior is None and not pairs.has_difference.any():
         kept = [one for one in kept if _on_side(one)] or kept
     return sorted(kept, key=lambda one: (-round(one.merit, 6), -one.value(MEASURES["accuracy"])))
 
@@ -162,14 +155,12 @@ def _differ(one: Floats, other: Floats) -> bool:
 
 
 def _decisions(tally: LevelTally, rates: Floats) -> Decisions:
-    fit, surprise = tally.fit(rates), 0.0
-    if tally.pairs.prior is not None:
-        fit, surprise = constrain(tally, fit, tally.pairs.prior)
+    fit = tally.fit(rates)
     theta = np.array([fit.shares[1], fit.rates[1], fit.rates[0]])
     influence = np.column_stack(
         [fit.share_influence[:, 1], fit.rate_influence[:, 1], fit.rate_influence[:, 0]]
     )
-    return Decisions(tally.pairs, theta, influence, fit.log_likelihood + surprise)
+    return Decisions(tally.pairs, theta, influence, fit.log_likelihood)
 
 
 def agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Literal
@@ -107,6 +107,35 @@ class JudgedPairs:
 
     def __len__(self) -> int:
         return len(self.z)
+
+    def saying(self, labels: PairLabels, rows: Mask) -> JudgedPairs:
+        """Some of these pairs, with other judgements."""
+        told = numbers(labels.to_array())
+        return replace(
+            self,
+            z=self.z[rows],
+            z_prime=self.z_prime[rows],
+            similarity=told[:, 0],
+            difference=told[:, 1],
+            weight=weights_of(self.weight[rows], len(told)),
+            dependence=self.dependence.rows(rows),
+            noisy=not bool(labels.feasible().all()),
+        )
+
+    def require_identified(self) -> None:
+        """Refuse tables with one kind of judgement and no prior, saying what is missing."""
+        if self.prior is not None:
+            return
+        if not self.has_difference.any() and self.side is None:
+            raise ValueError(
+                "labels have similarities only, which stay the same when the classes are swapped, "
+                "so a classifier and its opposite look alike: give some differences, or prior="
+            )
+        if not self.has_similarity.any():
+            raise ValueError(
+                "labels have differences only, which fix the rates of the classifier's "
+                "decisions up to a constant: give some similarities, or prior="
+            )
 
     @cached_property
     def has_similarity(self) -> Mask:

@@ -20,7 +20,7 @@ means, with fixed or prior-dependent weights; this one weighs them by their info
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,23 +39,13 @@ WEAK = 0.01
 
 @dataclass(frozen=True)
 class LevelFit:
-    """Shares w and rates ρ of K levels, with the influence (n, K) of every pair on each.
-
-    `score` (n, K) and `information` (K, K) are those of the rates.
-    """
+    """Shares w and rates ρ of K levels, with the influence (n, K) of every pair on each."""
 
     shares: Floats
     rates: Floats
     share_influence: Floats
     rate_influence: Floats
-    score: Floats
-    information: Floats
     log_likelihood: float
-
-    @property
-    def prior(self) -> float:
-        """The class prior that the fit implies, Σ w_k ρ_k."""
-        return float(self.shares @ self.rates)
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,8 @@ class LevelTally:
 
     A cell is a couple of levels and a kind of row: both judgements, similarity alone or
     difference alone, as `given` (m, 2) says. `weight` (m,) and `sums` (m, 2) are sums over
-    the cell's rows.
+    the cell's rows. `member` (n, K) is how much of each pair is in a level, and `turn` how much
+    more of its right end than of its left one, halved.
     """
 
     pairs: JudgedPairs
@@ -77,6 +68,7 @@ class LevelTally:
     weight: Floats
     sums: Floats
     member: Floats
+    turn: Floats
     shares: Floats
     noise: tuple[float, float]
 
@@ -92,7 +84,7 @@ class LevelTally:
         present, cell = np.unique(code, return_inverse=True)
         cell = cell.reshape(-1)
         finite = np.where(given, told, 0.0) * pairs.weight[:, None]
-        member = (np.eye(count)[level] + np.eye(count)[level_prime]) / 2
+        left, right = np.eye(count)[level] / 2, np.eye(count)[level_prime] / 2
         return cls(
             pairs=pairs,
             count=count,
@@ -103,17 +95,44 @@ class LevelTally:
             given=np.stack([present % 4 >= 2, present % 2 == 1], axis=1),
             weight=np.asarray(np.bincount(cell, pairs.weight), np.float64),
             sums=np.stack([np.bincount(cell, column) for column in finite.T], axis=1),
-            member=member,
-            shares=_mean(member, pairs.weight),
+            member=left + right,
+            turn=right - left,
+            shares=_mean(left + right, pairs.weight),
             noise=_noise(pairs),
         )
 
-    def solve(self, start: Floats, prior: float | None = None) -> Floats:
+    def start(self) -> Floats:
+        """Consistent rates to start from, with no iteration: ρ_k = π + E[c (1'_k − 1_k)]/(2 w_k).
+
+        π comes from dissimilar pairs, where Σ(a 1_k + b 1'_k)/Σ(1 − s) = P(k | +) and the
+        same with a and b swapped is P(k | −): least squares of w = π P(· | +) + π₋ P(· | −).
+        """
+        pairs, prior = self.pairs, self.pairs.prior
+        told_s, told_c = pairs.has_similarity, pairs.has_difference
+        if not told_c.any():
+            return np.linspace(0.1, 0.9, self.count)
+        towards = self.turn[told_c] * pairs.difference[told_c, None]
+        covariation = _mean(towards, pairs.weight[told_c])
+        if prior is None:
+            different = (1 - pairs.similarity[told_s])[:, None]
+            both = np.hstack([different * self.member[told_s], different])
+            *middle, share = _mean(both, pairs.weight[told_s])
+            spread = covariation / max(share, EDGE)
+            gap = float(spread @ spread)
+            if gap > EDGE:
+                apart = self.shares - np.array(middle) / max(share, EDGE)
+                prior = 0.5 + float(apart @ spread) / gap / 2
+            else:  # The levels tell nothing of the classes: the prior by √, positives the fewer.
+                prior = 0.5 - float(np.sqrt(max(1 - 2 * share, 0.0))) / 2
+            prior = min(max(prior, 0.02), 0.98)
+        return np.asarray((prior + covariation / self.shares.clip(EDGE)).clip(0.01, 0.99))
+
+    def solve(self, start: Floats) -> Floats:
         """The rates (K,) that scoring reaches from `start`; there can be other solutions.
 
-        A known prior is one more observation, of Σ w ρ: see `constrain`.
+        A known prior is one more observation, of Σ w ρ: see `fit`.
         """
-        rates = start.clip(EDGE, 1 - EDGE)
+        rates, prior = start.clip(EDGE, 1 - EDGE), self.pairs.prior
         for iteration in range(100):
             means, gain, blocks = self._model(rates)
             residual = np.where(self.given, self.sums - self.weight[:, None] * means, 0.0)
@@ -137,7 +156,12 @@ class LevelTally:
         return np.asarray(rates)
 
     def fit(self, rates: Floats) -> LevelFit:
-        """Shares, the given solution for the rates, and the influences on both."""
+        """Shares, the given solution for the rates, and the influences on both.
+
+        A known prior observes Σ w ρ at the sampled shares with their variance v: one more term in
+        the score of the rates, with the log-likelihood −½ excess²/v. The rest of the excess
+        belongs to the shares, which move to meet it.
+        """
         means, gain, blocks = self._model(rates)
         residual = np.nan_to_num(self.told - means[self.cell], nan=0.0)
         ends = (gain[self.cell] @ residual[:, :, None])[:, :, 0] * self.pairs.weight[:, None]
@@ -145,16 +169,24 @@ class LevelTally:
         score, row = np.zeros((n, k)), np.arange(n)
         score[row, self.high[self.cell]] += ends[:, 0]
         score[row, self.low[self.cell]] += ends[:, 1]
-        influence = (self.member - self.shares) * (self.pairs.weight / n)[:, None]
+        w, likelihood = self.shares, self.likelihood(rates)
+        influence = (self.member - w) * (self.pairs.weight / n)[:, None]
         information = self._information(blocks, rates)
+        prior = self.pairs.prior
+        if prior is None:
+            return LevelFit(w, rates, influence, _solved(information, score), likelihood)
+        variance, excess = self.prior_variance(rates), float(w @ rates - prior)
+        score -= np.outer(influence @ rates, w) / variance
+        rate_influence = _solved(information + np.outer(w, w) / variance, score)
+        lever = w * (rates - w @ rates)
+        lever = lever / max(float(lever @ rates), EDGE)
+        rest = influence @ rates + rate_influence @ w
         return LevelFit(
-            self.shares,
+            (w - lever * excess).clip(0, 1),
             rates,
-            influence,
-            _solved(information, score),
-            score,
-            information,
-            self.likelihood(rates),
+            influence - np.outer(rest, lever),
+            rate_influence,
+            likelihood - 0.5 * excess**2 / variance,
         )
 
     def prior_variance(self, rates: Floats) -> float:
@@ -209,76 +241,6 @@ class LevelTally:
             for j in range(2):
                 np.add.at(information, (ends[i], ends[j]), weighted[:, i, j])
         return information
-
-
-def constrain(tally: LevelTally, fit: LevelFit, prior: float) -> tuple[LevelFit, float]:
-    """A fit with known prior, Σ w ρ = prior, and the prior's own log-likelihood, −½ excess²/v.
-
-    The known prior observes Σ w ρ at the sampled shares with their variance v: one more term in
-    the score of the rates. The rest of the excess belongs to the shares, which move to meet it.
-    """
-    w, rates, variance = fit.shares, fit.rates, tally.prior_variance(fit.rates)
-    excess = float(w @ rates - prior)
-    score = fit.score - np.outer(fit.share_influence @ rates, w) / variance
-    information = fit.information + np.outer(w, w) / variance
-    rate_influence = _solved(information, score)
-    lever = w * (rates - w @ rates)
-    lever = lever / max(float(lever @ rates), EDGE)
-    residual = fit.share_influence @ rates + rate_influence @ w
-    moved = replace(
-        fit,
-        shares=(w - lever * excess).clip(0, 1),
-        share_influence=fit.share_influence - np.outer(residual, lever),
-        rate_influence=rate_influence,
-    )
-    return moved, -0.5 * excess**2 / variance
-
-
-def start_rates(
-    pairs: JudgedPairs, level: Indices, level_prime: Indices, count: int, prior: float | None
-) -> Floats:
-    """Consistent rates to start from, with no iteration: ρ_k = π + E[c (1'_k − 1_k)]/(2 w_k).
-
-    π comes from dissimilar pairs, where Σ(a 1_k + b 1'_k)/Σ(1 − s) = P(k | +) and the
-    same with a and b swapped is P(k | −): least squares of w = π P(· | +) + π₋ P(· | −).
-    """
-    told_s, told_c = pairs.has_similarity, pairs.has_difference
-    if not told_c.any():
-        return np.linspace(0.1, 0.9, count)
-    left, right = (np.eye(count)[k] for k in (level, level_prime))
-    shares = _mean((left + right) / 2, pairs.weight)
-    towards = (right - left) * np.where(told_c, pairs.difference, 0.0)[:, None] / 2
-    covariation = _mean(towards[told_c], pairs.weight[told_c])
-    if prior is None:
-        different = (1 - pairs.similarity[told_s])[:, None]
-        both = _mean(
-            np.hstack([different * (left + right)[told_s] / 2, different]), pairs.weight[told_s]
-        )
-        spread = covariation / max(both[-1], EDGE)
-        middle = both[:-1] / max(both[-1], EDGE)
-        gap = float(spread @ spread)
-        if gap > EDGE:
-            prior = 0.5 + float((shares - middle) @ spread) / gap / 2
-        else:  # The levels tell nothing of the classes: the prior by √, positives the fewer.
-            prior = 0.5 - float(np.sqrt(max(1 - 2 * both[-1], 0.0))) / 2
-        prior = min(max(prior, 0.02), 0.98)
-    return np.asarray((prior + covariation / shares.clip(EDGE)).clip(0.01, 0.99))
-
-
-def require_identified(pairs: JudgedPairs, prior: float | None, *, sided: bool = False) -> None:
-    """Refuse tables with one kind of judgement and no prior, saying what is missing."""
-    if prior is not None:
-        return
-    if not pairs.has_difference.any() and not sided:
-        raise ValueError(
-            "labels have similarities only, which stay the same when the classes are "
-            "swapped, so a classifier and its opposite look alike: give some differences, or prior="
-        )
-    if not pairs.has_similarity.any():
-        raise ValueError(
-            "labels have differences only, which fix the rates of the classifier's "
-            "decisions up to a constant: give some similarities, or prior="
-        )
 
 
 def _noise(pairs: JudgedPairs) -> tuple[float, float]:

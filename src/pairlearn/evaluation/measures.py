@@ -161,9 +161,15 @@ def estimate_accuracy(
     >>> round(float(np.maximum([r, r_prime], [1 - r, 1 - r_prime]).mean()), 2)  # the truth
     0.87
     """
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
-    (found,) = estimated(fit_decisions(pairs), [MEASURES["accuracy"]])
-    method = "likelihood" if prior is None else "likelihood, prior given"
+    return accuracy_of(
+        JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
+    )
+
+
+def accuracy_of(pairs: JudgedPairs, threshold: float = 0.0) -> AccuracyEstimate:
+    """The accuracy of decisions at a threshold."""
+    (found,) = estimated(fit_decisions(pairs, threshold), [MEASURES["accuracy"]])
+    method = "likelihood" if pairs.prior is None else "likelihood, prior given"
     return AccuracyEstimate(found.value, found.low, found.high, method, len(pairs))
 
 

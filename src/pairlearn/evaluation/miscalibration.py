@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from pairlearn.columns import Floats, columns_of
 from pairlearn.evaluation.judged import Estimate, JudgedPairs
-from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, estimate_accuracy
+from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, accuracy_of
 from pairlearn.labels import PairLabels
 
 SURE = 1e-6
@@ -114,8 +115,8 @@ def sensitivity(
     for k in slopes:
         if not (np.isfinite(k) and k > 0):
             raise ValueError(f"slopes must be positive and finite; got {k}")
-    told = _Told.of(JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence))
-    if told is None:
+    told = _Told(JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence))
+    if told.n < 2:
         raise ValueError("labels have fewer than two pairs with both judgements: give two")
     estimates = tuple((float(k), float(d), told.accuracy(k, d)) for k in slopes for d in shifts)
     only = [estimate for _, _, estimate in estimates]
@@ -125,7 +126,7 @@ def sensitivity(
         min(e.low for e in only),
         max(e.high for e in only),
         estimates,
-        len(told.z),
+        told.n,
     )
 
 
@@ -225,56 +226,40 @@ def plausible(
     0.834 (0.720 to 0.919) 132
     """
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence)
-    told = _Told.of(pairs, threshold)
-    if told is None:
+    told = _Told(pairs, threshold)
+    if told.n < 2:
         return None
-    slopes, shift = (TWICE, 0.0) if known is None else (known.interval, known.shift)
-    stated = told.accuracy() if known is None else told.accuracy(known.slope, shift)
-    found = [
-        stated,
-        *(told.accuracy(k, shift) for k in (slopes if known is not None else (1.0, *slopes))),
-    ]
+    if known is None:
+        slopes, stated = TWICE, told.accuracy()
+        found = [stated, *(told.accuracy(k) for k in (1.0, *slopes))]
+    else:
+        slopes, stated = known.interval, told.accuracy(known.slope, known.shift)
+        found = [stated, *(told.accuracy(k, known.shift) for k in slopes)]
     low, high = min(e.low for e in found), max(e.high for e in found)
     hard = min(_step(one) for one in np.asarray(told.labels.to_array()).T) > 0.9
     labels_needed = 0 if hard else _halving(told.odds, slopes, stated, high - low)
     return Plausible(stated.value, low, high, slopes, labels_needed)
 
 
-@dataclass(frozen=True)
 class _Told:
     """Pairs with both judgements, and the annotators' log-odds (n, 2) of their ends."""
 
-    z: Floats
-    z_prime: Floats
-    labels: PairLabels
-    odds: Floats
-    options: dict[str, Any]
-
-    @classmethod
-    def of(cls, pairs: JudgedPairs, threshold: float = 0.0) -> _Told | None:
-        """None with fewer than two."""
+    def __init__(self, pairs: JudgedPairs, threshold: float = 0.0) -> None:
         whole = pairs.has_similarity & pairs.has_difference
-        if whole.sum() < 2:
-            return None
-        z, z_prime, ends = pairs.z[whole], pairs.z_prime[whole], pairs.dependence.ends
-        told = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
-        options = {
-            "weight": pairs.weight[whole],
-            "items": None if ends is None else ends[whole],
-            "confidence": pairs.confidence,
-        }
-        odds = _log_odds(told, z, z_prime)
-        return cls(z - threshold, z_prime - threshold, told, odds, options)
+        self.pairs, self.whole, self.threshold = pairs, whole, threshold
+        self.labels = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
+        self.odds = _log_odds(self.labels, pairs.z[whole], pairs.z_prime[whole])
+        self.n = len(self.labels)
 
     def accuracy(self, slope: float | None = None, shift: float = 0.0) -> AccuracyEstimate:
         """As annotators with other log-odds would see it; without a slope as these do."""
         labels = self.labels if slope is None else _judgements(self.odds, slope, shift)
-        return estimate_accuracy(self.z, self.z_prime, labels, **self.options)
+        return accuracy_of(self.pairs.saying(labels, self.whole), self.threshold)
 
 
 def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float) -> int:
     """Labels that make a range half as wide: they tell the slope, or the accuracy itself."""
-    p = 1 / (1 + np.exp(-odds))
+    p = expit(odds)
     told = float((p * (1 - p) * odds**2).mean())
     wanted = math.log(slopes[1] / slopes[0]) / 8  # standard errors of log k: four are the range
     by_slope = 1 / (max(told, 1e-9) * wanted**2)
@@ -292,14 +277,14 @@ def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     # The middle of [1 − h/2, 1], with steps of h, as the similarity of two equal posteriors.
     edge = max((1 - math.sqrt(1 - min(step, 1.0) / 2)) / 2, SURE)
     r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(edge, 1 - edge)
-    return np.asarray(np.log(r) - np.log1p(-r))
+    return np.asarray(logit(r))
 
 
 def _rounded_from(
     similarity: Floats, difference: Floats, z: Floats, z_prime: Floats
 ) -> tuple[Floats, Floats]:
     """What answers on levels may be rounded from: what the classifier says, as far as it fits."""
-    p, q = (1 / (1 + np.exp(-np.clip(one, -500, 500))) for one in (z, z_prime))
+    p, q = expit(z), expit(z_prime)
     made = []
     for told, said in ((similarity, p * q + (1 - p) * (1 - q)), (difference, q - p)):
         half = _step(told) / 2
@@ -328,7 +313,7 @@ def _step(column: Floats) -> float:
 
 
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:
-    r = 1 / (1 + np.exp(-np.clip(slope * odds + shift, -500, 500)))
+    r = expit(slope * odds + shift)
     return PairLabels.from_posteriors(r[:, 0], r[:, 1])
 
 
@@ -346,7 +331,6 @@ def _classes(name: str, values: Any, n: int) -> Floats:
 def _logistic_regression(odds: Floats, y: Floats, weight: Floats) -> tuple[float, float, float]:
     """The most probable (k, d), and the standard error of log k."""
     from scipy.optimize import minimize
-    from scipy.special import expit
 
     weight = weight * weight.sum() / (weight**2).sum()  # as many as they are worth, by Kish
 
