@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
 
 from pairlearn.columns import Floats, columns_of
 from pairlearn.evaluation.judged import Estimate, JudgedPairs
@@ -259,7 +258,7 @@ class _Told:
 
 def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float) -> int:
     """Labels that make a range half as wide: they tell the slope, or the accuracy itself."""
-    p = expit(odds)
+    p = sigmoid(odds)
     told = float((p * (1 - p) * odds**2).mean())
     wanted = math.log(slopes[1] / slopes[0]) / 8  # standard errors of log k: four are the range
     by_slope = 1 / (max(told, 1e-9) * wanted**2)
@@ -277,14 +276,14 @@ def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     # The middle of [1 − h/2, 1], with steps of h, as the similarity of two equal posteriors.
     edge = max((1 - math.sqrt(1 - min(step, 1.0) / 2)) / 2, SURE)
     r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(edge, 1 - edge)
-    return np.asarray(logit(r))
+    return np.asarray(np.log(r) - np.log1p(-r))
 
 
 def _rounded_from(
     similarity: Floats, difference: Floats, z: Floats, z_prime: Floats
 ) -> tuple[Floats, Floats]:
     """What answers on levels may be rounded from: what the classifier says, as far as it fits."""
-    p, q = expit(z), expit(z_prime)
+    p, q = sigmoid(z), sigmoid(z_prime)
     made = []
     for told, said in ((similarity, p * q + (1 - p) * (1 - q)), (difference, q - p)):
         half = _step(told) / 2
@@ -312,8 +311,13 @@ def _step(column: Floats) -> float:
     return float(np.diff([heap.mean() for heap in heaps]).max())
 
 
+def sigmoid(odds: Floats) -> Floats:
+    """Probabilities of log-odds, however large."""
+    return np.asarray((1 + np.tanh(odds / 2)) / 2)
+
+
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:
-    r = expit(slope * odds + shift)
+    r = sigmoid(slope * odds + shift)
     return PairLabels.from_posteriors(r[:, 0], r[:, 1])
 
 
@@ -337,12 +341,12 @@ def _logistic_regression(odds: Floats, y: Floats, weight: Floats) -> tuple[float
     def loss(at: Floats) -> tuple[float, Floats]:
         scaled = np.exp(at[0]) * odds
         t = scaled + at[1]
-        error = weight * (expit(t) - y)
+        error = weight * (sigmoid(t) - y)
         value = weight @ np.logaddexp(0, np.where(y > 0, -t, t)) + at[0] ** 2 / 2 + at[1] ** 2 / 8
         return float(value), np.array([error @ scaled, error.sum()]) + at / [1, 4]
 
     log_slope, shift = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
-    p = expit(np.exp(log_slope) * odds + shift)
+    p = sigmoid(np.exp(log_slope) * odds + shift)
     slopes = np.stack([np.exp(log_slope) * odds, np.ones_like(odds)], 1)
     information = (slopes * (weight * p * (1 - p))[:, None]).T @ slopes + np.diag([1, 1 / 4])
     error = float(np.sqrt(np.linalg.inv(information)[0, 0]))

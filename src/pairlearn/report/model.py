@@ -23,6 +23,7 @@ from pairlearn.evaluation import (
     calibration_curve,
     roc_curve,
 )
+from pairlearn.evaluation.miscalibration import sigmoid
 from pairlearn.labels import PairLabels
 from pairlearn.report import figures
 from pairlearn.report.html import percent, render
@@ -148,7 +149,7 @@ def measure(
     needed, places = np.unique(ends, return_inverse=True)
     z = log_odds(classifier, items[needed], source)
     both = z[places.reshape(ends.shape)]
-    (p, p_prime), labels = probabilities(both).T, used.labels()
+    (p, p_prime), labels = sigmoid(both).T, used.labels()
     given: tuple[Any, ...] = (*both.T, labels)
     options: dict[str, Any] = {"weight": used.weight, "confidence": evaluation.confidence}
     curves: dict[str, Any] = {}
@@ -173,7 +174,7 @@ def measure(
         warnings=tuple(warnings),
         check=checked,
         table=used,
-        probabilities=probabilities(z),
+        probabilities=sigmoid(z),
         band=band,
         **curves,
         reasons=reasons,
@@ -364,11 +365,6 @@ def compare_annotators(
     )
 
 
-def probabilities(z: Floats) -> Floats:
-    """Probabilities of the positive class from log-odds."""
-    return np.asarray((1 + np.tanh(z / 2)) / 2)
-
-
 def model_labels(log_odds: Floats) -> Floats:
     """Similarity and difference (n, 2) as a model sees them, from log-odds of both ends."""
-    return np.asarray(PairLabels.from_posteriors(*probabilities(log_odds).T).to_array())
+    return np.asarray(PairLabels.from_posteriors(*sigmoid(log_odds).T).to_array())
