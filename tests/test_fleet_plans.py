@@ -46,9 +46,9 @@ def as_if_cuda(monkeypatch):
         annotator_batches = lambda self, runs: digits("cpu").annotator_batches(runs)  # noqa: E731
         annotate = lambda self, batch: digits("cpu").annotate(batch)  # noqa: E731
 
-        def train(self, fleet, *rest):
+        def train(self, fleet, **options):
             trained.append(fleet)
-            return digits("cpu").train(fleet, *rest)
+            return digits("cpu").train(fleet, **options)
 
     monkeypatch.setattr(planning, "choose_device", torch.device)
     monkeypatch.setattr(planning, "Benchmark", OnCpu)

@@ -107,10 +107,12 @@ def test_gamma_table_puts_confdiff_and_sconf_at_the_ends() -> None:
     values = {"sconf-relu": 0.9, "convex-0.3-relu": 0.3, "confdiff-abs": 0.8, "confdiff-relu": 0.7}
     cells = summarize([r for item in values.items() for r in accurate(*item)], "paper")
     table = gamma_table(cells)
-    assert table.columns == ("ReLU", "ABS")
-    shown = {row.labels: [entry and entry.mean for entry in row.entries] for row in table.rows}
-    expected = {"0": [0.7, 0.8], "0.3": [0.3, None], "1": [0.9, None]}
-    assert shown == {("MNIST", gamma): means for gamma, means in expected.items()}
+    assert table.header == ("Data set", "γ", "ReLU", "ABS")
+    assert [row[1:] for row in table.rows] == [
+        ["0", "0.700 ± 0.000", "**0.800 ± 0.000**"],
+        ["0.3", "**0.300 ± 0.000**", "–"],
+        ["1", "**0.900 ± 0.000**", "–"],
+    ]
     gammas = {(row["risk"], row["gamma"]) for row in result_rows("gamma", cells)}
     assert gammas == {("confdiff", 0.0), ("convex", 0.3), ("sconf", 1.0)}
 
@@ -118,8 +120,8 @@ def test_gamma_table_puts_confdiff_and_sconf_at_the_ends() -> None:
 def test_limited_table_counts_pairs() -> None:
     parts = [r for part in (0.1, 1.0) for r in accurate("sconf-abs", 0.7, fraction=part)]
     cells = summarize(parts, "paper")
-    labels = [row.labels for row in limited_table(cells).rows]
-    assert labels == [("MNIST, π₊ = 0.2", "1500"), ("MNIST, π₊ = 0.2", "15000")]
+    labels = [row[:2] for row in limited_table(cells).rows]
+    assert labels == [["MNIST, π₊ = 0.2", "1500"], ["MNIST, π₊ = 0.2", "15000"]]
     assert [row["fraction"] for row in result_rows("limited", cells)] == [0.1, 1.0]
 
 

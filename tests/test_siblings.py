@@ -286,7 +286,7 @@ def test_the_grid_trains_as_one_fleet_and_says_what_an_answer_is_worth() -> None
         ((_, alone),) = benchmark.train([[run]], posteriors)
         assert dict(results)[run]["paper"] == pytest.approx(alone["paper"], abs=0.02)
     table = siblings_table(summarize([Record(*result) for result in results], "stratified"))
-    assert {row.labels[0] for row in table.rows} == {one.question for one in STATEMENTS.values()}
+    assert {row[0] for row in table.rows} == {one.question for one in STATEMENTS.values()}
 
 
 def test_worth_is_measured_in_labels() -> None:
@@ -300,7 +300,7 @@ def test_worth_is_measured_in_labels() -> None:
         for record in accurate(method, mean, dataset="letter", fraction=fraction)
     ]
     cells = summarize(records, "stratified")
-    worth = {row.labels[1]: row.labels[2] for row in siblings_table(cells).rows}
+    worth = {row[1]: row[2] for row in siblings_table(cells).rows}
     assert worth["Likelihood-label"] == "1.00" and worth["Pcomp-Unbiased"] == "< 0.33"
     assert worth["Likelihood-soft"] == f"{(10 / 3) ** 0.5:.2f}"
     records += accurate("likelihood-comparison", 0.75, dataset="letter", fraction=0.3)

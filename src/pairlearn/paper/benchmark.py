@@ -142,46 +142,39 @@ class Benchmark:
         return [replace(g, kinds=kinds, columns=[column(g, name) for name in kinds]) for g in made]
 
     def _group(self, runs: Sequence[Run], annotators: Posteriors) -> Group:
-        first = runs[0]
+        """Runs on the same pairs, or on the same statements about the items of the pairs."""
+        first, name = runs[0], statements_of(runs[0].method)
         train, test = self.rows(first.seed)
         positive = self.positive[train]
         ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
         pairs = train[ends]
-        if statements_of(first.method) is not None:
-            return self._asked(runs, pairs, annotators, self._test_set(test, first))
+        rows = read = None
+        if name is not None:
+            rows = stated(name, pairs, annotators[annotator_of(first)], first.prior, first.seed)
         members = []
         for run in runs:
             risk = risk_of(run.method, run.estimator_prior)
             labels: Any = positive[ends]
-            guide = None
-            if risk.judgements == ("similarity", "difference"):
+            held, guided = None, run.method == GUIDED
+            if rows is not None:
+                risk, read = read_by(risk, rows)
+                labels = read.values
+                held = None if risk.kinds else held_share(rows, run.estimator_prior)
+                guided = not risk.kinds and held is None  # as in `fit`
+            elif risk.judgements == ("similarity", "difference"):
                 told = judge(annotators[annotator_of(run)], pairs)
                 labels = add_noise(told, run.label_noise, run.seed).to_array()
-            if run.method == GUIDED and is_guided(run.epochs):
-                judged = Judgements.from_pairs(pairs, labels)
+            guide = None
+            if guided and is_guided(run.epochs):
+                judged = Judgements.from_pairs(pairs, labels) if rows is None else rows
                 guide = guiding_prior(np.asarray(self.features), judged, run.seed)
             rates = run.learning_rate, run.weight_decay
-            members.append(Member(risk, labels, *rates, run.seed, guiding_prior=guide))
-        return Group(pairs, members, first.seed, self._test_set(test, first))
-
-    def _asked(
-        self, runs: Sequence[Run], pairs: NDArray[np.int64], annotators: Posteriors, test: TestSet
-    ) -> Group:
-        """Runs on the same statements about the items of the pairs."""
-        first, name = runs[0], statements_of(runs[0].method)
-        assert name is not None
-        told = annotators[annotator_of(first)]
-        rows = stated(name, pairs, told, first.prior, first.seed)
-        members = []
-        for run in runs:
-            risk, read = read_by(risk_of(run.method, run.estimator_prior), rows)
-            held, guide = None if risk.kinds else held_share(rows, run.estimator_prior), None
-            if not risk.kinds and held is None and is_guided(run.epochs):  # as in `fit`
-                guide = guiding_prior(np.asarray(self.features), rows, run.seed)
-            rates = run.learning_rate, run.weight_decay
-            members.append(Member(risk, read.values, *rates, run.seed, held, guide))
+            members.append(Member(risk, labels, *rates, run.seed, held, guide))
+        group = Group(pairs, members, first.seed, self._test_set(test, first))
+        if read is None:
+            return group
         kinds = read.kinds()
-        return Group(read.ends, members, first.seed, test, kinds, read.weight_columns(kinds))
+        return replace(group, pairs=read.ends, kinds=kinds, columns=read.weight_columns(kinds))
 
     def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:
         positive, classes = self.positive[rows], self.dataset.y[rows]

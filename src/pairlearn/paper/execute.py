@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -152,7 +152,12 @@ def execute(
     among = list(grouped(among or runs, _as_trained))
     sets = grouped(among, lambda run: (run.dataset, run.model, run.images))
     asked = {key: set(members).intersection(alike) for key, members in sets.items()}
-    bar = _Bar(progress, sum(run.epochs for chosen in asked.values() for run in chosen))
+    done, total = 0, sum(run.epochs for chosen in asked.values() for run in chosen)
+
+    def say(text: str, epochs: int = 0) -> None:
+        if progress is not None:
+            progress(done + epochs, total, text)
+
     for (name, model, images), members in sets.items():
         chosen = asked[name, model, images]
         if not chosen:
@@ -164,36 +169,44 @@ def execute(
         fleets = [fleet for fleet in fleets if chosen.intersection(_runs_of(fleet))]
         trained_runs = [run for fleet in fleets for run in _runs_of(fleet)]
         # What trains in the company of what is asked for trains again.
-        bar.total += sum(run.epochs for run in trained_runs) - sum(run.epochs for run in chosen)
-        bar.say(f"{name}: annotators")
+        total += sum(run.epochs for run in trained_runs) - sum(run.epochs for run in chosen)
+        say(f"{name}: annotators")
         # On CUDA annotators train together, so all of them do; on a CPU each alone.
         judged = trained_runs if device == "cpu" else members
         posteriors: Posteriors = {}
         for batch in benchmark.annotator_batches(judged):
             posteriors |= benchmark.annotate(batch)
-        inputs = benchmark, posteriors, checkpoints
-        report = bar.report if progress is not None else None
-        with closing(_trained(inputs, fleets, report, workers)) as finished:
+
+        def report(fleet: PlannedFleet, epoch: int, risk: float, name: str = name) -> None:
+            """After an epoch of a fleet that trains in this process, one at a time."""
+            models = len(_runs_of(fleet))
+            say(f"{name}: {models} models, mean risk {risk:.3f}", epoch * models)
+
+        train = partial(benchmark.train, annotators=posteriors, checkpoints=checkpoints)
+        with closing(
+            _trained(train, fleets, report, 1 if device.startswith("cuda") else workers)
+        ) as finished:
             for results in finished:
-                bar.advance(sum(run.epochs for run, _ in results), name)
+                done += sum(run.epochs for run, _ in results)
+                say(name)
                 for trained, accuracies in results:
                     yield from ((run, dict(accuracies)) for run in alike.get(trained, []))
 
 
-Inputs = tuple[Benchmark, Posteriors, Checkpoints | None]  # what every fleet of a data set needs
+Train = Callable[..., list[Result]]  # of a fleet, with all that those of a data set share
 Report = Callable[[PlannedFleet, int, float], None]
 
 
 def _trained(
-    inputs: Inputs, fleets: Sequence[PlannedFleet], report: Report | None, workers: int | None
+    train: Train, fleets: Sequence[PlannedFleet], report: Report, workers: int | None
 ) -> Generator[list[Result], None, None]:
     """Train every fleet, in this process or several, and yield the results as they come."""
     count = min(len(fleets), workers or os.cpu_count() or 1)
-    if count == 1 or torch.device(inputs[0].device).type == "cuda":
+    if count == 1:
         for fleet in fleets:
-            yield _train(inputs, fleet, report and partial(report, fleet))
+            yield train(fleet, progress=partial(report, fleet))
         return
-    with ProcessPoolExecutor(count, get_context("forkserver"), _start_worker, (inputs,)) as pool:
+    with ProcessPoolExecutor(count, get_context("forkserver"), _start_worker, (train,)) as pool:
         futures = [pool.submit(_train_in_worker, fleet) for fleet in fleets]
         try:
             for future in as_completed(futures):
@@ -202,21 +215,14 @@ def _trained(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _train(
-    inputs: Inputs, fleet: PlannedFleet, progress: Callable[[int, float], None] | None = None
-) -> list[Result]:
-    benchmark, posteriors, checkpoints = inputs
-    return benchmark.train(fleet, posteriors, progress, checkpoints)
+_train: Train  # what a worker process was started with
 
 
-_inputs: Inputs  # what a worker process was started with
-
-
-def _start_worker(inputs: Inputs) -> None:
-    global _inputs
+def _start_worker(train: Train) -> None:
+    global _train
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    _inputs = inputs
+    _train = train
 
 
 def _end_with_parent() -> None:
@@ -228,31 +234,7 @@ def _end_with_parent() -> None:
 
 
 def _train_in_worker(fleet: PlannedFleet) -> list[Result]:
-    return _train(_inputs, fleet)
-
-
-@dataclass
-class _Bar:
-    """How far the grid is, in epochs × models."""
-
-    progress: Progress | None
-    total: int
-    done: int = 0
-
-    def say(self, text: str) -> None:
-        if self.progress is not None:
-            self.progress(self.done, self.total, text)
-
-    def advance(self, epochs: int, text: str) -> None:
-        self.done += epochs
-        self.say(text)
-
-    def report(self, fleet: PlannedFleet, epoch: int, risk: float) -> None:
-        """After an epoch of a fleet that trains in this process, one at a time."""
-        if self.progress is not None:
-            models = len(_runs_of(fleet))
-            text = f"{fleet[0][0].dataset}: {models} models, mean risk {risk:.3f}"
-            self.progress(self.done + epoch * models, self.total, text)
+    return _train(fleet)
 
 
 def _runs_of(fleet: PlannedFleet) -> list[Run]:

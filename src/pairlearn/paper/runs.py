@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from numbers import Real
@@ -340,6 +340,25 @@ class Record:
     results: dict[str, float]
     notes: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise StoreError("results are empty: a finished run has at least one accuracy")
+        for name, value in self.results.items():
+            if not name.isprintable():
+                raise StoreError(f"result {name!r:.80} has a name that is not printable text")
+            if not is_number(value):
+                raise StoreError(f"result {name!r:.80} must be a finite number; got {value!r:.80}")
+        if unknown := sorted(set(self.notes) - set(NOTES)):
+            raise StoreError(f"notes {unknown} are unknown; use {', '.join(NOTES)}")
+        for name, value in self.notes.items():
+            text = isinstance(value, str) and value.isprintable()
+            if not (text or value is None or is_number(value)):
+                raise StoreError(
+                    f"note {name!r} must be text or a finite number; got {value!r:.80}"
+                )
+        plain = {name: float(value) for name, value in self.results.items()}
+        object.__setattr__(self, "results", plain)
+
     def line(self) -> bytes:
         """The line of the store, with its newline."""
         text = json.dumps(
@@ -358,29 +377,6 @@ class Record:
                 raise ValueError("not an object with the results of a run")
             results = entries.pop("results")
             notes = {name: entries.pop(name) for name in NOTES if name in entries}
-            return cls(Run.from_fields(entries), checked_results(results), checked_notes(notes))
+            return cls(Run.from_fields(entries), results, notes)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
-
-
-def checked_results(results: Mapping[str, Any]) -> dict[str, float]:
-    """The results as plain floats; StoreError if there are none or one is not a finite number."""
-    if not results:
-        raise StoreError("results are empty: a finished run has at least one accuracy")
-    for name, value in results.items():
-        if not name.isprintable():
-            raise StoreError(f"result {name!r:.80} has a name that is not printable text")
-        if not is_number(value):
-            raise StoreError(f"result {name!r:.80} must be a finite number; got {value!r:.80}")
-    return {name: float(value) for name, value in results.items()}
-
-
-def checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes; StoreError if one is not known, or not printable text, a number or None."""
-    if unknown := sorted(set(notes) - set(NOTES)):
-        raise StoreError(f"notes {unknown} are unknown; use {', '.join(NOTES)}")
-    for name, value in notes.items():
-        text = isinstance(value, str) and value.isprintable()
-        if not (text or value is None or is_number(value)):
-            raise StoreError(f"note {name!r} must be text or a finite number; got {value!r:.80}")
-    return dict(notes)

@@ -21,7 +21,7 @@ from typing import Any
 
 from pairlearn.atomic import replacing, sync
 from pairlearn.paper.grids import GRIDS, Selection
-from pairlearn.paper.runs import NOTES, Record, Run, StoreError, checked_notes, checked_results
+from pairlearn.paper.runs import NOTES, Record, Run, StoreError
 
 SUFFIXES = (".jsonl", ".parquet")
 _START = b'{"dataset": '  # of every line
@@ -104,10 +104,9 @@ class RunStore:
             with self:
                 self.append(run, results, **notes)
             return
-        noted = checked_notes(notes)
+        record = Record(run, dict(results), notes)
         if run.key() in self._records:
             raise DuplicateRunError(f"{self.path} has this run already: {run.key()}")
-        record = Record(run, checked_results(results), noted)
         line = record.line()
         try:
             if os.write(self._file, line) != len(line):
@@ -340,6 +339,6 @@ def _from_row(row: dict[str, Any]) -> Record:
     results = {k.removeprefix(_RESULT): v for k, v in row.items() if k.startswith(_RESULT)}
     return Record(
         Run.from_fields({name: value for name, value in row.items() if name in names}),
-        checked_results(results),
+        results,
         {name: row[name] for name in NOTES if name in row},
     )

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from pairlearn.paper.cells import Cell, index_cells, position
-from pairlearn.paper.runs import Method, method_order
+from pairlearn.paper.runs import Method, grouped, method_order
 from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, asked
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A mean with its spread (NaN: none), perhaps the best of those it is compared with."""
-
-    mean: float
-    std: float
-    rival: bool = True
-    best: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f}" + f" ± {self.std:.3f}" * (self.std >= 0)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table: its labels, then an entry or None for each column."""
-
-    labels: tuple[str, ...]
-    entries: tuple[Entry | None, ...]
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table; ``stubs`` are the titles of its label columns."""
+    """A table as it is written, the best entries in bold."""
 
     caption: str
-    stubs: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    header: tuple[str, ...]
+    rows: list[list[str]]
 
 
 def accuracy_table(cells: Sequence[Cell]) -> Table:
@@ -113,49 +91,45 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     teach as much as one such statement, by the accuracies with the middle number of them.
     """
     sizes = sorted({cell.config.n_training_pairs for cell in cells})
-    means: dict[tuple[str, str], list[Entry | None]] = {}
-    for cell in sorted(cells, key=lambda cell: _by_question(cell.config.method)):
-        means.setdefault((asked(cell.config.method), cell.config.method), [None] * len(sizes))
-    for key, line in means.items():
-        for k, size in enumerate(sizes):
-            of = [c for c in cells if c.config.method == key[1]]
-            here = [c for c in of if c.config.n_training_pairs == size]
-            if here:
-                std = fmean(c.std if len(c.seeds) > 1 else np.nan for c in here)
-                line[k] = Entry(fmean(c.mean for c in here), std)
-    labels = [entry.mean for entry in means.get(("label", "likelihood-label"), []) if entry]
-    rows = [
-        Row((ask.question, Method.parse(method).title, _worth(line, sizes, labels)), (*line,))
-        for what, ask in STATEMENTS.items()
-        for (name, method), line in means.items()
-        if name == what
-    ]
+    found = grouped(cells, lambda cell: (cell.config.method, cell.config.n_training_pairs))
+    means = {at: fmean(cell.mean for cell in here) for at, here in found.items()}
+
+    def text(at: tuple[str, int]) -> str:
+        spread = [cell.std for cell in found.get(at, ()) if len(cell.seeds) > 1]
+        if at not in found or len(spread) < len(found[at]):
+            return f"{means[at]:.3f}" if at in found else "–"
+        return f"{means[at]:.3f} ± {fmean(spread):.3f}"
+
+    def worth(method: str) -> str:
+        """Labels that teach as much as one statement, between those that were tried."""
+        labels = [means.get(("likelihood-label", size)) for size in sizes]
+        middle = sizes[len(sizes) // 2]
+        mean = means.get((method, middle))
+        if mean is None or None in labels:
+            return "–"
+        reached = np.maximum.accumulate(np.array(labels, np.float64))
+        if not reached[0] <= mean <= reached[-1]:
+            low = mean < reached[0]
+            return f"{'<' if low else '>'} {sizes[0 if low else -1] / middle:.2g}"
+        return f"{np.exp(np.interp(mean, reached, np.log(sizes))) / middle:.2f}"
+
+    questions, known = list(STATEMENTS), [*SIBLING_METHODS]
+    methods = sorted(
+        dict.fromkeys(method for method, _ in found),
+        key=lambda m: (questions.index(asked(m)), known.index(m) if m in known else len(known)),
+    )
     origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
     return Table(
         f"Accuracy by what was asked ({origin}; means over data sets and class priors)",
-        ("Question", "Risk", "Worth in labels"),
-        tuple(f"{size:,} answers" for size in sizes),
-        tuple(rows),
+        ("Question", "Risk", "Worth in labels", *(f"{size:,} answers" for size in sizes)),
+        [
+            [
+                *(STATEMENTS[asked(method)].question, Method.parse(method).title, worth(method)),
+                *(text((method, size)) for size in sizes),
+            ]
+            for method in methods
+        ],
     )
-
-
-def _by_question(method: str) -> int:
-    """Where a method stands among those of the siblings grid; others come last."""
-    return SIBLING_METHODS.index(method) if method in SIBLING_METHODS else len(SIBLING_METHODS)
-
-
-def _worth(line: Sequence[Entry | None], sizes: Sequence[int], labels: Sequence[float]) -> str:
-    """Labels that teach as much as one statement, between those that were tried."""
-    middle = len(sizes) // 2
-    entry = line[middle] if line else None
-    if entry is None or len(labels) < len(sizes):
-        return "–"
-    reached = np.maximum.accumulate(labels)
-    if not reached[0] <= entry.mean <= reached[-1]:
-        low = entry.mean < reached[0]
-        return f"{'<' if low else '>'} {sizes[0 if low else -1] / sizes[middle]:.2g}"
-    share = np.exp(np.interp(entry.mean, reached, np.log(sizes)))
-    return f"{share / sizes[middle]:.2f}"
 
 
 TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
@@ -182,43 +156,33 @@ def _crossed(
     column: Callable[[Cell], str],
     best_in_columns: bool = False,
 ) -> Table:
-    """Cells by block, row and column.
+    """Cells by block, row and column, the best of each row, or of a block's column, in bold.
 
-    Blocks and rows are sorted, and end in their title.
+    Blocks and rows are sorted, and end in their title. Supervised training does not compete.
     """
     placed = index_cells(cells, lambda c: (block(c), row(c), column(c)))
     columns = tuple(dict.fromkeys(map(column, cells)))
-    rows: list[Row] = []
-    for which in sorted({which for which, _, _ in placed}):
-        at = sorted({at for other, at, _ in placed if other == which})
-        entries = [[_entry(placed.get((which, key, name))) for name in columns] for key in at]
-        if best_in_columns:
-            entries = _transposed([_best_marked(line) for line in _transposed(entries)])
-        else:
-            entries = [_best_marked(line) for line in entries]
-        labels = [(which[-1], key[-1]) for key in at]
-        rows += [Row(own, tuple(line)) for own, line in zip(labels, entries, strict=True)]
+    rivals = grouped(
+        [at for at, cell in placed.items() if cell.method.is_weak],
+        lambda at: (at[0], at[2 if best_in_columns else 1]),
+    )
+    best = {line: max(round(placed[at].mean, 3) for at in here) for line, here in rivals.items()}
+
+    def text(at: tuple[Any, Any, str]) -> str:
+        if at not in placed:
+            return "–"
+        cell, rival = placed[at], best.get((at[0], at[2 if best_in_columns else 1]))
+        words = f"{cell.mean:.3f} ± {cell.std:.3f}"
+        return f"**{words}**" if cell.method.is_weak and round(cell.mean, 3) == rival else words
+
+    rows = [
+        [which[-1], key[-1], *(text((which, key, name)) for name in columns)]
+        for which, key in sorted({at[:2] for at in placed})
+    ]
     origin = f" (mean ± standard deviation over {_seeds(cells)})"
     if subsets := " and ".join(dict.fromkeys(cell.test_subset for cell in cells)):
         origin += f", {subsets} test subset"
-    return Table(f"{caption}{origin}", stubs, columns, tuple(rows))
-
-
-def _entry(cell: Cell | None) -> Entry | None:
-    return None if cell is None else Entry(cell.mean, cell.std, rival=cell.method.is_weak)
-
-
-def _best_marked(line: Sequence[Entry | None]) -> list[Entry | None]:
-    """The entries with the best rival marked, and those printed alike."""
-    best = max((round(entry.mean, 3) for entry in line if entry and entry.rival), default=None)
-    return [
-        entry and replace(entry, best=entry.rival and round(entry.mean, 3) == best)
-        for entry in line
-    ]
-
-
-def _transposed(lines: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    return list(map(list, zip(*lines, strict=True)))
+    return Table(f"{caption}{origin}", (*stubs, *columns), rows)
 
 
 def _seeds(cells: Sequence[Cell]) -> str:
@@ -240,19 +204,14 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Write a table in Markdown, the best entries in bold.
+    """Write a table in Markdown.
 
     Examples
     --------
-    >>> print(to_markdown(Table("Nothing yet", ("Method",), ("MNIST",), ())))
+    >>> print(to_markdown(Table("Nothing yet", ("Method", "MNIST"), [])))
     Nothing yet
     <BLANKLINE>
     | Method | MNIST |
     | ------ | ----- |
     """
-    rows = [[*row.labels, *map(_text, row.entries)] for row in table.rows]
-    return f"{table.caption}\n\n{aligned([*table.stubs, *table.columns], rows)}"
-
-
-def _text(entry: Entry | None) -> str:
-    return "–" if entry is None else f"**{entry}**" if entry.best else str(entry)
+    return f"{table.caption}\n\n{aligned(table.header, table.rows)}"

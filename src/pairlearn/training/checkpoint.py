@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pairlearn.atomic import replacing
 
 Arrays = dict[str, NDArray[Any]]
-_FORMAT = b"pairlearn checkpoint 3\n"
+_FORMAT = b"pairlearn checkpoint 4\n"
 _DIGEST = 32
 _WORK = "work"  # the array that says whose checkpoint it is
 FIRST = 1.0

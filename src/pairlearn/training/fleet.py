@@ -107,7 +107,6 @@ class Fleet:
         self.shape = len(self.groups), max(self.sizes)
         self.ranks = current_ranks() if ranks is None else ranks
         self.epoch, self.steps_done = 0, 0  # epochs, and steps of the one that has begun
-        self.history: list[dict[str, Floats]] = []
         self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
@@ -164,6 +163,8 @@ class Fleet:
         """
         from pairlearn.training.loop import Callback, Guidance, Testing, run_epochs
 
+        testing = Testing(window)
+
         class Told(Callback):
             def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
                 if progress is not None:
@@ -175,14 +176,13 @@ class Fleet:
         run_epochs(
             self,
             epochs,
-            [*guided, *([Testing(window)] if tested else []), Told()],
+            [*guided, *([testing] if tested else []), Told()],
             checkpoint=kept,
             work=self.fingerprint() if kept else "",
         )
         if kept is not None and self.ranks.first:
             kept.remove()
-        recent = self.history[-window:] if window else []
-        return {name: np.stack([row[name] for row in recent]) for name in (recent or [{}])[0]}
+        return {name: values.cpu().numpy() for name, values in testing.accuracies.items()}
 
     def train_epoch(
         self, between: Callable[[], None] | None = None, *, more: bool = False
@@ -212,8 +212,6 @@ class Fleet:
     def state(self) -> Arrays:
         """Everything that training has changed, between two steps."""
         arrays = {name: _array(tensor) for name, tensor in self._tensors().items()}
-        for index, row in enumerate(self.history):
-            arrays |= {f"history/{index}/{name}": values for name, values in row.items()}
         arrays["random"] = torch.get_rng_state().numpy()  # dropout draws on it
         if self.device.type == "cuda":
             arrays["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
@@ -228,17 +226,17 @@ class Fleet:
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(torch.from_numpy(state["random.cuda"]), self.device)
         self.epoch, self.steps_done = int(state["epoch"]), int(state["steps"])
-        rows: dict[int, dict[str, Floats]] = {}
-        for name, values in state.items():
-            if name.startswith("history/"):
-                _, index, subset = name.split("/", 2)
-                rows.setdefault(int(index), {})[subset] = values
-        self.history = [rows[index] for index in sorted(rows)]
 
-    def fingerprint(self) -> str:
-        """What the fleet trains, and on what: equal for equal fleets."""
-        about = f"{self.precision} {self.batch_size} {self.network}"
+    def fingerprint(self, *more: object) -> str:
+        """What the fleet trains, and on what: equal for equal fleets.
+
+        So is what is told besides: arrays, or whatever has a text of its own.
+        """
+        about = f"{self.precision} {self.batch_size} {self.network} {self.objective.kinds}"
         digest = hashlib.sha256(about.encode())
+        for one in more:
+            is_array = isinstance(one, np.ndarray)
+            digest.update(np.ascontiguousarray(one).data if is_array else str(one).encode())
         for group in self.groups:
             digest.update(f"{group.seed}".encode())
             if isinstance(group.pairs, PairStream):
@@ -324,7 +322,7 @@ class Fleet:
 
     def _forget_steps(self) -> None:
         self.step.restart()
-        self.epoch, self.steps_done, self.history = 0, 0, []
+        self.epoch, self.steps_done = 0, 0
         self._risk.zero_()
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:

@@ -234,23 +234,20 @@ class Batches(ABC):
 
     def _parts(self, order: Indices) -> tuple[Indices, Floats, list[int]]:
         """The pairs of this rank in all batches in a row, their weights, and how many in each."""
-        size, n = self.batch_size, order.shape[1]
-        if self.ranks.size == 1:
-            missing = -n % size if self.pads else 0
-            order = np.pad(order, ((0, 0), (0, missing)))
-            weight = np.pad(np.ones(n), (0, missing))
-            counted = np.diff([*range(0, len(weight), size), len(weight)])
-            return order, weight, counted.tolist()
+        size, whole = self.batch_size, order.shape[1] // self.batch_size
+        groups, cut = len(order), whole * self.batch_size
         chosen, weights, counts = [], [], []
-        for start in range(0, n, size):
-            batch = order[:, start : start + size]
-            part = batch[:, self.ranks.part(batch.shape[1])]
+        for batches in (order[:, :cut].reshape(groups, whole, size), order[:, None, cut:]):
+            part = batches[..., self.ranks.part(batches.shape[-1])]
             # Every rank takes part in every sum: one without a pair takes one of weight zero.
-            missing = (self.share if self.pads else max(part.shape[1], 1)) - part.shape[1]
-            weights.append(np.pad(np.ones(part.shape[1]), (0, missing)))
-            chosen.append(np.pad(part, ((0, 0), (0, missing))))
-            counts.append(part.shape[1] + missing)
-        return np.concatenate(chosen, 1), np.concatenate(weights), counts
+            missing = (self.share if self.pads else max(part.shape[-1], 1)) - part.shape[-1]
+            number = batches.shape[1] if batches.size else 0
+            weight = np.pad(np.ones(part.shape[-1]), (0, missing))
+            weights.append(np.tile(weight, number))
+            chosen.append(np.pad(part[:, :number], ((0, 0), (0, 0), (0, missing))))
+            counts += [len(weight)] * number
+        flat = [part.reshape(groups, -1) for part in chosen]
+        return np.concatenate(flat, 1), np.concatenate(weights), counts
 
 
 class MemoryBatches(Batches):

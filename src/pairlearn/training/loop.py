@@ -306,15 +306,21 @@ def refuse_divergence(epochs: int, row: dict[str, float]) -> None:
 
 
 class Testing(Callback):
-    """Accuracies on the groups' test sets after each of the last `window` epochs."""
+    """Accuracies (window, G, M) by subset of the groups' test sets, after the last epochs."""
+
+    kept = ("accuracies",)
 
     def __init__(self, window: int) -> None:
         self.window = window
+        self.accuracies: dict[str, Tensor] = {}
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
         """Measure, if it is one of the last epochs."""
         if fleet.epoch > self.epochs - self.window:
-            fleet.history.append(fleet.accuracy())
+            for name, values in fleet.accuracy().items():
+                now = torch.from_numpy(values)[None].to(fleet.device)
+                before = self.accuracies.get(name, now[:0])
+                self.accuracies[name] = torch.cat([before, now])
 
 
 def _state(fleet: Fleet, callbacks: Sequence[Callback], history: History, seconds: float) -> Arrays:

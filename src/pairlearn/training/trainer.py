@@ -7,7 +7,6 @@ If exchanging the classes of a trained model lowers its objective, training goes
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -243,8 +242,11 @@ def _epochs(
         stopping = loop.EarlyStopping(held_out, recipe.patience, average, *choosing)
     callbacks: list[loop.Callback] = [loop.Cosine()] if recipe.schedule == "cosine" else []
     callbacks += [loop.Guidance(), average, *([] if stopping is None else [stopping]), *more]
-    work = "" if checkpoint is None else _work(fleet, recipe, held_out)
-    with _threads(fleet):
+    work = ""
+    if checkpoint is not None:
+        held = held_out and (held_out.ends, held_out.kind, held_out.values, held_out.weight)
+        work = fleet.fingerprint(recipe, fleet.features.cpu().numpy(), *(held or ()))
+    with at_most_threads(_useful_threads(fleet)):
         history = loop.run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
     # Without a best epoch (none was looked for, or every risk was NaN) the last one.
     best, slope = (stopping.best_epoch, stopping.best_slope) if stopping is not None else (0, 1.0)
@@ -257,26 +259,22 @@ def _epochs(
 
 
 @contextmanager
-def _threads(fleet: Fleet) -> Iterator[None]:
-    """No more threads than a step has work for: others only wait, long on a busy machine."""
+def at_most_threads(count: int) -> Iterator[None]:
+    """No more threads than this: others only wait, long on a busy machine."""
     before = torch.get_num_threads()
-    if fleet.features.ndim == 2:
-        weights = sum(one.numel() for one in fleet.network.parameters())
-        torch.set_num_threads(min(before, 1 + int(6 * 2 * fleet.batch_size * weights / WORK)))
+    torch.set_num_threads(min(before, count))
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-def _work(fleet: Fleet, recipe: Recipe, held_out: Judgements | None) -> str:
-    """What is trained, on what and for how long: equal for equal trainings."""
-    digest = hashlib.sha256(f"{fleet.fingerprint()} {recipe} {fleet.objective.kinds}".encode())
-    held = held_out
-    columns = [] if held is None else [held.ends, held.kind, held.values, held.weight]
-    for array in (*columns, fleet.features.cpu().numpy()):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+def _useful_threads(fleet: Fleet) -> int:
+    """How many threads a step has work for."""
+    if fleet.features.ndim != 2:
+        return torch.get_num_threads()
+    weights = sum(one.numel() for one in fleet.network.parameters())
+    return 1 + int(6 * 2 * fleet.batch_size * weights / WORK)
 
 
 def module_logits(module: nn.Module, features: NDArray[np.float32]) -> Floats:

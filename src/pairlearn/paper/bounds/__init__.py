@@ -34,38 +34,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.paper.bounds.arguments import (
-    Form,
-    RademacherEstimate,
-    checked,
-    checked_floors,
-    checked_labels,
-    empirical_rademacher,
-    linear_rademacher,
-    require,
-)
-
-__all__ = [
-    "Form",
-    "RademacherEstimate",
-    "contraction",
-    "convex_corrected_estimation_error",
-    "convex_estimation_error",
-    "convex_robust_estimation_error",
-    "convex_uniform_deviation",
-    "corrected_deviation",
-    "corrected_estimation_error",
-    "correction_bias",
-    "delta_confdiff",
-    "delta_scd",
-    "delta_sconf",
-    "empirical_rademacher",
-    "estimation_error",
-    "linear_rademacher",
-    "robust_estimation_error",
-    "uniform_corrected_estimation_error",
-    "uniform_deviation",
-]
+from pairlearn.paper.bounds.arguments import Form as Form
+from pairlearn.paper.bounds.arguments import RademacherEstimate as RademacherEstimate
+from pairlearn.paper.bounds.arguments import checked, checked_floors, checked_labels, require
+from pairlearn.paper.bounds.arguments import empirical_rademacher as empirical_rademacher
+from pairlearn.paper.bounds.arguments import linear_rademacher as linear_rademacher
 
 
 def _t(n: int, delta: float, events: int) -> float:

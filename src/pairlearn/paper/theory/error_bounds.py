@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -29,6 +28,7 @@ from pairlearn.paper.theory.rows import (
 from pairlearn.randomness import stream
 from pairlearn.risks import Risk, make_risk
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE
+from pairlearn.training.trainer import at_most_threads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,7 +175,8 @@ def bound_rows(n: int, *, repetitions: int, seed: int = 0) -> list[Row]:
     risks = {name: make_risk(name, prior=task.prior, loss=task.loss) for name in ESTIMATORS}
     excess: dict[str, list[float]] = {name: [] for name in ESTIMATORS}
     negative: dict[str, list[bool]] = {name: [] for name in ESTIMATORS}
-    with _one_thread():
+    # On several threads operations as small as these lose more by waiting than they gain.
+    with at_most_threads(1):
         for repetition in range(repetitions):
             features, labels = task.sample(n, stream(seed, "bounds", n, repetition))
             for name, risk in risks.items():
@@ -248,17 +249,6 @@ def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
         note(ax, f"× {int(factor):,}", at, (shift, 0), ha=side, va="center", color=GREY, fontsize=8)
     ax.set(xscale="log", yscale="log", xlabel="pairs n", ylabel="excess risk")
     return ax
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Operations as small as these lose more by waiting for other threads than they gain."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def least_bound(row: Row) -> float:
