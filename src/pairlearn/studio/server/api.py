@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -83,27 +83,22 @@ class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
     answer: Row | None = None
 
 
-class FormError(ValueError):
+class FormError(HTTPException):
     """A body that is not what the page sends."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(400, reason)
 
 
 def read_form(body: bytes, form: type[Form]) -> Form:
-    """The form in a JSON body; no NaN, no infinity, no name twice."""
+    """The form in a JSON body that has no name twice."""
     try:
-        values = json.loads(
-            body.decode(), parse_constant=_no_constant, object_pairs_hook=_without_repeats
-        )
+        values = json.loads(body.decode(), object_pairs_hook=_without_repeats)
         return msgspec.convert(values, form)
-    except FormError:
-        raise
     except (msgspec.ValidationError, OverflowError) as error:
         raise FormError(str(error).encode("ascii", "replace").decode()) from None
     except (ValueError, RecursionError):
         raise FormError("the body is not JSON in UTF-8") from None
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise FormError(f"{word} is not a number that can be sent")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

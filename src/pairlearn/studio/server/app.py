@@ -23,33 +23,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 
 from pairlearn.studio.choosing import choosing
 from pairlearn.studio.creating import check_features
 from pairlearn.studio.endpoint import is_loopback
 from pairlearn.studio.project import Project, words_of
 from pairlearn.studio.server import api, pages
-from pairlearn.studio.server.api import FormError
-from pairlearn.studio.server.security import Connection, Denied, Guard, Hosts, TooLarge, refused
+from pairlearn.studio.server.security import Connection, Denied, Guard, Hosts, refused
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
 from pairlearn.studio.writer import announce, hold
 
 REQUESTS_PER_SECOND = 20.0
 """Of one annotator; a person needs about one."""
-
-
-class GuardedApp(Starlette):
-    """An application with the guard outside of everything, its error pages too."""
-
-    def __init__(self, hosts: Hosts, https: bool, **options: object) -> None:
-        self._hosts, self._https = hosts, https
-        super().__init__(**options)  # type: ignore[arg-type]
-
-    def build_middleware_stack(self) -> ASGIApp:
-        """The stack of Starlette, guarded."""
-        return Guard(super().build_middleware_stack(), hosts=self._hosts, https=self._https)
 
 
 Folders: TypeAlias = str | Path | Sequence[str | Path]
@@ -105,10 +91,10 @@ def make_app(
 
     if len(parts) > 1:
         parts = [Route("/", pages.get_front), *_static(), *parts]
-    app = GuardedApp(
-        Hosts(public=public, names=names), https, routes=parts, lifespan=lifespan,
-        exception_handlers=handlers,
-    )  # fmt: skip
+    app = Starlette(routes=parts, lifespan=lifespan, exception_handlers=handlers)
+    # The guard is outside of everything, the error pages too.
+    stack, hosts = app.build_middleware_stack(), Hosts(public=public, names=names)
+    app.middleware_stack = Guard(stack, hosts=hosts, https=https)
     app.state.studios = studios
     return app
 
@@ -278,7 +264,11 @@ def describe() -> dict[str, Any]:
         forms, ref_template="#/components/schemas/{name}"
     )
     schema = dict(zip(forms, found, strict=True))
-    refused = {"schema": {"$ref": "#/components/schemas/Refusal"}}
+
+    def body(content: Any) -> dict[str, Any]:
+        return {"content": {"application/json": {"schema": content}}}
+
+    refusal = body({"$ref": "#/components/schemas/Refusal"})
     paths: dict[str, Any] = {}
     for one in api.CALLS:
         path = one.path.replace(":int", "")
@@ -295,17 +285,13 @@ def describe() -> dict[str, Any]:
             ],
             "responses": {
                 "200": {"description": "done", "content": {one.media: {}}},
-                "default": {
-                    "description": "refused, with the reason",
-                    "content": {"application/json": refused},
-                },
+                "default": {"description": "refused, with the reason"} | refusal,
             },
         }
         if one.form:
-            body = {"application/json": {"schema": schema[one.form]}}
-            operation["requestBody"] = {"required": True, "content": body}
+            operation["requestBody"] = {"required": True} | body(schema[one.form])
         paths[path] = {method: operation}
-    refusal = {"type": "object", "properties": {"error": {"type": "string"}}}
+    schemas["Refusal"] = {"type": "object", "properties": {"error": {"type": "string"}}}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -319,7 +305,7 @@ def describe() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": schemas | {"Refusal": refusal},
+            "schemas": schemas,
         },
     }
 
@@ -338,15 +324,24 @@ def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
     return parts.scheme == "https", frozenset({parts.hostname})
 
 
-_ERRORS = (Denied, FormError, StoreError, TooLarge, HTTPException, OSError, Exception)
+_ERRORS = (HTTPException, StoreError, OSError, Exception)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """What an error becomes: JSON for the scripts of a page, a page for people."""
     studio: api.Studio | None = getattr(request.app.state, "studio", None)
     status, reason = 500, "something went wrong in the studio"
+    if isinstance(error, HTTPException):
+        told = error.detail != HTTPStatus(error.status_code).phrase
+        status, reason = error.status_code, error.detail if told else "there is nothing here"
+    elif isinstance(error, OSError):  # of the store, too
+        if studio is not None:
+            studio.tell_outage(error)
+        # 503 makes the page keep the answer and send it again.
+        status, reason = 503, "the studio cannot write to its disk"
+    elif isinstance(error, StoreError):
+        status, reason = 400, str(error)
     if isinstance(error, Denied):
-        status, reason = error.status, str(error)
         # Nobody guesses 32 random bytes; whoever tries is at least slow. Those with a valid
         # link never get here, whatever others do from the same address.
         caller = request.client.host if request.client else "?"
@@ -354,18 +349,6 @@ async def _failed(request: Request, error: Exception) -> Response:
         guessed = status == 404 or (status == 401 and tried)
         if guessed and studio is not None and not studio.failures.take(caller):
             status, reason = 429, "too many attempts: wait a minute"
-    elif isinstance(error, OSError):  # of the store, too
-        if studio is not None:
-            studio.tell_outage(error)
-        # 503 makes the page keep the answer and send it again.
-        status, reason = 503, "the studio cannot write to its disk"
-    elif isinstance(error, (FormError, StoreError)):
-        status, reason = 400, str(error)
-    elif isinstance(error, TooLarge):
-        status, reason = 413, "the body is too large"
-    elif isinstance(error, HTTPException):
-        told = error.detail != HTTPStatus(error.status_code).phrase
-        status, reason = error.status_code, error.detail if told else "there is nothing here"
     if studio is not None:
         reason = words_of(studio.project.language).get(reason, reason)
     if "/api/" in request.url.path or request.url.path.endswith("/image"):

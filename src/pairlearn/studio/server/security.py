@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 
 import h11
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -211,10 +212,6 @@ def refused(status: int, reason: str, *, retry: float | None = None) -> JSONResp
     return JSONResponse({"error": reason}, status, headers)
 
 
-class TooLarge(Exception):
-    """A body without a declared length that grew past the limit."""
-
-
 def _limited(receive: Receive) -> Receive:
     """Count a body while it arrives: its declared length may be absent or a lie."""
     seen = 0
@@ -224,7 +221,7 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > BODY_LIMIT:
-            raise TooLarge
+            raise HTTPException(413, "the body is too large")
         return message
 
     return counted
@@ -245,12 +242,8 @@ LASTS_SECONDS = 30 * 24 * 3600
 LONGEST_TOKEN = 128
 
 
-class Denied(Exception):
+class Denied(HTTPException):
     """The request comes from nobody who may do this."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 @dataclass(frozen=True)
