@@ -33,7 +33,7 @@ def test_an_answer_comes_back_as_it_was(store: Store) -> None:
     receipt = store.submit(ann.id, 3, answer).result()
     (found,) = store.answers()
     pair = store.pairs()[2]
-    assert found.answer("k") == answer
+    assert vars(found).items() >= vars(answer).items()
     assert (found.annotator, found.pair) == ("ann", 3)
     assert (found.left, found.right) == (pair.left, pair.right)
     assert (found.id, found.revision) == (receipt.answer_id, 1)

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pairlearn.labels import PairLabels
-from pairlearn.studio.changes import Changes
 from pairlearn.studio.endpoint import ChatEndpoint
 from pairlearn.studio.items import ItemView
 from pairlearn.studio.judges import (
@@ -44,7 +43,6 @@ from pairlearn.studio.judges import (
 )  # fmt: skip
 from pairlearn.studio.limits import AnswerCache, Budget, LimitReached, ModelError, Pace, Stopped
 from pairlearn.studio.records import Answer
-from pairlearn.studio.stored import THEIRS
 
 if TYPE_CHECKING:
     from pairlearn.studio.store import Store
@@ -285,11 +283,8 @@ class Seat:
             note += f", position bias {judgement.bias:+.3f}"
         s, c, silent = judgement.similarity, judgement.difference, judgement.cant_say
         answer = Answer(s, c, 0, silent, note, seconds, secrets.token_hex(8))
-
-        def work(changes: Changes) -> None:
-            changes.check_author(self._name)
-            # Unless another run was faster.
-            if not changes.find_answers(THEIRS, changes.seat(self._name), pair.pair):
-                changes.keep_for(self._name, pair.pair, answer)
-
-        self._store.carry_out(work, who="model")
+        # Unless another run was faster.
+        self._store.carry_out(
+            lambda changes: changes.take_in(self._name, pair.pair, answer, revise=False),
+            who="model",
+        )

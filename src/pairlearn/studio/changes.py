@@ -23,7 +23,7 @@ import msgspec
 from pairlearn.studio.choosing import assign
 from pairlearn.studio.records import Annotator, Answer, Known, Mixed, Receipt
 from pairlearn.studio.store_file import StoreError
-from pairlearn.studio.stored import ADJUDICATOR, MIXED, OTHERS, Rows, token_hash
+from pairlearn.studio.stored import ADJUDICATOR, MIXED, OTHERS, THEIRS, Rows, token_hash
 
 MAX_NAME = 80
 
@@ -143,13 +143,21 @@ class Changes(Rows):
         self.assign_pair(number, pair)
         return self.keep(number, pair, answer)
 
-    def check_author(self, name: str) -> None:
-        """Refuse answers from elsewhere in the name that overrules everybody."""
+    def take_in(self, name: str, pair: int, answer: Answer, *, revise: bool = True) -> str:
+        """Keep an answer from elsewhere: whether it is "new", "revised", or the "same" as before.
+
+        Without ``revise`` one that is there stays. Nobody else's name may overrule everybody.
+        """
+        before = self.find_answers(THEIRS, self.seat(name), pair)
+        if before and (not revise or answer.same_judgement(before[0])):
+            return "same"
         if name == self.adjudicator:
             raise StoreError(
                 f"the annotator {name!r} settles pairs here, and overrules all others: "
                 "give these judgements another name"
             )
+        self.keep_for(name, pair, answer)
+        return "revised" if before else "new"
 
     def withdraw_last(self, annotator: int, answer_id: int | None) -> int | None:
         """Reopen the pair that an annotator answered last; its id, or None, as in `Store.undo`."""
@@ -203,22 +211,16 @@ class Changes(Rows):
 
     def retire(self, annotator: int) -> None:
         """End somebody's part: their link is void, their answers stay."""
-        changed = self.connection.execute(
-            "UPDATE annotator SET retired_at = ? WHERE id = ? AND retired_at IS NULL",
-            (now(), annotator),
-        ).rowcount
-        if not changed:
+        update = "UPDATE annotator SET retired_at = ? WHERE id = ? AND retired_at IS NULL"
+        if not self.connection.execute(update, (now(), annotator)).rowcount:
             raise StoreError(f"no annotator {annotator} takes part")
         self.log("annotator retired", annotator=annotator)
 
     def renew_token(self, annotator: int) -> str:
         """A new token in place of the old one, which is void; who retired takes part again."""
         token = fresh_token()
-        changed = self.connection.execute(
-            "UPDATE annotator SET token_hash = ?, retired_at = NULL WHERE id = ?",
-            (token_hash(token), annotator),
-        ).rowcount
-        if not changed:
+        update = "UPDATE annotator SET token_hash = ?, retired_at = NULL WHERE id = ?"
+        if not self.connection.execute(update, (token_hash(token), annotator)).rowcount:
             raise StoreError(f"there is no annotator {annotator}")
         self.log("token renewed", annotator=annotator)
         return token

@@ -40,7 +40,7 @@ from pairlearn.studio.overview import AnswerColumns, crowd_of
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
-from pairlearn.studio.stored import THEIRS, Stored
+from pairlearn.studio.stored import Stored
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.pairs import check_pairs
 from pairlearn.tables.read import need_columns
@@ -344,23 +344,20 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
         )
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
-    n = len(columns["left"])
-    similarity = columns.get("similarity", np.full(n, np.nan))
-    said = ~(np.isnan(similarity) & np.isnan(difference) & (preference == 0))
-    if not said.any():
-        raise TableError(f"{path}: column {column!r} says nothing in any row")
     left, right = same_kind([columns["left"], columns["right"]])
     table = PairTable.trusted(
         left=left,
         right=right,
-        similarity=similarity,
+        similarity=columns.get("similarity"),
         difference=difference,
         preference=preference if preference.any() else None,
         annotator=columns.get("annotator"),
     )
-    rows = np.flatnonzero(said)
+    rows = np.flatnonzero(table.judged | (preference != 0))
+    if not len(rows):
+        raise TableError(f"{path}: column {column!r} says nothing in any row")
     with placed(lambda row: source.place(int(rows[row]))):
-        check_pairs(table[said], noisy=False)
+        check_pairs(table[rows], noisy=False)
     return table
 
 
@@ -397,13 +394,7 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
             (pair,) = changes.add_pairs([(row.left, row.right, 1.0)], "import")
             count["pairs_added"] += 1
         answer = _turned(row) if turned else row.answer
-        before = changes.find_answers(THEIRS, changes.seat(row.annotator), pair)
-        if before and answer.same_judgement(before[0]):
-            count["same"] += 1
-            continue
-        changes.check_author(row.annotator)
-        changes.keep_for(row.annotator, pair, answer)
-        count["revised" if before else "new"] += 1
+        count[changes.take_in(row.annotator, pair, answer)] += 1
     changes.log("imported", f"{len(rows)} judgements")
     count["annotators_added"] = len(changes.rows("SELECT 1 FROM annotator")) - people
     return ImportCount(*(count[name] for name in ImportCount._fields))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -339,11 +339,6 @@ class StoredAnswer(Answer):
 
     def __post_init__(self) -> None:
         """It was checked when it was given."""
-
-    def answer(self, key: str) -> Answer:
-        """The answer in it, to be submitted under a key."""
-        said = {one.name: getattr(self, one.name) for one in fields(Answer)}
-        return Answer(**said | {"key": key})
 
 
 @dataclass(frozen=True)

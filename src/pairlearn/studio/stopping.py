@@ -154,7 +154,7 @@ class _Model:
     def choose(self) -> tuple[float, Floats]:
         """The ridge that predicts best out of fold, and its log-odds."""
         found = {ridge: self.out_of_fold(FOLDS, ridge) for ridge in RIDGES}
-        ridge = max(RIDGES, key=lambda one: self.likelihood(found[one]))
+        ridge = max(RIDGES, key=lambda one: self.likelihood(*found[one].T))
         return ridge, found[ridge]
 
     def out_of_fold(self, folds: int, ridge: float, seed: int = 0) -> Floats:
@@ -182,18 +182,15 @@ class _Model:
             # By what an outcome says of an end: the classes of two alike are those of z + q.
             alike = same * expit(z + q)
             dz, dq = weight * (expit(z) - a - alike), weight * (expit(q) - b - alike)
-            value = -self._log_likelihood(z, q, rows) + penalty @ w**2 / 2
+            value = -self.likelihood(z, q, rows) + penalty @ w**2 / 2
             return value, left.T @ dz + right.T @ dq + penalty * w
 
         start = np.zeros(self.x.shape[1])
         best: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x
         return best
 
-    def likelihood(self, z: Floats) -> float:
-        """Log-likelihood of all pairs."""
-        return self._log_likelihood(z[:, 0], z[:, 1], slice(None))
-
-    def _log_likelihood(self, z: Floats, q: Floats, rows: Any) -> float:
+    def likelihood(self, z: Floats, q: Floats, rows: Any = slice(None)) -> float:
+        """Log-likelihood of pairs by the log-odds of their ends."""
         # Of (+, −), (−, +) and same class, less their common factor.
         logs = np.stack([z, q, np.logaddexp(0, z + q)], 1)
         logs -= (np.logaddexp(0, z) + np.logaddexp(0, q))[:, None]

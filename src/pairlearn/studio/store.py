@@ -86,7 +86,11 @@ class Store(Stored):
             on_failure.callback(remove_file, project.store_path)
             store = cls(project)
             on_failure.callback(store.close)
-            store._begin(pairs)
+            store.carry_out(
+                lambda changes: changes.add_pairs(pairs, "plan"), who="project file", share_out=True
+            )
+            store.supervisor_token = store.renew_supervisor_token()
+            store._settle_known()
             on_failure.pop_all()
         return store
 
@@ -114,17 +118,6 @@ class Store(Stored):
             store._settle_known()
             on_failure.pop_all()
         return store
-
-    def _begin(self, pairs: list[tuple[str, str, float]]) -> None:
-        def work(changes: Changes) -> None:
-            changes.connection.executemany(
-                "INSERT INTO pair (left, right, weight, origin) VALUES (?, ?, ?, 'plan')", pairs
-            )
-            changes.log("created", f"{len(pairs)} pairs")
-
-        self.carry_out(work, who="project file", share_out=True)
-        self.supervisor_token = self.renew_supervisor_token()
-        self._settle_known()
 
     def _settle_known(self) -> None:
         """Have the checks of the project file among the pairs."""
