@@ -1,11 +1,18 @@
-"""Somebody with a link and without a browser."""
+"""A studio without a port, and people with a link and without a browser."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from starlette.testclient import TestClient
+
+from browser import make_project
+from pairlearn.studio import Project, Store, StoredAnswer
+from pairlearn.studio.server import make_app
 
 HERE = "http://127.0.0.1:8337"
 
@@ -35,3 +42,43 @@ class Visitor:
         return self.post(
             f"{self.home}/api/answer", body | {"key": f"form-{self.count:06}"} | fields
         )
+
+
+class Studio(NamedTuple):
+    """A project that is served, with the tokens of everybody, the supervisor's as "boss"."""
+
+    folder: Path
+    tokens: dict[str, str]
+    client: TestClient
+
+    def visit(self, name: str = "ann") -> Visitor:
+        """Open somebody's link, and nobody else's."""
+        self.client.cookies.clear()
+        return Visitor(self.client, self.tokens[name], "s" if name == "boss" else "a")
+
+    def bearer(self, name: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[name]}"}
+
+    def store(self) -> Store:
+        return Store.open(Project.load(self.folder))
+
+    def answers(self) -> list[StoredAnswer]:
+        with self.store() as store:
+            return store.answers()
+
+
+@contextmanager
+def serving(folder: Path, tokens: dict[str, str], **options: Any) -> Iterator[Studio]:
+    """Serve a project that is there."""
+    with TestClient(make_app(folder, **options), HERE) as client:
+        yield Studio(folder, tokens, client)
+
+
+@contextmanager
+def studio_of(
+    folder: Path, kind: str = "table", *, webhook: str | None = None, **project: Any
+) -> Iterator[Studio]:
+    """Make a project and serve it."""
+    _, tokens, boss = make_project(folder, kind, **project)
+    with serving(folder, tokens | {"boss": boss}, webhook=webhook) as studio:
+        yield studio

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pairlearn.studio import Answer, Plan, Project, StoredAnswer
+from pairlearn.studio import Answer, Plan, Project, Store, StoredAnswer
 
 
 def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project:
@@ -34,6 +35,13 @@ def stored(
     return StoredAnswer(
         id=number, annotator=who, pair=pair, similarity=s, difference=c, **(words | rest)
     )
+
+
+def free_pairs(store: Store) -> list[tuple[str, str]]:
+    """Pairs of the items that are not in the store, in either direction."""
+    taken = {frozenset((one.left, one.right)) for one in store.pairs()}
+    ends = combinations(store.items.ids, 2)
+    return [pair for pair in ends if frozenset(pair) not in taken]
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:

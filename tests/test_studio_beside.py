@@ -37,10 +37,11 @@ def arguments(name: str, place: Place) -> tuple[object, ...]:
         "ask": ("--model", "studio_processes:fate", "--name", "rule", "--pairs", 3),
         "backup": (fresh.with_suffix(".sqlite"),),
         "serve": ("--port", free_port()),
+        "restore": tuple(place.root.glob("out-*.sqlite"))[:1],
     }[name]
 
 
-COMMANDS = ("status", "link", "export", "import", "ask", "backup", "serve")
+COMMANDS = ("status", "link", "export", "import", "ask", "backup", "serve", "restore")
 
 
 def by_people(place: Place, path: Path | None = None) -> dict[tuple[str, int], float | None]:
@@ -54,7 +55,7 @@ def test_no_command_costs_an_answer(place: Place) -> None:
             ann.answer_many(6)
             given = arguments(name, place)
             command = place.run(name, *given)
-            if name == "serve":
+            if name in ("serve", "restore"):
                 assert command.wait() == 2
                 assert command.words().count("\n") == 1
                 assert f"is being served already, at {place.url}" in command.words()
@@ -71,8 +72,16 @@ def test_no_command_costs_an_answer(place: Place) -> None:
         again = Person(place, "ann")
         assert again.pair == ann.pair
         again.answer_many(6)
-        assert server.end(signal.SIGKILL) == -signal.SIGKILL
-    assert by_people(place) == kept | again.acknowledged
+        assert server.end(signal.SIGINT) == 0
+        assert "Traceback" not in server.words()
+    kept = kept | again.acknowledged
+    assert by_people(place) == kept
+    assert not list(place.folder.glob("answers.sqlite-*"))  # nothing is left in a log
+    (path,) = place.root.glob("out-*.sqlite")
+    assert place.run("restore", path).wait() == 0
+    assert by_people(place) == by_people(place, path)
+    (replaced,) = (place.folder / "backups").glob("replaced-*.sqlite")
+    assert by_people(place, replaced) == kept
 
 
 class Load:
@@ -195,37 +204,6 @@ def test_backup_tools_that_copy_the_files(place: Place) -> None:
         server.end(signal.SIGKILL)
     assert by_people(place) == ann.acknowledged
     assert len(ann.acknowledged) == 40
-
-
-def test_restore_is_refused_while_people_answer(place: Place) -> None:
-    with place.served() as server:
-        ann = Person(place, "ann")
-        ann.answer_many(3)
-        assert place.run("backup").wait() == 0
-        ann.answer_many(3)
-        refused = place.run("restore")
-        assert refused.wait() == 2
-        assert "is being served already" in refused.words()
-        server.end(signal.SIGKILL)
-    assert by_people(place) == ann.acknowledged
-    done = place.run("restore")
-    assert done.wait() == 0
-    assert len(by_people(place)) == 3
-    (replaced,) = (place.folder / "backups").glob("replaced-*.sqlite")
-    assert by_people(place, replaced) == ann.acknowledged
-
-
-def test_serve_ends_with_0_when_interrupted(place: Place) -> None:
-    with place.served() as server:
-        Person(place, "ann").answer_many(1)
-        assert server.end(signal.SIGINT) == 0
-        assert "Traceback" not in server.words()
-    assert sorted(path.name for path in place.folder.iterdir()) == [
-        "answers.sqlite",
-        "items.csv",
-        "project.json",
-        "serve.lock",
-    ]
 
 
 def test_addresses_of_servers_and_links(place: Place, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from pairlearn.cli.annotate import app
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.tables import read_pairs
+from studio_store import free_pairs
 
 
 def run(*arguments: object) -> Result:
@@ -181,9 +182,7 @@ def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
     folder, out = tmp_path / "p", tmp_path / "pairs.csv"
     run("init", folder, items, "--pairs", 1, "--annotators", "ann")
     with Store.open(Project.load(folder)) as store:
-        taken = {store.pairs()[0].left, store.pairs()[0].right}
-        left, right = sorted(set(store.items.ids) - taken)[:2]
-        store.add_pairs([(left, right, 3.0)])
+        store.add_pairs([(*free_pairs(store)[0], 3.0)])
         for pair in (1, 2):
             store.submit(1, pair, Answer(0.5, key="k")).result()
     assert told("export", folder, out)["weights"]

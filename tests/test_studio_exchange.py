@@ -31,7 +31,7 @@ from pairlearn.studio.exchange import (
 from pairlearn.studio.server import make_app
 from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from studio_client import HERE, Visitor
-from studio_store import make
+from studio_store import free_pairs, make
 from studio_store import stored as row
 
 ROWS = [
@@ -99,15 +99,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield one
 
 
-def outside_the_plan(store: Store) -> tuple[str, str]:
-    taken = {frozenset((one.left, one.right)) for one in store.pairs()}
-    ends = [(f"i{a}", f"i{b}") for a in range(6) for b in range(a)]
-    return next(one for one in ends if frozenset(one) not in taken)
-
-
 def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: Path) -> None:
     first, second = store.pairs()[:2]
-    other = outside_the_plan(store)
+    other, *_ = free_pairs(store)
     table = PairTable(
         [first.left, second.right, other[0]],  # the second the other way round
         [first.right, second.left, other[1]],
@@ -307,10 +301,8 @@ def test_nobody_is_imported_into_the_seat_that_settles_pairs(tmp_path: Path) -> 
 def test_the_api_exports_what_the_command_line_does(tmp_path: Path) -> None:
     with Store.create(make(tmp_path / "p", mode="information", pairs=3)) as store:
         boss, (who, _) = store.supervisor_token, store.add_annotator("ann")
-        there = {frozenset((one.left, one.right)) for one in store.pairs()}
-        ends = [(f"i{a}", f"i{b}") for a in range(8) for b in range(a)]
-        new = [pair for pair in ends if frozenset(pair) not in there][:2]
-        store.add_pairs([(*new[0], 3.0), (*new[1], 0.5)])
+        one, two, *_ = free_pairs(store)
+        store.add_pairs([(*one, 3.0), (*two, 0.5)])
         while task := store.next_task(who.id):
             store.submit(who.id, task.pair, Answer(0.8, 0.1, key=f"key-{task.pair}")).result()
     out = tmp_path / "answers.jsonl"

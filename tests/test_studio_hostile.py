@@ -16,7 +16,7 @@ from browser import live_studio, make_project
 from pairlearn.studio import Plan, Project, Store
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.security import BODY_LIMIT, Hosts, masked
-from studio_client import HERE, Visitor
+from studio_client import HERE, Visitor, studio_of
 
 ANSWER, UNDO, IMAGE = "/annotate/1/api/answer", "/annotate/1/api/undo", "/annotate/1/image"
 LINKS = "/api/annotators"
@@ -204,6 +204,11 @@ def test_one_person_is_nobody_else(target: Target) -> None:
             assert reply.status_code in (401, 429)
     for near in (token[:-1], token + "A", token.swapcase(), token + "%00", " " + token):
         assert client.get(f"/a/{near}").status_code in (404, 429)
+    for role, other, closed in (("s", "ann", "/annotate/1"), ("a", "boss", "/supervisor")):
+        assert client.get(f"/{role}/{target.tokens[other]}").status_code in (404, 429)
+        alone = TestClient(client.app, HERE)
+        Visitor(alone, target.tokens["boss" if other == "ann" else "ann"], role)
+        assert alone.get(closed).status_code in (401, 429)
     bob = Visitor(TestClient(client.app, HERE), target.tokens["bob"])
     reply = client.post(ANSWER, json=GOOD | {"pair": 1}, headers={"X-Studio-Form": bob.form})
     assert reply.status_code == 403 and "reload" in reply.json()["error"]
@@ -304,9 +309,8 @@ def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
 
 def test_a_key_stands_for_one_answer(tmp_path: Path) -> None:
     """Sent again, an answer gets the receipt that it had; another one is refused, not dropped."""
-    project, tokens, _ = make_project(tmp_path / "p", pairs=3)
-    with TestClient(make_app(project.folder), HERE) as client:
-        ann = Visitor(client, tokens["ann"])
+    with studio_of(tmp_path / "p", pairs=3) as studio:
+        ann = studio.visit()
         sent: dict[str, Any] = {"pair": ann.task()["pair"], "key": "form-one-answer"}
         first = ann.answer(**sent)
         assert first.status_code == 200, first.text

@@ -15,12 +15,13 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from browser import make_project
-from pairlearn.studio import Answer, Project, Store, StoreError
+from pairlearn.studio import Answer, StoreError
 from pairlearn.studio.exchange import Statement, import_judgements
 from pairlearn.studio.records import LEVELS
 from pairlearn.studio.server import make_app
 from pairlearn.studio.writer import using
-from studio_client import HERE, Visitor
+from studio_client import HERE, serving, studio_of
+from studio_store import free_pairs
 
 
 def test_several_projects_on_one_server(tmp_path: Path) -> None:
@@ -81,46 +82,40 @@ def test_a_store_that_cannot_be_opened_leaves_no_other_open(tmp_path: Path) -> N
 def test_answers_are_taken_as_the_project_asks(
     tmp_path: Path, asked: str, taken: dict[str, Any], refused: dict[str, Any]
 ) -> None:
-    _, tokens, _ = make_project(tmp_path / "p", pairs=3, answers=asked)
     nothing = {"similarity": None, "difference": None}
-    with TestClient(make_app(tmp_path / "p"), HERE) as client:
-        visitor = Visitor(client, tokens["ann"])
+    with studio_of(tmp_path / "p", pairs=3, answers=asked) as studio:
+        visitor = studio.visit()
         reply = visitor.answer(**(nothing | refused))
         assert reply.status_code == 400 and "level" in reply.json()["error"]
         assert visitor.answer(**(nothing | taken)).status_code == 200
 
 
 def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
-    _, tokens, boss = make_project(tmp_path / "p", pairs=3, language="de")
-
-    def headers(token: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {token}"}
-
-    with TestClient(make_app(tmp_path / "p"), HERE) as client:
-        task = client.get("/annotate/1/api/task", headers=headers(tokens["ann"])).json()["task"]
+    with studio_of(tmp_path / "p", pairs=3, language="de") as studio:
+        client, ann, boss = studio.client, studio.bearer("ann"), studio.bearer("boss")
+        task = client.get("/annotate/1/api/task", headers=ann).json()["task"]
         body = {"pair": task["pair"], "similarity": 0.5, "difference": 0.0, "key": "program-1"}
-        sent = client.post("/annotate/1/api/answer", json=body, headers=headers(tokens["ann"]))
+        sent = client.post("/annotate/1/api/answer", json=body, headers=ann)
         assert sent.json()["receipt"]["revision"] == 1 and not client.cookies
-        with Store.open(Project.load(tmp_path / "p")) as store:
-            ends = {pair.left for pair in store.pairs()} | {pair.right for pair in store.pairs()}
-            left, right, *_ = [item for item in store.items.ids if item not in ends]
-            import_judgements(store, [Statement("cy", left, right, Answer(0.5, key="k"))])
-        told = client.get("/api/status", headers=headers(boss)).json()
+        with studio.store() as store:
+            cy = Statement("cy", *free_pairs(store)[0], Answer(0.5, key="k"))
+            import_judgements(store, [cy])
+        told = client.get("/api/status", headers=boss).json()
         assert (told["judged"], told["pairs"]) == (1, 3)  # those of the plan
         assert told["annotators"][0]["done"] == 1
         assert told["forecast"]  # what is missing, until there is one
-        lines = client.get("/api/export", headers=headers(boss)).text.splitlines()
+        lines = client.get("/api/export", headers=boss).text.splitlines()
         assert [json.loads(line)["annotator"] for line in lines] == ["ann", "cy"]
-        for token, path in ((tokens["ann"], "/api/status"), ("x" * 43, "/annotate/1/api/task")):
-            refused = client.get(path, headers=headers(token))
+        nobody = {"Authorization": f"Bearer {'x' * 43}"}
+        for token, path in ((ann, "/api/status"), (nobody, "/annotate/1/api/task")):
+            refused = client.get(path, headers=token)
             assert refused.status_code == 401
             assert refused.json()["error"].startswith("dieses Token öffnet das nicht")
 
 
 def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
-    make_project(tmp_path / "p", pairs=3)
-    with TestClient(make_app(tmp_path / "p"), HERE) as client:
-        told = client.get("/static/openapi.json").json()
+    with studio_of(tmp_path / "p", pairs=3) as studio:
+        told = studio.client.get("/static/openapi.json").json()
     answer = told["components"]["schemas"]["AnswerForm"]
     assert answer["required"] == ["pair", "key"] and "level" in answer["properties"]
     assert told["paths"].keys() >= {"/api/status", "/annotate/{annotator}/api/answer", "/image"}
@@ -177,13 +172,11 @@ def hook() -> Iterator[Hook]:
 
 
 def test_a_webhook_is_told_when_all_is_answered(tmp_path: Path, hook: Hook) -> None:
-    url, received = hook.url, hook.received
-    _, tokens, _ = make_project(tmp_path / "p", pairs=3, names=("ann", "bob"))
-    with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
-        for name in ("ann", "bob"):
+    names, received = ("ann", "bob"), hook.received
+    with studio_of(tmp_path / "p", pairs=3, names=names, webhook=hook.url) as studio:
+        for name in names:
             assert received == []
-            client.cookies.clear()
-            visitor = Visitor(client, tokens[name])
+            visitor = studio.visit(name)
             while visitor.task() is not None:
                 visitor.answer()
     title = "Pump house maintenance"
@@ -199,19 +192,18 @@ def test_a_webhook_is_told_when_all_is_answered(tmp_path: Path, hook: Hook) -> N
 
 
 def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: Hook) -> None:
-    url, received = hook.url, hook.received
-    project, tokens, boss = make_project(tmp_path / "p", pairs=2, overlap=2, answers="graded")
-    with TestClient(make_app(project.folder, webhook=url), HERE) as client:
-        visitor = Visitor(client, tokens["ann"])
+    received, graded = hook.received, {"pairs": 2, "overlap": 2, "answers": "graded"}
+    with studio_of(tmp_path / "p", webhook=hook.url, **graded) as studio:
+        visitor = studio.visit()
         while visitor.task() is not None:
             visitor.answer(level="alike", similarity=None, difference=None)
-        client.cookies.clear()
-        supervisor = Visitor(client, boss, "s")
+        supervisor = studio.visit("boss")
         assert supervisor.post("/api/annotators/end", {"annotator": 1}).status_code == 200
         assert received == []  # each pair has one answer of two
         for pair in (1, 2):  # by another process, of which nothing else tells
             settled = Answer(*LEVELS["alike"], key=f"key-{pair}", level="alike")
-            client.app.state.studios[""].store.adjudicate(pair, settled)  # type: ignore[attr-defined]
+            with studio.store() as store:
+                store.adjudicate(pair, settled)
         assert supervisor.post("/api/annotators", {"name": "Zoë"}).status_code == 200
         assert received == []
         for pair in (1, 2, 2):
@@ -224,9 +216,8 @@ def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
 ) -> None:
     hook.nonsense = hook.redirects = True
     monkeypatch.setattr("pairlearn.studio.server.api.time.sleep", lambda _: None)
-    _, tokens, _ = make_project(tmp_path / "p", pairs=1)
-    with TestClient(make_app(tmp_path / "p", webhook=hook.url), HERE) as client:
-        Visitor(client, tokens["ann"]).answer()
+    with studio_of(tmp_path / "p", pairs=1, webhook=hook.url) as studio:
+        studio.visit().answer()
     assert hook.paths == ["/judged"] * 3
     (line,) = [one.getMessage() for one in caplog.records if "webhook" in one.getMessage()]
     assert line == "pairlearn annotate: the webhook was not told: HTTP 302"
@@ -236,15 +227,14 @@ def test_a_webhook_that_cannot_be_told_is_told_later(
     tmp_path: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("pairlearn.studio.server.api.time.sleep", lambda _: None)
-    _, tokens, _ = make_project(tmp_path / "p", pairs=1)
     # No name has a part of so many letters: to look it up is a UnicodeError.
     url = f"http://{'a' * 64}.example/secret"
-    with TestClient(make_app(tmp_path / "p", webhook=url), HERE) as client:
-        Visitor(client, tokens["ann"]).answer()
+    with studio_of(tmp_path / "p", pairs=1, webhook=url) as studio:
+        studio.visit().answer()
     (line,) = [one.getMessage() for one in caplog.records if "webhook" in one.getMessage()]
     assert "the webhook was not told: " in line and "\n" not in line and "secret" not in line
-    with TestClient(make_app(tmp_path / "p", webhook=hook.url), HERE) as client:
-        visitor = Visitor(client, tokens["ann"])
+    with serving(tmp_path / "p", studio.tokens, webhook=hook.url) as studio:
+        visitor = studio.visit()
         again = {"pair": 1, "similarity": 0.9, "difference": 0.1, "key": "revised-1"}
         assert visitor.post(f"{visitor.home}/api/answer", again).status_code == 200
     assert hook.paths == ["/judged"]

@@ -18,7 +18,7 @@ import pytest
 from pairlearn.studio import Answer, Project, Receipt, Store, StoreError, writer
 from pairlearn.studio.changes import Changes
 from pairlearn.studio.store_file import APPLICATION_ID, MIGRATIONS, connect, migrate, version_of
-from studio_store import make, rows, said
+from studio_store import free_pairs, make, rows, said
 
 
 @pytest.fixture
@@ -206,13 +206,7 @@ def test_who_retires_leaves_answers_behind_and_pairs_to_the_others(store: Store)
 
 def test_chosen_pairs(store: Store) -> None:
     ann, _ = store.add_annotator("ann")
-    taken = {frozenset((one.left, one.right)) for one in store.pairs()}
-    free = next(
-        (f"i{a}", f"i{b}")
-        for a in range(8)
-        for b in range(8)
-        if a != b and frozenset((f"i{a}", f"i{b}")) not in taken
-    )
+    free, *_ = free_pairs(store)
     (number,) = store.add_pairs([(*free, 2.5)])
     assert store.pairs()[-1].weight == 2.5
     assert store.pairs()[-1].origin == "chosen"
