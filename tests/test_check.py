@@ -123,6 +123,8 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
          "comparisons", "error", (), "--difference-means preference"),
         (PairTable(range(40), range(40, 80), None, [0.9, -0.8] * 20),
          "comparisons", "warning", (), "overstate how sure they are"),
+        (table(*TWENTY, annotator=["Ann", "ann ", "Bob", "bob jr"] * 5),
+         "similar-names", "note", (), "different people: 'Ann' and 'ann '. If they are"),
     ],
 )  # fmt: skip
 def test_faults(told: PairTable, code: str, severity: str, rows: Any, words: str) -> None:
@@ -379,6 +381,14 @@ def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
         check(table((1, 2, 0.5, 0.1)), **given_)
     with pytest.raises(ValueError, match="table has no rows"):
         check(PairTable([], [], [], []))
+
+
+def test_what_the_items_tell() -> None:
+    told, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
+    report = check(told, items=constant)
+    assert find(report, "unknown-item").message.endswith("The items have '007': write ids alike in "
+                                                         "both files.")  # fmt: skip
+    assert "the same features (3)" in find(report, "constant-features").message
 
 
 @settings(max_examples=30, phases=[Phase.explicit, Phase.generate])

@@ -328,7 +328,8 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
 
 def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path: Path) -> None:
     simulated(tmp_path, seed=0, pairs=60, missing=0.3, preference=0.2)
-    result = run("compare", tmp_path / "items.csv", tmp_path / "pairs.csv", *QUICK, *TWO)
+    files = tmp_path / "items.csv", tmp_path / "pairs.csv"
+    result = run("compare", *files, *QUICK, *TWO)
     assert result.exit_code == 0, result.output
     text = plain(result.stdout)
     for part in (
@@ -340,3 +341,11 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
         "confdiff-none",
     ):
         assert part in text
+    simulated(tmp_path, seed=0, pairs=60)
+    head, *rows = files[1].read_text().splitlines()
+    said = [f"{row},{who}" for who in ("ann", "copy") for row in rows]
+    said += [",".join([*row.split(",")[:2], str(k % 7 / 7), "0,cy"]) for k, row in enumerate(rows)]
+    files[1].write_text("\n".join([f"{head},annotator", *said]))
+    one = plain(run("compare", *files, *QUICK, "--methods", "likelihood-abs").stdout)
+    assert "180 judgements (120 with several answers to a pair as one), 120 held out in 2" in one
+    assert "best: likelihood-abs; there is no other to compare it with" in one

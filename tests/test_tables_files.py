@@ -61,13 +61,15 @@ PLAIN = PairTable([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
         b"difference,similarity,right,left\n,.5,2,1\n-25e-2,,3,2\n",
         b'"left","right","similarity","difference"\n"1","2","0.5",""\n"2","3","","-0.25"\n',
         b" left , right,similarity ,difference\n1,2, 0.5 ,\n2,3, ,\t-0.25\n",
+        b'left,right,similarity,difference,preference\n1,2,"0.5\n",NaN,NA\n2,3, n/a ,-0.25,?\n',
         b"\nleft,right,similarity,difference\n\n1,2,+0.5,\n\r\n2,3,,-.25\n\n",
         b",left,right,similarity,difference,note\n0,1,2,5e-1,,caf\xc3\xa9\n1,2,3,,-0.25,\n",
         b'left,right,similarity,difference,note\n1,2,0.5,,"a, ""b""\nc"\n2,3,,-0.25,5"\n',
     ],
 )
 def test_csv_pairs(tmp_path: Path, data: bytes) -> None:
-    assert pairs_of(tmp_path, data) == PLAIN
+    table = pairs_of(tmp_path, data)
+    assert table.changed(preference=None) == PLAIN and not np.any(table.preference)
 
 
 @pytest.mark.usefixtures("way")

@@ -30,11 +30,13 @@ __all__ = [
     "find_rows",
     "first_rows",
     "is_tensor",
+    "near_id",
     "numbers",
     "placed",
     "same_kind",
     "shown",
     "two_classes",
+    "unknown_id",
     "weights_of",
 ]
 
@@ -125,10 +127,10 @@ def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
     return text
 
 
-def as_text(name: str, values: Any) -> NDArray[np.str_]:
+def as_text(name: str, values: Any, *, empty: bool = True) -> NDArray[np.str_]:
     """Values as a column of text, where "" means "not given"."""
     text: NDArray[np.str_] = _plain(name, values).astype(np.str_, copy=False)
-    check_text(name, text, empty=True)
+    check_text(name, text, empty=empty)
     return text
 
 
@@ -208,6 +210,28 @@ def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
     return np.where(ordered[places] == wanted, order[places], -1).astype(np.int64)
 
 
+def unknown_id(name: str, value: Any, known: Ids, place: object = "") -> str:
+    """Say that an id is not among those known, and which one of them may be meant.
+
+    Examples
+    --------
+    >>> unknown_id("left", 7, np.array(["007", "008"]), "items.csv")
+    "left 7 (they have '007': write ids alike) is not among the items in items.csv"
+    """
+    near = near_id(value, known)
+    hint = "" if near is None else f" (they have {near}: write ids alike)"
+    return f"{name} {shown(value)}{hint} is not among the items{f' in {place}' * bool(place)}"
+
+
+def near_id(value: Any, known: Ids) -> str | None:
+    """The first id that differs in case, spaces around it or zeros before it alone, as shown."""
+    bare, meant = (
+        np.char.lstrip(np.char.strip(np.char.lower(np.asarray(ids).astype(np.str_))), "0")
+        for ids in (known, [value])
+    )
+    return next((shown(known[row].item()) for row in first_rows(bare == meant)), None)
+
+
 def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArray[Any]:
     """The two classes among values, the positive one last.
 
@@ -240,10 +264,10 @@ def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArra
     raise ValueError(f"{what} are {names[0]!r} and {names[1]!r}: positive={positive} is neither")
 
 
-def check_share(name: str, value: float | None) -> None:
-    """Refuse a number outside (0, 1); None is not given."""
-    if value is not None and not 0 < value < 1:
-        raise ValueError(f"{name} must lie in (0, 1); got {value:g}")
+def check_share(name: str, value: float | None, *, zero: bool = False) -> None:
+    """Refuse a number outside (0, 1), or [0, 1) with `zero`; None is not given."""
+    if value is not None and not (0 < value < 1 or (zero and value == 0)):
+        raise ValueError(f"{name} must lie in {'[' if zero else '('}0, 1); got {value:g}")
 
 
 def columns_of(name: str, values: Any, n: int) -> Floats:

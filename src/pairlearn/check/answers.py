@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -182,12 +183,18 @@ def check_annotators(columns: Columns) -> Iterator[Finding]:
         names = [name for group in words.values() for name in group]
         listed = [f"{scale} ({', '.join(group)})" for scale, group in words.items()]
         yield _about("levels", names, scale="; ".join(listed).replace(" ()", ""))
+    alike: dict[str, list[str]] = {}
+    for name in columns.annotators.tolist():
+        alike.setdefault("".join(name.casefold().split()), []).append(name)
+    if several := [names for names in alike.values() if len(names) > 1]:
+        words_of = "; ".join(" and ".join(map(repr, names)) for names in several)
+        yield _about("similar-names", [*chain.from_iterable(several)], words=words_of)
     # Of a table that names nobody the answers themselves say as much.
     for doubt in columns.crowd.doubts() if len(columns.annotators) else ():
         yield _about(doubt.code, doubt.names, words=doubt.words)
     # Of three who answer the same pairs two tell what the third does.
-    several = len(columns.annotators) > 1 and len(columns) < 3 * (columns.pair.max() + 1)
-    if several and columns.features is None:
+    others = len(columns.annotators) > 1 and len(columns) < 3 * (columns.pair.max() + 1)
+    if others and columns.features is None:
         yield finding("answers-alone")
 
 

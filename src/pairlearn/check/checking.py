@@ -14,7 +14,7 @@ from pairlearn.check import answers
 from pairlearn.check.answers import Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
-from pairlearn.columns import check_share
+from pairlearn.columns import check_share, find_rows, near_id
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.judged import likeness, stands_out
 from pairlearn.labels import PairLabels
@@ -138,40 +138,32 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
     )
 
 
-def _known_ids(columns: Columns, items: Any) -> tuple[Any, Any, Any]:
-    """Ids of the items, of those in pairs and of those alone, as numbers or all as text."""
-    found = items.ids if isinstance(items, ItemTable) else items, columns.ids, columns.alone
-    known, ids, alone = map(np.asarray, found)
-    if known.dtype.kind != ids.dtype.kind:  # integers on one side only: compare as text
-        known, ids, alone = (values.astype(np.str_) for values in (known, ids, alone))
-    return known, ids, alone
-
-
 def _features(columns: Columns, items: Any) -> Any:
     """Features of the items in pairs; None where there are none, or not of all."""
     if not isinstance(items, ItemTable) or not len(columns):
         return None
-    known, ids, _ = _known_ids(columns, items)
-    if not np.isin(ids, known).all():
-        return None
-    order = np.argsort(known, kind="stable")
-    return items.features[order[np.searchsorted(known[order], ids)]]
+    rows = find_rows(columns.ids, items.ids)
+    return items.features[rows] if (rows >= 0).all() else None
 
 
 def _items(columns: Columns, items: Any) -> Iterator[Finding]:
     """Ids that are not among the items, items in no row, and pairs of items that are alike."""
     if items is None:
         return
-    known, ids, alone = _known_ids(columns, items)
-    missing = ~np.isin(ids, known)
+    known = np.asarray(items.ids if isinstance(items, ItemTable) else items)
+    places, alone = (find_rows(ids, known) for ids in (columns.ids, columns.alone))
+    missing = places < 0
     if missing.any():
         rows = np.flatnonzero(missing[columns.ends].any(axis=1))
         absent = columns.ids[missing]
         number = "1 id is" if len(absent) == 1 else f"{len(absent):,} ids are"
-        yield finding("unknown-item", rows, absent, missing=number, known=len(known))
-    unused = int((~np.isin(known, np.append(ids, alone))).sum())
-    if unused:
+        near = near_id(absent[0].item(), known)
+        hint = "" if near is None else f" The items have {near}: write ids alike in both files."
+        yield finding("unknown-item", rows, absent, missing=number, known=len(known), hint=hint)
+    if unused := len(known) - len({*places.tolist(), *alone.tolist()} - {-1}):
         yield finding("unjudged-items", count=unused, known=len(known))
+    if isinstance(items, ItemTable) and (items.features[1:] == items.features[:1]).all():
+        yield finding("constant-features", features=len(items.names))
     if columns.features is not None:
         yield from _dependence(columns, columns.features)
 

@@ -218,11 +218,9 @@ def known(
 
     from pairlearn.studio import Store
     from pairlearn.studio.records import read_known
-    from pairlearn.tables.read import need_columns
     from pairlearn.tables.sources import open_source
 
-    source = open_source(file, "known pairs")
-    need_columns(source, "left", "right", "answer")
+    source = open_source(file, "known pairs", "left", "right", "answer")
     rows = [
         {name: str(cell) for name, cell in row.items() if cell is not None}
         for batch in source.batches(source.names)

@@ -270,7 +270,7 @@ def _read(
     from pairlearn.studio.exchange import judgements_of, read_preferences
     from pairlearn.studio.label_studio import read_label_studio
 
-    if (file.suffix.lower() == ".json" or column is not None) and meaning.given:
+    if (file.suffix.lower() == ".json" or column is not None) and meaning != Reading():
         raise ValueError("scales and meanings are for the columns similarity and difference")
     if file.suffix.lower() == ".json":
         if annotator is not None or column is not None:

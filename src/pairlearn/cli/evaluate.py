@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.command import NO_RANGE, Told, as_options, baseline, command, counted
-from pairlearn.cli.options import Reading, check_new_file, check_share
+from pairlearn.cli.options import Reading, check_new_file
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
@@ -59,6 +59,8 @@ class Measuring:
     @cached_property
     def tables(self) -> tuple[Path, Path]:
         """The files of items and of pairs."""
+        from pairlearn.columns import check_share
+
         check_share("--threshold", self.threshold)
         rest = [*(self.files or ())]
         found = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
@@ -161,8 +163,9 @@ def evaluate(
         --labelled known.csv
       pairlearn evaluate model items.csv held_out.csv --at-least 0.9 --quiet
     """  # noqa: D301
-    if at_least is not None:
-        check_share("--at-least", at_least)
+    from pairlearn.columns import check_share
+
+    check_share("--at-least", at_least)
     if positive is not None and labelled is None:
         raise ValueError("--positive is a class of --labelled, which is not given")
     costs, (items, pairs) = _costs(cost), what.tables

@@ -28,7 +28,6 @@ from pairlearn.cli.options import (
     Reading,
     Training,
     check_new_model,
-    check_share,
 )
 from pairlearn.cli.pairs import by_kind, where
 from pairlearn.progress import hidden_bars
@@ -176,6 +175,8 @@ def fit(
       pairlearn fit items.npy pairs.parquet --out model --stream
     """  # noqa: D301
     begun = time.perf_counter()
+    from pairlearn.columns import check_share
+
     check_share("--holdout", holdout, zero=True)
     if positive is not None and labelled is None:
         raise ValueError("--positive is a class of --labelled, which is not given")

@@ -196,7 +196,8 @@ def compare(
     if out is not None:
         _write(found, out)
     warnings = [*known.notes, *reading.notes, *found.warnings]
-    return Told(found.to_dict(), list(_text(found, out)), found.best.name, warnings)
+    text = _text(found, int((~said.single).sum()), out)
+    return Told(found.to_dict(), list(text), found.best.name, warnings)
 
 
 def _write(found: Comparison, path: Path) -> None:
@@ -209,7 +210,7 @@ def _write(found: Comparison, path: Path) -> None:
             rows.writerow([row.name, *ends, str(row.tie).lower()])
 
 
-def _text(found: Comparison, out: Path | None) -> Iterator[Any]:
+def _text(found: Comparison, judgements: int, out: Path | None) -> Iterator[Any]:
     from rich.table import Table
 
     grid = Table("method", "accuracy", "less than the best by")
@@ -221,8 +222,11 @@ def _text(found: Comparison, out: Path | None) -> Iterator[Any]:
     prior = ""
     if found.prior is not None:
         prior = f"; class prior {found.prior:.3f}, {baseline(found.prior)}"
+    counted = f"{judgements:,} judgements"
+    if found.pairs < judgements:
+        counted += f" ({found.pairs:,} with several answers to a pair as one)"
     yield (
-        f"{found.pairs:,} judgements, {found.tested:,} held out in {found.folds} folds × "
+        f"{counted}, {found.tested:,} held out in {found.folds} folds × "
         f"{found.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; {found.confidence:.0%} "
         "intervals, those of the differences all together."
     )

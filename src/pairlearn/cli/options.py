@@ -77,12 +77,6 @@ def listed(text: str | None, option: str = "") -> list[str]:
     return names
 
 
-def check_share(option: str, value: float, *, zero: bool = False) -> None:
-    """Refuse what is not a share."""
-    if not (0 < value < 1 or (zero and value == 0)):
-        raise ValueError(f"{option} must lie in {'[' if zero else '('}0, 1); got {value:g}")
-
-
 def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
     """Refuse a file that ends in something else."""
     if path is not None and path.suffix not in suffixes:
@@ -199,11 +193,6 @@ class Reading:
     difference_means: Literal["difference", "preference"] | None = None
     notes: list[str] = field(default_factory=list, init=False)
 
-    @property
-    def given(self) -> bool:
-        """Whether some option is."""
-        return (self.similarity_scale, self.difference_scale, self.difference_means) != (None,) * 3
-
     def scales(self) -> list[Scale | None]:
         """The scales of similarities and of differences, where they are given."""
         from pairlearn.tables.scales import Scale
@@ -225,8 +214,6 @@ class Reading:
 
     def table(self, path: Path) -> PairTable:
         """Read judgements on their scale; those out of range are for `check` to find."""
-        import numpy as np
-
         from pairlearn.columns import placed
         from pairlearn.kinds import KINDS
         from pairlearn.tables import read_pairs
@@ -236,8 +223,8 @@ class Reading:
             with placed():
                 table = on_scales(read_pairs(path, noisy=True), *self.scales())
             if any(one.joint for one in KINDS if {*one.named} <= table.columns().keys()):
-                ids = np.unique([*table.left, *table.right[~table.single]])
-                table.judgements(ids)  # which refuses rows that do not belong together
+                # Which refuses rows that do not belong together.
+                table.judgements(table.numbered()[0])
             if self.difference_means == "preference":
                 table, ties = as_comparisons(table)
                 if ties:

@@ -15,7 +15,6 @@ from pairlearn.cli.options import (
     Reading,
     Seed,
     check_new_file,
-    check_share,
     check_suffix,
 )
 
@@ -170,9 +169,8 @@ def prior(
     from pairlearn.check import check
     from pairlearn.check.answers import Columns
     from pairlearn.prior import estimate_prior
-    from pairlearn.tables import read_pairs
 
-    table = reading.table(pairs) if reading.given else read_pairs(pairs)
+    table = reading.checked(pairs, noisy=False)
     table = table[~table.single]
     columns = Columns.of(table)
     left_out = sorted({*columns.names[~columns.useful].tolist()})
@@ -247,8 +245,7 @@ def split(
       pairlearn split pairs.csv training.csv held_out.csv
       pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
     """
-    import numpy as np
-
+    from pairlearn.columns import check_share
     from pairlearn.estimators.splits import hold_out_statements, keep_whole
     from pairlearn.tables import read_pairs, write_pairs
 
@@ -258,9 +255,7 @@ def split(
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
-    right = np.where(table.single, table.left, table.right)
-    ends = np.unique([table.left, right], return_inverse=True)[1].reshape(2, -1).T
-    ends[table.single, 1] = -1
+    _, ends = table.numbered()
     masks = hold_out_statements(ends, share, seed)
     keep_whole(masks, lambda one: table.columns().get(one.named[-1]))
     parts = list(zip((training, held_out), masks, strict=True))

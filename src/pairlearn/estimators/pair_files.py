@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Ids, Indices, Mask, RowError, placed, shown
+from pairlearn.columns import Ids, Indices, Mask, RowError, placed, unknown_id
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows
 from pairlearn.tables.pairs import check_pairs, columns_about
@@ -144,9 +144,7 @@ class PairFile:
             value = column[row].as_py()
             if value is None:
                 raise RowError(row, f"{side} is empty; every row needs it")
-            raise RowError(
-                row, f"{side} {shown(value)} is not among the items in {self.items.path}"
-            )
+            raise RowError(row, unknown_id(side, value, self.items.ids, self.items.path))
         return rows
 
     def _stat(self) -> tuple[int, int]:

@@ -311,7 +311,8 @@ class Comparison:
         """The best method, and those that cannot be told from it."""
         best, *others = self.distinct.items()
         ties = [title for title, row in others if row.tie]
-        rest = f"cannot be told from it: {', '.join(ties)}" if ties else "no other comes near it"
+        alone = "no other comes near it" if others else "there is no other to compare it with"
+        rest = f"cannot be told from it: {', '.join(ties)}" if ties else alone
         return f"best: {best[0]}; {rest}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,7 +43,6 @@ from pairlearn.studio.store_file import StoreError
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.pairs import check_pairs
-from pairlearn.tables.read import need_columns
 from pairlearn.tables.sources import Kind, convert, open_source
 from pairlearn.tables.write import in_words, open_rows
 
@@ -327,14 +326,13 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
 
     It has ``left``, ``right``, the column named, and perhaps ``similarity`` and ``annotator``.
     """
-    source = open_source(path, "pairs")
+    source = open_source(path, "pairs", "left", "right", column)
     kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
     kinds |= {"similarity": "number"} if "similarity" in source.names else {}
     kinds |= {"annotator": "text"} if "annotator" in source.names else {}
-    need_columns(source, "left", "right", column)
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
-    columns = source.whole(kinds)
+    columns = source.read(kinds)
     with placed(source.place):
         for row, text in Column(column, 0, 1).mistakes(columns[column]):
             raise RowError(row, text)

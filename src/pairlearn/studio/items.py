@@ -9,7 +9,6 @@ from pairlearn.columns import as_ids, check_unique, placed
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import TableError
 from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of
-from pairlearn.tables.read import need_columns
 from pairlearn.tables.sources import open_source
 
 MAX_TEXT_BYTES = 1 << 20
@@ -89,8 +88,7 @@ class Items:
 
 def read_columns(path: Path) -> dict[str, list[str]]:
     """The columns of a ``.csv`` or ``.parquet`` table with a column ``id``, every cell as text."""
-    source = open_source(path, "items")
-    need_columns(source, "id")
+    source = open_source(path, "items", "id")
     columns: dict[str, list[str]] = {name: [] for name in source.names}
     for batch in source.batches(source.names):
         for name, cells in columns.items():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, RowError, TableError, first_rows, shown
 from pairlearn.tables.items import as_features
-from pairlearn.tables.sources import MISSING_WORDS, NUMBER, convert
+from pairlearn.tables.sources import MISSING_WORDS, NUMBER, convert, given
 
 ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
@@ -60,25 +60,15 @@ def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:
         return np.asarray(text.to_numpy(zero_copy_only=False), dtype=object)
     if types.is_decimal(column.type):
         column = column.cast(pyarrow.float64())
-    words = None
-    if _is_text(column.type):
-        try:
-            if kind == "number":
-                return _numbers(name, column)
-        except RowError:
-            pass  # because of a word for a gap, or what is said below
-        words = compute.utf8_trim_whitespace(column)
-        missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(sorted(MISSING_WORDS)))
-        column = words = compute.if_else(missing, pyarrow.scalar(None, words.type), words)
+    if kind == "boolean" and _is_text(column.type):
+        return _each(name, given(column), _truth, "yes or no").astype(np.float32)
     if kind == "date":
-        if words is not None:
-            return _each(name, words, _days, "a date such as 2024-05-31")
+        if _is_text(column.type):
+            return _each(name, given(column), _days, "a date such as 2024-05-31")
         if not types.is_temporal(column.type) or types.is_time(column.type):
             raise RowError(None, f"column {name!r} has the type {column.type}; it must hold dates")
         stamps = column.cast(pyarrow.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
         return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 86_400e6)
-    if kind == "boolean" and words is not None:
-        return _each(name, words, _truth, "yes or no").astype(np.float32)
     return _numbers(name, column)
 
 

@@ -10,21 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import TableError, check_unique, placed, same_kind, shown
+from pairlearn.columns import TableError, check_unique, placed, shown
 from pairlearn.extras import missing_extra
 from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_cells
 from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.tables.items import ItemTable, check_names, npy_items
-from pairlearn.tables.read import (
+from pairlearn.tables.read import PathLike, check_rows, rechunked, scan
+from pairlearn.tables.sources import (
     Columns,
-    PathLike,
-    check_rows,
-    missing_column,
-    rechunked,
-    scan,
-    tables_of,
+    Source,
+    existing_file,
+    open_source,
+    suffix_of,
+    text_array,
 )
-from pairlearn.tables.sources import Source, existing_file, open_source, suffix_of, text_array
 
 LOOKED_AT = 10_000
 """Rows that tell what the columns hold."""
@@ -136,10 +135,7 @@ def _item_source(path: Path, ids: Path | None) -> Source | None:
         return None
     if ids is not None:
         raise TableError(f"ids is for .npy features; {path} has its ids in the column 'id'")
-    source = open_source(path, "items")
-    if "id" not in source.names:
-        near = [name for name in source.names if name.lower().rstrip("s") == "id"]
-        raise missing_column(source, "no column 'id'" + (f"; rename {near[0]!r}" if near else ""))
+    source = open_source(path, "items", "id")
     try:
         check_names([name for name in source.names if name != "id"])
     except TableError as error:
@@ -164,15 +160,15 @@ def _item_batches(
     if missing := [name for name in names if name not in there]:
         raise TableError(f"{path} lacks {_listed(missing)} that the model was fitted to")
     note = f"{path} has {_listed(extra)} that the model was not fitted to: not used"
-    kept, outputs = None if encoder.plain else encoder, encoder.outputs
+    more = {"names": encoder.outputs, "notes": (note,) * bool(extra)}
+    more |= {} if encoder.plain else {"encoder": encoder}
 
     def build(cells: Columns) -> ItemTable:
         ids = source.column("id", "id", cells["id"])
-        features = encoder.encode(encoder.values(cells))
         ids = ids.astype(np.str_) if text_ids else ids
-        return ItemTable.trusted(ids, features, outputs, kept, (note,) * bool(extra))
+        return ItemTable.trusted(ids=ids, features=encoder.encode(encoder.values(cells)), **more)
 
-    return tables_of(source, ["id", *names], build)
+    return source.tables(["id", *names], build)
 
 
 def item_kinds(
@@ -221,10 +217,7 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
         values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
         return values | {"id": source.column("id", "id", cells["id"])}
 
-    parts = list(tables_of(source, ["id", *kinds], build))
-    ids: Any = np.concatenate(same_kind([part["id"] for part in parts]))
-    values = {name: np.concatenate([part[name] for part in parts]) for name in kinds}
-    del parts
+    values = source.whole(["id", *kinds], build)
     constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
     if len(constant) < len(kinds):
         notes += tuple(f"column {shown(name)} has one value, and is left out" for name in constant)
@@ -233,9 +226,13 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
         encoder = ItemEncoder.fit(kinds, values)
     except TableError as error:
         raise TableError(f"{source.path}: {error}") from None
-    features = encoder.encode(values)
-    kept = None if encoder.plain else encoder
-    return ItemTable.trusted(ids, features, encoder.outputs, kept, notes)
+    return ItemTable.trusted(
+        ids=values["id"],
+        features=encoder.encode(values),
+        names=encoder.outputs,
+        notes=notes,
+        encoder=None if encoder.plain else encoder,
+    )
 
 
 def _same(values: Any) -> bool:

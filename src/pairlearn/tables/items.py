@@ -102,24 +102,15 @@ class ItemTable(Columnar):
             check_unique("id", self.ids)
 
     @classmethod
-    def trusted(
-        cls,
-        ids: Ids,
-        features: NDArray[np.float32],
-        names: Sequence[str],
-        encoder: ItemEncoder | None = None,
-        notes: tuple[str, ...] = (),
-        path: Path | None = None,
-    ) -> ItemTable:
-        """A table of parts that were checked before, of the types of the attributes."""
+    def trusted(cls, **parts: Any) -> ItemTable:
+        """A table of attributes that were checked before."""
         table = cls.__new__(cls)
-        table.ids, table.features, table.names = ids, features, tuple(names)
-        table.encoder, table.notes, table.path = encoder, notes, path
+        vars(table).update(parts)
         return table
 
     def like(self, ids: Any, features: Any) -> ItemTable:
         """A table of other items with the same features."""
-        return self.trusted(ids, features, self.names, self.encoder, self.notes, self.path)
+        return self.trusted(**vars(self) | {"ids": ids, "features": features})
 
     @classmethod
     def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
@@ -237,7 +228,7 @@ def npy_items(path: Path, ids: Path | None) -> Iterator[ItemTable]:
         with placed(lambda row: f"{path}, row {row + 1}", start):
             part = np.array(as_features(names, features[rows]))
         some = np.arange(rows.start, rows.stop) if known is None else known[rows]
-        yield ItemTable.trusted(some, part, names)
+        yield ItemTable.trusted(ids=some, features=part, names=names)
 
 
 def _mapped(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDArray[Any]:

@@ -26,6 +26,7 @@ from pairlearn.columns import (
     placed,
     same_kind,
     shown,
+    unknown_id,
 )
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
@@ -220,6 +221,14 @@ class PairTable(Columnar):
         """Mask of the rows with a similarity or a difference."""
         return ~(np.isnan(self.similarity) & np.isnan(self.difference))
 
+    def numbered(self) -> tuple[Ids, Indices]:
+        """The items that there are, and their places (n, 2); −1 for none on the right."""
+        right = np.where(self.single, self.left, self.right)
+        ids, places = np.unique([self.left, right], return_inverse=True)
+        ends = places.reshape(2, -1).T.astype(np.int64)
+        ends[self.single, 1] = -1
+        return ids, ends
+
     def labels(self) -> PairLabels:
         """Similarity and difference as `PairLabels`; each row needs one of them."""
         bare = np.flatnonzero(~self.judged)
@@ -284,11 +293,8 @@ class PairTable(Columnar):
         unknown[:, 1] &= ~self.single
         for row in first_rows(unknown.any(1)):
             side = "left" if unknown[row, 0] else "right"
-            value = getattr(self, side)[row].item()
-            hint = ""
-            if isinstance(value, str) and find_rows(np.array([value.strip()]), known)[0] >= 0:
-                hint = f"; {value.strip()!r} is: remove the spaces around it"
-            raise TableError(f"row {row + 1}: {side} {shown(value)} is not among the items{hint}")
+            said = unknown_id(side, getattr(self, side)[row].item(), known)
+            raise TableError(f"row {row + 1}: {said}")
         return rows
 
     def __len__(self) -> int:

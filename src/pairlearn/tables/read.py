@@ -20,19 +20,19 @@ from pairlearn.columns import (
     TableError,
     check_unique,
     find_rows,
+    first_rows,
     placed,
     same_kind,
     shown,
     two_classes,
+    unknown_id,
 )
 from pairlearn.judgements import Judgements
 from pairlearn.tables.items import ItemTable
 from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, columns_about, pair_columns
-from pairlearn.tables.sources import Source, open_source
+from pairlearn.tables.sources import Columns, Kind, Source, missing_column, open_source
 
 PathLike: TypeAlias = str | os.PathLike[str]
-Columns: TypeAlias = dict[str, Any]
-Table = TypeVar("Table")
 Chunk = TypeVar("Chunk", PairTable, ItemTable, Judgements)
 
 
@@ -41,9 +41,9 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
 
     The file has the columns ``left`` and ``right`` and at least one of ``similarity``,
     ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight`` (empty
-    is 1) and ``annotator``. Empty cells are judgements not given. A row with an empty ``right`` is
-    about one item, such as its ``label`` (``positive``, ``negative``); beside pairs such a column
-    is ignored. Columns of other names are ignored, unless they look like a misspelt one.
+    is 1) and ``annotator``. Empty cells, and words such as NA, are judgements not given. A row with
+    an empty ``right`` is about one item, such as its ``label`` (``positive``, ``negative``); beside
+    pairs such a column is ignored. So are columns of other names, unless they seem misspelt.
 
     Ids are taken as they are, spaces included. In CSV they are integers if all are, in their plain
     form (``7``, not ``007``) and within 64 bits; otherwise all are text.
@@ -72,7 +72,7 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     """
     source = open_source(Path(path), "pairs")
     names = named_pairs(source)
-    table = PairTable.concatenate(list(tables_of(source, names, pair_builder(source, noisy))))
+    table = PairTable.concatenate(list(source.tables(names, pair_builder(source, noisy))))
     return (
         table if table.single.any() else table.changed(**dict.fromkeys(columns_about(single=True)))
     )
@@ -104,7 +104,7 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     text, alone = scan(source, ["left", "right"], set(names) & {*columns_about(single=True)})
     if not alone:
         names = [name for name in names if name not in columns_about(single=True)]
-    tables = tables_of(source, names, pair_builder(source, noisy, text_ids=text))
+    tables = source.tables(names, pair_builder(source, noisy, text_ids=text))
     return rechunked(tables, rows, PairTable.concatenate)
 
 
@@ -119,28 +119,13 @@ def named_pairs(source: Source) -> list[str]:
                 f"{source.path}: column {shown(name)} looks like {near[0]!r}; "
                 "rename it so, or otherwise"
             )
-    need_columns(source, "left", "right")
+    for name in ("left", "right"):
+        if name not in source.names:
+            raise missing_column(source, f"no column {name!r}")
     if not {*single, *judged} & {*source.names}:
         listed = ", ".join(map(repr, judged[:USUAL]))
         raise missing_column(source, f"no column of judgements ({listed})")
     return [name for name in pair_columns() if name in source.names]
-
-
-def need_columns(source: Source, *names: str) -> None:
-    """Refuse a file without one of these columns."""
-    for name in names:
-        if name not in source.names:
-            raise missing_column(source, f"no column {name!r}")
-
-
-def missing_column(source: Source, what: str) -> TableError:
-    """What is wrong with a header that lacks a column."""
-    found = ", ".join(map(shown, source.names[:8])) + (", …" if len(source.names) > 8 else "")
-    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(source.names) == 1 and mark in source.names[0]:
-            return TableError(f"{source.path}: separate the columns by commas, not {word}")
-    advice = "" if "rename" in what else ": rename the one that has it"
-    return TableError(f"{source.path}: {what}; the columns are {found}{advice}")
 
 
 def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, bool]:
@@ -157,30 +142,6 @@ def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, 
     except (TableError, RowError):  # reading the file will come to it
         return True, bool(single)
     return text, alone
-
-
-def tables_of(
-    source: Source, names: Sequence[str], build: Callable[[Columns], Table]
-) -> Iterator[Table]:
-    """The batches of a file as tables; errors say in which row they are."""
-    row = 0
-    for columns in source.batches(names):
-        with placed(source.place, row):
-            table = _built(build, columns)
-        yield table
-        row += len(columns[names[0]])
-    if row == 0:
-        raise TableError(f"{source.path} has a header but no rows")
-
-
-def _built(build: Callable[[Columns], Table], columns: Columns) -> Table:
-    """A table, or the error of the earliest bad row, however rows are cut into batches."""
-    try:
-        return build(columns)
-    except RowError as error:
-        if error.row:
-            _built(build, {name: column[: error.row] for name, column in columns.items()})
-        raise
 
 
 def pair_builder(
@@ -219,7 +180,7 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
                 if beside := given - _filled(cells):
                     found["ignored"][name] = beside
             found[name] = column.read(
-                source.column(name, "text" if column.words else "number", cells)
+                source.column(name, "word" if column.words else "number", cells)
             )
     if "weight" in columns:
         weight = source.column("weight", "number", columns["weight"])
@@ -278,14 +239,13 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
 
     Classes are two whole numbers, of which the larger one is positive by default, or two words.
     """
-    source, columns = _columns(path, "labelled items", {"id": "id", "class": "id"})
-    ids, said = columns["id"], columns["class"]
+    source = open_source(path, "labelled items", "id", "class")
+    ids, said = source.read({"id": "id", "class": "id"}).values()
     with placed(source.place):
         check_unique("id", ids)
     rows = find_rows(ids, items.ids)
-    if (rows < 0).any():
-        row = int((rows < 0).argmax())
-        raise TableError(f"{source.place(row)}: id {shown(ids[row].item())} is not among the items")
+    for row in first_rows(rows < 0):
+        raise TableError(f"{source.place(row)}: {unknown_id('id', ids[row].item(), items.ids)}")
     classes = two_classes(f"{path}: the classes", said, positive)
     return Labelled(rows, np.asarray(said == classes[1]), classes)
 
@@ -296,24 +256,17 @@ def read_groups(path: Path, items: Path) -> Judgements:
     ``path`` has the columns ``group``, ``share`` and perhaps ``uncertainty``, the standard error
     of the share; ``items`` has a column ``group``.
     """
-    _, member = _columns(items, "items", {"group": "text"})
-    wanted = {"group": "text", "share": "number", "uncertainty": "number"}
-    if "uncertainty" not in open_source(path, "groups").names:
-        wanted.pop("uncertainty")
-    source, said = _columns(path, "groups", wanted)
+    member = open_source(items, "items", "group").read({"group": "text"})["group"]
+    source = open_source(path, "groups", "group", "share")
+    wanted: dict[str, Kind] = {"group": "text", "share": "number"}
+    wanted |= {"uncertainty": "number"} if "uncertainty" in source.names else {}
+    said = source.read(wanted)
     with placed(source.place):
         check_unique("group", said["group"])
     errors = np.nan_to_num(said.get("uncertainty", np.zeros(len(said["share"]))))
     stated = zip(said["share"].tolist(), errors.tolist(), strict=True)
     shares = dict(zip(said["group"].tolist(), stated, strict=True))
     try:
-        return Judgements.in_groups(member["group"], shares)
+        return Judgements.in_groups(member, shares)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
-
-
-def _columns(path: Path, what: str, wanted: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
-    """A file, and these of its columns."""
-    source = open_source(path, what)
-    need_columns(source, *wanted)
-    return source, source.whole(wanted)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias
+from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from pairlearn.columns import (
     RowError,
     TableError,
     as_ids,
-    check_text,
+    as_text,
     first_rows,
     placed,
     same_kind,
@@ -34,8 +34,13 @@ from pairlearn.columns import (
     too_long,
 )
 
-Kind: TypeAlias = Literal["id", "number", "text"]
-"""What a column holds: ids, numbers (NaN = not given) or text ("" = not given)."""
+Kind: TypeAlias = Literal["id", "number", "word", "text"]
+"""What a column holds: ids, numbers (NaN = not given), or words and text ("" = not given).
+
+Of numbers and words, those in `MISSING_WORDS` are not given either.
+"""
+Columns: TypeAlias = dict[str, Any]
+Table = TypeVar("Table")
 
 BATCH = 8192
 """Rows that the csv module reads at once."""
@@ -49,7 +54,7 @@ ROWS = 65536
 """Rows of Parquet that are read at once."""
 
 _BOM = b"\xef\xbb\xbf"
-_WANTED = {"id": "integers or text", "number": "numbers", "text": "text"}
+_WANTED = {"id": "integers or text", "number": "numbers", "word": "text", "text": "text"}
 NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
@@ -74,7 +79,7 @@ class Source(ABC):
     typed: ClassVar[bool]
 
     @abstractmethod
-    def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """The columns asked for, some rows at a time."""
 
     def place(self, row: int | None) -> str:
@@ -85,17 +90,38 @@ class Source(ABC):
         """A column of a batch as an array of its kind; see `convert`."""
         return convert(name, kind, cells, typed=self.typed, empty=empty)
 
-    def whole(self, kinds: Mapping[str, Kind]) -> dict[str, Any]:
-        """All rows of some columns, each of its kind."""
-        parts: list[dict[str, Any]] = []
+    def tables(self, names: Sequence[str], build: Callable[[Columns], Table]) -> Iterator[Table]:
+        """The batches of some columns as tables; errors say in which row they are."""
         row = 0
-        for batch in self.batches([*kinds]):
+        for columns in self.batches(names):
             with placed(self.place, row):
-                parts.append({name: self.column(name, kinds[name], batch[name]) for name in kinds})
-            row += len(next(iter(batch.values())))
-        if not parts:
+                table = _built(build, columns)
+            yield table
+            row += len(columns[names[0]])
+        if row == 0:
             raise TableError(f"{self.path} has a header but no rows")
-        return {name: np.concatenate(same_kind([part[name] for part in parts])) for name in kinds}
+
+    def whole(self, names: Sequence[str], build: Callable[[Columns], Columns]) -> Columns:
+        """All rows of some columns; those of a batch become arrays by `build`."""
+        parts = list(self.tables(names, build))
+        return {name: np.concatenate(same_kind([p[name] for p in parts])) for name in parts[0]}
+
+    def read(self, kinds: Mapping[str, Kind]) -> Columns:
+        """All rows of some columns, each of its kind."""
+        return self.whole(
+            [*kinds],
+            lambda cells: {name: self.column(name, kinds[name], cells[name]) for name in kinds},
+        )
+
+
+def _built(build: Callable[[Columns], Table], columns: Columns) -> Table:
+    """A table, or the error of the earliest bad row, however rows are cut into batches."""
+    try:
+        return build(columns)
+    except RowError as error:
+        if error.row:
+            _built(build, {name: column[: error.row] for name, column in columns.items()})
+        raise
 
 
 class CsvSource(Source):
@@ -113,7 +139,7 @@ class CsvSource(Source):
             raise TableError(f"{path} is empty")
         self.names = [name.strip() for name in header]
 
-    def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """The columns asked for, some rows at a time; those before a bad row come first."""
         at = {name: self.names.index(name) for name in names}
         row = 1
@@ -229,7 +255,7 @@ class ParquetSource(Source):
             groups = range(file.num_row_groups)
             self.group_rows = [file.metadata.row_group(group).num_rows for group in groups]
 
-    def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """The columns asked for, some rows at a time."""
         for _, columns in self.group_batches(names, range(len(self.group_rows)), ROWS):
             yield columns
@@ -274,13 +300,13 @@ def convert(
 ) -> NDArray[Any]:
     """A column of cells as an array of its kind; RowError for a cell of another kind.
 
-    Numbers may have spaces around them, and an empty one is NaN; ids and text are taken as they
-    are. Cells are text or an Arrow array; `typed` takes text for text, never for a number, and
-    `empty` admits ids that are "".
+    Numbers and words may have spaces around them, and an empty number is NaN; ids and text are
+    taken as they are. Cells are text or an Arrow array; `typed` takes text for text, never for a
+    number, and `empty` admits ids that are "".
 
     Examples
     --------
-    >>> convert("similarity", "number", ["0.5", "", " 5e-1"])
+    >>> convert("similarity", "number", ["0.5", "NA", " 5e-1"])
     array([0.5, nan, 0.5])
     >>> convert("left", "id", ["1", "20"]), convert("left", "id", ["1", "020"])
     (array([ 1, 20]), array(['1', '020'], dtype='<U3'))
@@ -298,6 +324,8 @@ def convert(
     if not fits and not types.is_null(column.type):
         wanted = f"has the type {column.type}; it must hold {_WANTED[kind]}"
         raise RowError(None, f"column {name!r} {wanted}")
+    if kind == "word" and text:
+        column = given(column)
     if kind == "number":
         if text:
             return _parsed(name, column)
@@ -321,18 +349,27 @@ def convert(
     rows, words = np.asarray(encoded.indices), encoded.dictionary
     lengths = np.asarray(compute.utf8_length(words))
     try:
+        # Before numpy gives every word the room of the longest.
         for word in first_rows(lengths > MAX_LENGTH):
             raise too_long(name, word, int(lengths[word]))
-        for word in first_rows(np.asarray(compute.match_substring(words, "\0"))):
-            raise RowError(word, f"{name} is {shown(words[word].as_py())}, with a NUL; remove it")
-        found = words.to_numpy(zero_copy_only=False).astype(f"U{lengths.max(initial=1)}")
-        check_text(name, found, empty=empty or kind == "text")
+        found = as_text(name, words.to_pylist(), empty=empty or kind != "id")
     except RowError as error:
         raise RowError(first_rows(rows == error.row)[0], error.text) from None
     return np.asarray(found[rows])
 
 
-def _parsed(name: str, column: Any) -> Floats:
+def given(column: Any) -> Any:
+    """Words of an Arrow array without spaces around them, null where they stand for a gap."""
+    import pyarrow
+    from pyarrow import compute
+
+    words = compute.utf8_trim_whitespace(column)
+    missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(["", *MISSING_WORDS]))
+    return compute.if_else(missing, pyarrow.scalar(None, words.type), words)
+
+
+def _parsed(name: str, column: Any, *, trimmed: bool = False) -> Floats:
+    """Text as numbers; only where pyarrow does not see any, gaps and spaces are looked for."""
     import pyarrow
 
     try:
@@ -343,20 +380,18 @@ def _parsed(name: str, column: Any) -> Floats:
         values: Floats = np.array(numbers.to_numpy(zero_copy_only=False))
         if np.isfinite(values).sum() + numbers.null_count == len(values):
             return values
+    if not trimmed:
+        return _parsed(name, given(column), trimmed=True)
     return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
 
 
-def _number(name: str, row: int, cell: str | None) -> float:
-    text = (cell or "").strip(" \t")
-    if not text:
+def _number(name: str, row: int, text: str | None) -> float:
+    if text is None:
         return math.nan
-    bare, numeral = text.lstrip("+-").lower(), NUMBER.fullmatch(text)
-    if numeral and math.isfinite(value := float(text)):
-        return value
-    if numeral:
+    if NUMBER.fullmatch(text):
+        if math.isfinite(value := float(text)):
+            return value
         raise RowError(row, f"{name} is {shown(text)}, not a finite number")
-    if bare in MISSING_WORDS:
-        raise RowError(row, f"{name} is {shown(text)}; leave the cell empty where it is not given")
     point = text.replace(",", ".")
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
     if THOUSANDS.fullmatch(text):
@@ -389,8 +424,8 @@ def existing_file(path: Path) -> Path:
     return path
 
 
-def open_source(path: Path, what: str) -> CsvSource | ParquetSource:
-    """A CSV or Parquet file, with its header read and found in order.
+def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSource:
+    """A CSV or Parquet file, with its header read and found in order, and the columns `needed`.
 
     `what` says what it has, in the plural, for messages.
     """
@@ -401,4 +436,19 @@ def open_source(path: Path, what: str) -> CsvSource | ParquetSource:
         if (first := source.names.index(name) + 1) < number:
             two = f"columns {first} and {number} are both named {shown(name)}"
             raise TableError(f"{source.path}: {two}")
+    for name in needed:
+        if name not in source.names:
+            near = [one for one in source.names if one.lower().rstrip("s") == name]
+            rename = f"; rename {near[0]!r}" if near else ""
+            raise missing_column(source, f"no column {name!r}{rename}")
     return source
+
+
+def missing_column(source: Source, what: str) -> TableError:
+    """What is wrong with a header that lacks a column."""
+    found = ", ".join(map(shown, source.names[:8])) + (", …" if len(source.names) > 8 else "")
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(source.names) == 1 and mark in source.names[0]:
+            return TableError(f"{source.path}: separate the columns by commas, not {word}")
+    advice = "" if "rename" in what else ": rename the one that has it"
+    return TableError(f"{source.path}: {what}; the columns are {found}{advice}")
