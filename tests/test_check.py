@@ -124,7 +124,7 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
         (PairTable(range(40), range(40, 80), None, [0.9, -0.8] * 20),
          "comparisons", "warning", (), "overstate how sure they are"),
         (table(*TWENTY, annotator=["Ann", "ann ", "Bob", "bob jr"] * 5),
-         "similar-names", "note", (), "different people: 'Ann' and 'ann '. If they are"),
+         "similar-names", "note", (), "different people: 'Ann', 'ann '. If they are"),
     ],
 )  # fmt: skip
 def test_faults(told: PairTable, code: str, severity: str, rows: Any, words: str) -> None:

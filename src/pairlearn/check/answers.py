@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -183,12 +182,11 @@ def check_annotators(columns: Columns) -> Iterator[Finding]:
         names = [name for group in words.values() for name in group]
         listed = [f"{scale} ({', '.join(group)})" for scale, group in words.items()]
         yield _about("levels", names, scale="; ".join(listed).replace(" ()", ""))
-    alike: dict[str, list[str]] = {}
-    for name in columns.annotators.tolist():
-        alike.setdefault("".join(name.casefold().split()), []).append(name)
-    if several := [names for names in alike.values() if len(names) > 1]:
-        words_of = "; ".join(" and ".join(map(repr, names)) for names in several)
-        yield _about("similar-names", [*chain.from_iterable(several)], words=words_of)
+    bare = {name: "".join(name.casefold().split()) for name in columns.annotators.tolist()}
+    alike = [name for name in bare if [*bare.values()].count(bare[name]) > 1]
+    if alike:
+        alike.sort(key=bare.__getitem__)
+        yield _about("similar-names", alike, words=", ".join(map(repr, alike)))
     # Of a table that names nobody the answers themselves say as much.
     for doubt in columns.crowd.doubts() if len(columns.annotators) else ():
         yield _about(doubt.code, doubt.names, words=doubt.words)
@@ -320,15 +318,13 @@ class Columns:
         whole, rows = table, np.flatnonzero(~table.single)
         table = table[rows]
         n = len(table)
-        both: NDArray[Any] = np.concatenate([table.left, table.right])
-        ids, numbers = np.unique(both, return_inverse=True)
+        ids, ends = table.numbered()
         similarity = table.similarity
         for one in KINDS:
             if "similarity" in one.means and one.name in table.said():
                 stated = table.said()[one.name]
                 similarity = np.where(np.isnan(similarity), stated, similarity)
         choice = np.zeros(n, np.int64) if table.preference is None else table.preference
-        ends = numbers.reshape(2, n).T.astype(np.int64)
         every = np.tile([0, -1], (len(whole), 1))  # which single item does not matter here
         every[rows] = ends
         return cls(

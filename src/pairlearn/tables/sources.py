@@ -13,6 +13,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias, TypeVar
@@ -338,12 +339,10 @@ def convert(
     if kind == "id" and whole and not column.null_count:
         return as_ids(name, column.to_numpy(zero_copy_only=False))
     if kind == "id" and text and not typed and not column.null_count:
-        try:
+        with suppress(pyarrow.ArrowInvalid):
             integers = column.cast(pyarrow.int64())
             if integers.cast(pyarrow.string()).equals(column):
                 return np.array(integers.to_numpy())
-        except pyarrow.ArrowInvalid:
-            pass
     # Every word once: most ids and annotators are in many rows.
     encoded = column.cast(pyarrow.string()).fill_null("").dictionary_encode()
     rows, words = np.asarray(encoded.indices), encoded.dictionary
@@ -372,13 +371,9 @@ def _parsed(name: str, column: Any, *, trimmed: bool = False) -> Floats:
     """Text as numbers; only where pyarrow does not see any, gaps and spaces are looked for."""
     import pyarrow
 
-    try:
-        numbers = column.cast(pyarrow.float64())
-    except pyarrow.ArrowInvalid:
-        pass
-    else:
-        values: Floats = np.array(numbers.to_numpy(zero_copy_only=False))
-        if np.isfinite(values).sum() + numbers.null_count == len(values):
+    with suppress(pyarrow.ArrowInvalid):
+        values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
+        if np.isfinite(values).sum() + column.null_count == len(values):
             return values
     if not trimmed:
         return _parsed(name, given(column), trimmed=True)
@@ -413,10 +408,7 @@ def existing_file(path: Path) -> Path:
     for wrong, what in (
         (path.is_dir(), "is a folder; give a file"),
         (not path.exists(), "does not exist"),
-        (
-            path.exists() and not path.is_file(),
-            "is not a regular file; save the table to one first",
-        ),
+        (not path.is_file(), "is not a regular file; save the table to one first"),
         (not os.access(path, os.R_OK), "cannot be read: permission denied"),
     ):
         if wrong:
