@@ -244,5 +244,5 @@ def test_label_studio(project: Path, tmp_path: Path) -> None:
 
 
 def test_serve_stays_on_this_machine_unless_told(project: Path) -> None:
-    assert "add --public" in refused("serve", project, "--host", "0.0.0.0")
+    assert "(--public)" in refused("serve", project, "--host", "0.0.0.0")
     assert "is not a project" in refused("serve", project.parent)

@@ -214,18 +214,13 @@ def known(
       pairlearn annotate known pumps known.csv
       pairlearn annotate known pumps known.csv --share 0.1
     """
-    import pyarrow
-
     from pairlearn.studio import Store
+    from pairlearn.studio.items import read_columns
     from pairlearn.studio.records import read_known
-    from pairlearn.tables.sources import open_source
 
-    source = open_source(file, "known pairs", "left", "right", "answer")
-    rows = [
-        {name: str(cell) for name, cell in row.items() if cell is not None}
-        for batch in source.batches(source.names)
-        for row in pyarrow.Table.from_pydict(batch).to_pylist()
-    ]
+    columns = read_columns(file, "known pairs", "left", "right", "answer")
+    cells = zip(*columns.values(), strict=True)
+    rows = [{name: cell for name, cell in zip(columns, row, strict=True) if cell} for row in cells]
     with opened(project) as store:
         stated = read_known(rows, store.project.levels, f"{file}, row")
         for row, one in enumerate(stated, 1):

@@ -56,11 +56,8 @@ def serve(
         --url https://studio.example
     """  # noqa: D301
     from pairlearn.studio import Project
-    from pairlearn.studio.endpoint import is_loopback
 
     run = _server()
-    if not public and not is_loopback(host):
-        raise ValueError(f"--host {host} can be reached from other machines: add --public")
     described = [Project.load(one) for one in projects]
     if any(one.plan.mode == "information" for one in described):
         typer.echo(f"warning: {NOT_RANDOM}", err=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -282,7 +281,7 @@ class Seat:
         if not math.isnan(judgement.bias):
             note += f", position bias {judgement.bias:+.3f}"
         s, c, silent = judgement.similarity, judgement.difference, judgement.cant_say
-        answer = Answer(s, c, 0, silent, note, seconds, secrets.token_hex(8))
+        answer = Answer(s, c, 0, silent, note, seconds)
         # Unless another run was faster.
         self._store.carry_out(
             lambda changes: changes.take_in(self._name, pair.pair, answer, revise=False),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,7 +69,8 @@ def create_project(
         if mode == "information":
             check_features(project)
         if pairs is None:
-            project = project.with_plan(pairs=min(DEFAULT_PAIRS, count * (count - 1) // 2))
+            plan = Plan(min(DEFAULT_PAIRS, count * (count - 1) // 2), seed, mode)
+            project = replace(project, plan=plan)
         project.save()
         with Store.create(project) as store:
             token = store.supervisor_token
@@ -116,7 +118,7 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
         if not source.is_dir():
             if kind not in (None, "table"):
                 raise ProjectError(f"{source} is a file: items of kind {kind!r} are in a folder")
-            read_columns(source)
+            read_columns(source, "items", "id")
             name = f"items{source.suffix.lower()}"
             shutil.copyfile(source, folder / name)
             return "table", name

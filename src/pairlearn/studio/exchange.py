@@ -20,7 +20,6 @@ preference "right", P < ½ is "left", P = ½ says nothing.
 from __future__ import annotations
 
 import math
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from pairlearn.columns import Floats, RowError, placed, same_kind
 from pairlearn.kinds import Column
 from pairlearn.studio.changes import Changes
 from pairlearn.studio.choosing import inclusion_weights
-from pairlearn.studio.overview import AnswerColumns, crowd_of
+from pairlearn.studio.overview import AnswerColumns, crowd_of, grouped
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
@@ -62,11 +61,8 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}; got {rule!r}")
     weights = crowd_of(answers).weights() if rule == "reliability" else {}
-    by_pair: dict[int, list[StoredAnswer]] = {}
-    for answer in answers:
-        by_pair.setdefault(answer.pair, []).append(answer)
     found = []
-    for _, theirs in sorted(by_pair.items()):
+    for _, theirs in sorted(grouped(answers, "pair").items()):
         given = [(one, weights.get(one.annotator, 1.0)) for one in theirs]
         s = _middle([(one.similarity, weight) for one, weight in given], rule)
         c = _middle([(one.difference, weight) for one, weight in given], rule)
@@ -289,11 +285,6 @@ class ImportCount(NamedTuple):
     annotators_added: int
 
 
-def fresh_key() -> str:
-    """A key for an answer that comes from no form."""
-    return f"import-{uuid.uuid4().hex}"
-
-
 def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statement]:
     """The rows of a table of pairs that say something as judgements, without their weights.
 
@@ -313,7 +304,7 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
         similarity, difference = given.pop("similarity", None), given.pop("difference", None)
         preference = cast("Literal[-1, 0, 1]", int(given.pop("preference", 0)))
         try:
-            answer = Answer(similarity, difference, preference, key=fresh_key(), others=given)
+            answer = Answer(similarity, difference, preference, others=given)
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
         left, right = str(table.left[row]), str(table.right[row])

@@ -53,7 +53,7 @@ class Items:
         """Read the items of a project; ProjectError if there are none, or an id is bad."""
         path = project.items_path
         try:
-            columns = read_columns(path) if project.kind == "table" else {}
+            columns = read_columns(path, "items", "id") if project.kind == "table" else {}
             ids = columns.pop("id") if columns else list(files_of(path, ENDINGS[project.kind]))
             with placed(lambda row: f"{path}, item {row + 1}"):
                 if not ids:
@@ -86,9 +86,9 @@ class Items:
         return ItemView("text", item, text=read_file(path, MAX_TEXT_BYTES).decode(errors="replace"))
 
 
-def read_columns(path: Path) -> dict[str, list[str]]:
-    """The columns of a ``.csv`` or ``.parquet`` table with a column ``id``, every cell as text."""
-    source = open_source(path, "items", "id")
+def read_columns(path: Path, what: str, *needed: str) -> dict[str, list[str]]:
+    """The columns of a ``.csv`` or ``.parquet`` table, every cell as text."""
+    source = open_source(path, what, *needed)
     columns: dict[str, list[str]] = {name: [] for name in source.names}
     for batch in source.batches(source.names):
         for name, cells in columns.items():

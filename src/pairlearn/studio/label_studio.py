@@ -24,7 +24,7 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from pairlearn.atomic import replacing
-from pairlearn.studio.exchange import Statement, fresh_key
+from pairlearn.studio.exchange import Statement
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project, read_json
 from pairlearn.studio.records import MAX_NOTE, Answer, Pair, reason
@@ -174,7 +174,7 @@ class _Minimal(msgspec.Struct):
         note = "\n".join(self.note) if isinstance(self.note, list) else self.note or ""
         note, took = note.replace("\0", "")[:MAX_NOTE], self.lead_time
         took = float(took) if isinstance(took, int | float) and 0 <= took < 1e9 else 0.0
-        answer = Answer(s, c, side, silent, note, took, fresh_key())
+        answer = Answer(s, c, side, silent, note, took)
         return Statement(self.name, str(self.left_id), str(self.right_id), answer, place)
 
 

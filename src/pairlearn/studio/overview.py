@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -152,6 +152,14 @@ def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
     return Crowd.of(Judgements.from_columns(ends, given, annotator=columns.annotator))
 
 
+def grouped(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:
+    """The answers by one of their fields."""
+    found: dict[Any, list[StoredAnswer]] = {}
+    for one in answers:
+        found.setdefault(getattr(one, name), []).append(one)
+    return found
+
+
 def figure(value: float, style: str) -> str:
     """A number for people, with a dash for what is not known.
 
@@ -202,10 +210,7 @@ def quality_of(
     each repeat, which is shown the other way round.
     """
     found: dict[str, Quality] = {}
-    by_name: dict[str, list[StoredAnswer]] = {}
-    for one in answers:
-        by_name.setdefault(one.annotator, []).append(one)
-    for name, theirs in by_name.items():
+    for name, theirs in grouped(answers, "annotator").items():
         checks = [one for one in theirs if one.pair in known]
         right = sum(known[one.pair].agrees(one, levels) for one in checks)
         first = {one.pair: one for one in theirs}

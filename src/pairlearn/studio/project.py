@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
@@ -252,10 +252,6 @@ class Project:
     def known_for(self, use: str) -> list[Known]:
         """The known pairs of one use: "example", "practice" or "check"."""
         return [one for one in self.known if one.use == use]
-
-    def with_plan(self, **changes: Any) -> Project:
-        """The same project with another plan."""
-        return replace(self, plan=replace(self.plan, **changes))
 
 
 _FIELDS = tuple(

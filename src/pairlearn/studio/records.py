@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -228,7 +230,8 @@ class Answer:
     seconds : float
         How long it took.
     key : str
-        Chosen by the sender, once for each form: a repeated key is a repeated delivery.
+        Chosen by the sender, once for each form: a repeated key is a repeated delivery. By
+        default a new one.
     others : mapping of str to float
         Values of other columns of statements (`pairlearn.kinds.columns`), such as a label.
     level : str
@@ -249,7 +252,7 @@ class Answer:
     cant_say: bool = False
     note: str = ""
     seconds: float = 0.0
-    key: str = ""
+    key: str = field(default_factory=partial(token_hex, 16))
     others: Mapping[str, float] = field(default_factory=dict)
     level: str = ""
 

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pairlearn.studio.choosing import Forecast
-from pairlearn.studio.items import Items, ItemView, read_image
+from pairlearn.studio.items import ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Known, StoredAnswer, Task
 from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions
@@ -51,9 +51,7 @@ class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     level: str = ""
     cant_say: bool = False
 
-    def answer(
-        self, project: Project, note: str = "", seconds: float = 0, key: str = "-"
-    ) -> Answer:
+    def answer(self, project: Project, **more: Any) -> Answer:
         """The answer in it."""
         said = (self.similarity, self.difference)
         if project.answers == "graded" and not self.cant_say:
@@ -65,7 +63,7 @@ class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             said = project.levels[self.level]
         elif self.level:
             raise FormError("level is for graded projects, without cant_say: leave one of them out")
-        return Answer(*said, 0, self.cant_say, note, seconds, key, level=self.level)
+        return Answer(*said, cant_say=self.cant_say, level=self.level, **more)
 
 
 class AnswerForm(SaidForm):
@@ -120,7 +118,6 @@ class Studio:
         self, folder: Path, https: bool, requests_per_second: float, webhook: str | None
     ) -> None:
         self.project = Project.load(folder)
-        self.items = Items.open(self.project)
         self.store = Store.open(self.project)
         self.sessions = Sessions(self.store, self.project.folder, https)
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)
@@ -233,7 +230,7 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
     # Control characters have no place in a note, and forge lines in a log.
     note = "".join(letter for letter in form.note if letter >= " " or letter in "\n\t")
     seconds = min(form.seconds or 0.0, LONGEST_SECONDS)
-    answer = form.answer(studio.project, note.strip(), seconds, form.key)
+    answer = form.answer(studio.project, note=note.strip(), seconds=seconds, key=form.key)
     try:
         receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
     except StoreFileError:
@@ -302,10 +299,10 @@ async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
 def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
     asked = request.query_params.getlist("item")
-    if len(asked) != 1 or asked[0] not in studio.items:
+    if len(asked) != 1 or asked[0] not in studio.store.items:
         raise HTTPException(404, "there is no such item")
     try:
-        path = studio.items.view(asked[0]).image_path
+        path = studio.store.items.view(asked[0]).image_path
         if path is None:
             raise HTTPException(404, "this item is no picture")
         content, found = read_image(path, LARGEST_BYTES)
@@ -378,7 +375,7 @@ def ends_of(studio: Studio, pair: Task | Known | StoredAnswer) -> dict[str, Any]
 def view_of(studio: Studio, item: str) -> dict[str, Any]:
     """What the page shows of an item."""
     try:
-        view = studio.items.view(item)
+        view = studio.store.items.view(item)
     except (KeyError, ProjectError, OSError):
         # The others go on; whoever meets this one says that they can't say.
         view = ItemView("text", item, text="This item is not there any more.")

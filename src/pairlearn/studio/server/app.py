@@ -153,7 +153,7 @@ def serve(
     """
     if not public and not is_loopback(host):
         raise ValueError(
-            f"host is {host!r}, which other machines can reach: say public=True if that is meant"
+            f"host {host!r} can be reached from other machines: add public=True (--public)"
         )
     with ExitStack() as stack:
         locks = [stack.enter_context(hold(one)) for one in _prefixes(folder).values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,7 +19,7 @@ from starlette.templating import Jinja2Templates
 
 from pairlearn.annotators.manner import Phrase, in_words
 from pairlearn.studio.exchange import answer_lines, exportable, settled
-from pairlearn.studio.overview import AnswerColumns, figure
+from pairlearn.studio.overview import AnswerColumns, figure, grouped
 from pairlearn.studio.project import translate, words_of
 from pairlearn.studio.records import Annotator, Answer, StoredAnswer, near
 from pairlearn.studio.server.api import FormError, Reply, Row, Studio, call, ends_of, studio_of
@@ -199,8 +198,7 @@ def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
     if form.level not in studio.project.levels:
         raise FormError("level must be one of the answers of the page")
     s, c = studio.project.levels[form.level]
-    answer = Answer(s, c, key=secrets.token_hex(8), level=form.level)
-    studio.store.adjudicate(form.pair, answer)
+    studio.store.adjudicate(form.pair, Answer(s, c, level=form.level))
     return {"settled": form.pair}
 
 
@@ -218,10 +216,7 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
     """The answers of each pair with two more than one degree apart, the worst pair first."""
-    by_pair: dict[int, list[StoredAnswer]] = {}
-    for one in answers:
-        if None not in one.numbers:
-            by_pair.setdefault(one.pair, []).append(one)
+    by_pair = grouped([one for one in answers if None not in one.numbers], "pair")
 
     def spread(said: Sequence[StoredAnswer]) -> Any:
         return np.ptp([one.numbers for one in said], axis=0).sum()  # type: ignore[arg-type]
