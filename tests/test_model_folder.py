@@ -120,8 +120,6 @@ def test_links_and_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("config", "message"),
     [
         ({"a": float("nan")}, "config must be JSON"),
-        ({"a": [1, {"b": {1: 2}}]}, "would read back as another: keys must be str"),
-        ({"a": (1, 2)}, "would read back as another"),
         ({"a": Path("x")}, "config must be JSON: .*Path"),
         ({"a": "\ud800"}, "config must be JSON: .*surrogates"),
     ],
@@ -134,19 +132,11 @@ def test_configs_that_json_would_change_are_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_reserved_tensor_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelFolderError, match="the name '__metadata__': choose another"):
-        write_folder(tmp_path / "model", {"__metadata__": torch.ones(1)}, {})
-
-
 # ---- damage -----------------------------------------------------------------------------------
 
 
-def cut(file: str, keep: int) -> Callable[[Path], None]:
-    def act(folder: Path) -> None:
-        (folder / file).write_bytes((folder / file).read_bytes()[:keep])
-
-    return act
+def cut(file: Path, keep: int) -> None:
+    file.write_bytes(file.read_bytes()[:keep])
 
 
 def flip_last_byte(folder: Path) -> None:
@@ -155,7 +145,7 @@ def flip_last_byte(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(data)
 
 
-def edit(old: str, new: str) -> Callable[[Path], None]:
+def edit(old: str, new: str) -> Callable[[Path], object]:
     def act(folder: Path) -> None:
         text = (folder / "config.json").read_text()
         assert old in text
@@ -164,8 +154,16 @@ def edit(old: str, new: str) -> Callable[[Path], None]:
     return act
 
 
-def announce(**changes: Any) -> Callable[[Path], None]:
+def announce(**changes: Any) -> Callable[[Path], object]:
     return lambda folder: rewrite(folder, **changes)
+
+
+def config(text: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / "config.json").write_bytes(text)
+
+
+def tensors(data: bytes) -> Callable[[Path], object]:
+    return lambda folder: exchange(folder, data)
 
 
 def pipe(folder: Path) -> None:
@@ -174,94 +172,54 @@ def pipe(folder: Path) -> None:
 
 
 ONES = {"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
-DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no folder": (shutil.rmtree, "there is no such folder"),
-    "no config": (
-        lambda f: (f / "config.json").unlink(),
-        "holds no model, for it has no config.json",
-    ),
-    "no tensors": (
-        lambda f: (f / "model.safetensors").unlink(),
-        "model.safetensors: there is no such file",
-    ),
-    "a pipe": (pipe, "model.safetensors: there is no such file"),
-    "config cut": (cut("config.json", 100), "not readable as JSON"),
-    "config empty": (cut("config.json", 0), "not readable as JSON"),
-    "tensors cut": (cut("model.safetensors", 60), "60 bytes where config.json announces"),
-    "tensors damaged": (flip_last_byte, "SHA-256 is not the one in config.json"),
-    "config edited": (edit("Ωmega", "Omega"), "the checksum does not fit"),
-    "not an object": (lambda f: (f / "config.json").write_text("[]"), "must hold one JSON object"),
-    "NaN": (edit("2.5", "NaN"), "not readable as JSON"),
-    "half a surrogate": (edit("Ωmega", r"\ud800"), "not readable as JSON"),
-    "deep": (
-        lambda f: (f / "config.json").write_text("[" * 100_000 + "]" * 100_000),
-        "not readable as JSON",
-    ),
-    "no UTF-8": (lambda f: (f / "config.json").write_bytes(b'{"a": "\xff"}'), "not readable as"),
-    "another format": (announce(format="onnx"), "'format' is 'onnx', not 'pairlearn-model'"),
-    "newer": (
+HUGE = {"w": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 4]}}
+TURNED = {"w": {"dtype": "float32", "shape": [3, 2]}, "n": {"dtype": "int64", "shape": []}}
+NOT_JSON, NOT_TENSORS = "not readable as JSON", "not readable as safetensors"
+DAMAGE: list[tuple[Callable[[Path], object], str]] = [
+    (shutil.rmtree, "there is no such folder"),
+    (lambda f: (shutil.rmtree(f), f.write_text("")), "is a file; a model is a folder"),
+    (lambda f: (f / "config.json").unlink(), "holds no model, for it has no config.json"),
+    (lambda f: (f / "model.safetensors").unlink(), "model.safetensors: there is no such file"),
+    (pipe, "model.safetensors: there is no such file"),
+    (lambda f: cut(f / "config.json", 100), NOT_JSON),
+    (lambda f: cut(f / "model.safetensors", 60), "60 bytes where config.json announces"),
+    (flip_last_byte, "SHA-256 is not the one in config.json"),
+    (edit("Ωmega", "Omega"), "the checksum does not fit"),
+    (edit("2.5", "NaN"), NOT_JSON),
+    (edit("Ωmega", r"\ud800"), NOT_JSON),
+    (config(b"[]"), "Expected `object`, got `array`"),
+    (config(b"[" * 100_000 + b"]" * 100_000), NOT_JSON),
+    (config(b'{"a": "\xff"}'), NOT_JSON),
+    (announce(format="onnx"), "'format' is 'onnx', not 'pairlearn-model'"),
+    (
         announce(version=2, pairlearn="9.0", surprise={}),
         "version 2 of the format, written by pairlearn 9.0; .* update pairlearn",
     ),
-    "version true": (announce(version=True), "'version' must be a whole number; got True"),
-    "version text": (announce(version="1"), "'version' must be a whole number; got '1'"),
-    "version zero": (announce(version=0), "'version' must be a whole number; got 0"),
-    "key missing": (announce(digest=...), "missing required field `digest`"),
-    "key of another type": (
-        announce(config=[]),
-        r"got `array` - at `\$.config`",
-    ),
-    "unknown key": (announce(code="import os"), "unknown field `code`"),
-    "another file": (announce(file="../../etc/passwd"), "unknown field `file`"),
-    "negative size": (announce(size=-1), "bytes where config.json announces -1"),
-    "tensor not announced": (announce(tensors={}), "tensor 'n' is not announced"),
-    "tensor missing": (
-        lambda f: exchange(f, safetensors({}, b"")),
-        "tensor 'n' is missing",
-    ),
-    "another shape": (
-        announce(
-            tensors={
-                "w": {"dtype": "float32", "shape": [3, 2]},
-                "n": {"dtype": "int64", "shape": []},
-            }
-        ),
-        r"tensor 'w' is .*\[2, 3\].* announces .*\[3, 2\]",
-    ),
-    "oversized header": (
-        lambda f: exchange(f, struct.pack("<Q", 2**62) + b"{}"),
-        "its header would be 4611686018427387904 bytes long",
-    ),
-    "shorter than a header": (lambda f: exchange(f, b"abc"), "bytes long: damaged"),
-    "header of rubbish": (
-        lambda f: exchange(f, struct.pack("<Q", 4) + b"abcd"),
-        "not readable as safetensors",
-    ),
-    "data missing": (lambda f: exchange(f, safetensors(ONES, b"")), "not readable as safetensors"),
-    "a shape beyond memory": (
-        lambda f: exchange(
-            f,
-            safetensors(
-                {"w": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 4]}}, b"abcd"
-            ),
-        ),
-        "not readable as safetensors",
-    ),
-}
+    (announce(version=True), r"Expected `int`, got `bool` - at `\$.version`"),
+    (announce(version=0), "Expected `int` >= 1"),
+    (announce(digest=...), "missing required field `digest`"),
+    (announce(config=[]), r"got `array` - at `\$.config`"),
+    (announce(code="import os"), "unknown field `code`"),
+    (announce(size=1), "more than the 1 bytes that it may have"),
+    (announce(size=2**62), "bytes where config.json announces 4611686018427387904"),
+    (announce(tensors={}), "the tensor 'n' is .* config.json announces no such tensor"),
+    (tensors(safetensors({}, b"")), "the tensor 'n' is missing"),
+    (announce(tensors=TURNED), r"tensor 'w' is .*\[2, 3\].* announces .*\[3, 2\]"),
+    (tensors(struct.pack("<Q", 2**62) + b"{}"), NOT_TENSORS),
+    (tensors(b"abc"), NOT_TENSORS),
+    (tensors(struct.pack("<Q", 4) + b"abcd"), NOT_TENSORS),
+    (tensors(safetensors(ONES, b"")), NOT_TENSORS),
+    (tensors(safetensors(HUGE, b"abcd")), NOT_TENSORS),
+]
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-def test_damage_is_refused_with_its_reason(folder: Path, name: str) -> None:
-    act, message = DAMAGE[name]
+@pytest.mark.parametrize(("act", "message"), DAMAGE)
+def test_damage_is_refused_with_its_reason(
+    folder: Path, act: Callable[[Path], object], message: str
+) -> None:
     act(folder)
     with pytest.raises(ModelFolderError, match=message):
         read_folder(folder)
-
-
-def test_a_file_is_no_model(tmp_path: Path) -> None:
-    (tmp_path / "model").write_text("")
-    with pytest.raises(ModelFolderError, match="is a file; a model is a folder"):
-        read_folder(tmp_path / "model")
 
 
 def test_oversized_configs_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

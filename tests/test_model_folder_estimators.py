@@ -97,9 +97,9 @@ def test_a_module_of_ones_own_is_asked_for(tmp_path: Path) -> None:
     loaded = load_classifier(Fake, tmp_path / "model", module=given)
     assert torch.equal(loaded.module_.one.weight, fitted.module_.one.weight)
     assert not given.one.weight.any(), "the module given is copied, not changed"
-    with pytest.raises(ModelFolderError, match=r"is torch.float32 \(4, 3\), .* \(5, 3\)"):
+    with pytest.raises(ModelFolderError, match=r"'one.bias' is .*\[4\].* wants .*\[5\]"):
         load_classifier(Fake, tmp_path / "model", module=Net(5))
-    with pytest.raises(ModelFolderError, match="the tensor 'bias': it is not the network saved"):
+    with pytest.raises(ModelFolderError, match="the tensor 'bias' is missing"):
         load_classifier(Fake, tmp_path / "model", module=nn.Linear(3, 1))
     with pytest.raises(TypeError, match=r"module must be an instance of nn\.Module, such as MyNet"):
         load_classifier(Fake, tmp_path / "model", module=Net)  # type: ignore[arg-type]
@@ -149,15 +149,15 @@ def tampered(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]
         (lambda c, t: c["fitted"].update(__class__=1), "'__class__' is not a fitted attribute"),
         (lambda c, t: c["fitted"].update(a_={"record": "os", "fields": {}}), "is not readable"),
         (lambda c, t: c["fitted"].update(a_={"call": "os.system"}), "is not readable"),
-        (lambda c, t: t.pop("module_.layers.0.weight"), "misses the tensor 'layers.0.weight'"),
+        (lambda c, t: t.pop("module_.layers.0.weight"), "the tensor 'layers.0.weight' is missing"),
         (lambda c, t: t.update(spare=torch.ones(1)), "tensor 'spare' belongs to nothing"),
         (
             lambda c, t: t.update({"module_.layers.0.weight": torch.ones(2, 2)}),
-            r"'layers.0.weight' is torch.float32 \(2, 2\), and the network wants",
+            r"'layers.0.weight' is .*\[2, 2\]}, and the network wants",
         ),
         (
             lambda c, t: c["networks"]["module_"].update(widths=[3, 2**30, 2**30]),
-            "it is not the network saved|wants",
+            "the network wants",
         ),
         (lambda c, t: c["networks"]["module_"].update(widths=[3, -1]), "cannot be built from"),
         (lambda c, t: c["networks"]["module_"].update(widths=[3] * 2000), "cannot be built from"),

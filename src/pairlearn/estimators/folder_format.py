@@ -30,7 +30,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import torch
@@ -42,15 +42,19 @@ from pairlearn.atomic import naming, sync
 FORMAT, VERSION = "pairlearn-model", 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
 LARGEST_CONFIG = 64 * 2**20
-LARGEST_HEADER = 2**20 * 16
 
 
-class Manifest(msgspec.Struct, forbid_unknown_fields=True):
-    """What ``config.json`` holds."""
+class Head(msgspec.Struct):
+    """What tells whether ``config.json`` is to be read."""
 
     format: str
-    version: int
+    version: Annotated[int, msgspec.Meta(ge=1)]
     pairlearn: str
+
+
+class Manifest(Head, forbid_unknown_fields=True):
+    """What ``config.json`` holds."""
+
     torch: str
     tensors: dict[str, Any]
     size: int
@@ -77,7 +81,7 @@ def write_folder(
     """
     path = Path(path).expanduser().resolve()
     data = _serialised(tensors)
-    kinds = {name: _kind(tensor) for name, tensor in tensors.items()}
+    kinds = {name: kind_of(tensor) for name, tensor in tensors.items()}
     versions = pairlearn.__version__, str(torch.__version__)
     digest = hashlib.sha256(data).hexdigest()
     manifest = msgspec.structs.asdict(
@@ -88,8 +92,6 @@ def write_folder(
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFolderError(f"config must be JSON: {error}") from None
-    if msgspec.json.decode(text) != manifest:
-        raise ModelFolderError("config would read back as another: keys must be str, and no tuples")
     check_replaceable(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
@@ -127,43 +129,34 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def _read_manifest(file: Path) -> Manifest:
     manifest = _read_json(file)
-    if manifest.get("format") != FORMAT:
-        raise ModelFolderError(
-            f"{file}: 'format' is {manifest.get('format')!r:.80}, not {FORMAT!r}: "
-            "this is not a pairlearn model"
-        )
-    version = manifest.get("version")
-    if type(version) is not int or version < 1:
-        raise ModelFolderError(f"{file}: 'version' must be a whole number; got {version!r:.80}")
-    if version > VERSION:
-        writer = manifest.get("pairlearn")
-        raise ModelFolderError(
-            f"{file}: version {version} of the format, written by pairlearn {writer!s:.80}; this "
-            f"pairlearn ({pairlearn.__version__}) reads up to {VERSION}: update pairlearn"
-        )
     try:
+        head = msgspec.convert(manifest, Head)
+        if head.format != FORMAT:
+            raise ModelFolderError(
+                f"'format' is {head.format!r:.80}, not {FORMAT!r}: this is not a pairlearn model"
+            )
+        if head.version > VERSION:
+            raise ModelFolderError(
+                f"version {head.version} of the format, written by pairlearn {head.pairlearn:.80}; "
+                f"this pairlearn ({pairlearn.__version__}) reads up to {VERSION}: update pairlearn"
+            )
         found = msgspec.convert(manifest, Manifest)
-        checksum = _checksum(manifest)
-    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        if _checksum(manifest) != found.checksum:
+            raise ModelFolderError(
+                "the checksum does not fit: the file was damaged or changed after it was written. "
+                "Take it from a backup, or fit again"
+            )
+    except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file}: {str(error)[:300]}") from None
-    if checksum != found.checksum:
-        raise ModelFolderError(
-            f"{file}: the checksum does not fit: the file was damaged or changed after it was "
-            "written. Take it from a backup, or fit again"
-        )
     return found
 
 
 def _read_json(file: Path) -> dict[str, Any]:
+    data = _read_bytes(file, LARGEST_CONFIG)
     try:
-        value = msgspec.json.decode(_read_bytes(file, LARGEST_CONFIG))
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        if isinstance(error, ModelFolderError):
-            raise
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file}: not readable as JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ModelFolderError(f"{file}: must hold one JSON object; got {type(value).__name__}")
-    return value
 
 
 def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
@@ -171,17 +164,12 @@ def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    size = manifest.size
-    found = file.stat().st_size if file.is_file() else size
-    if found != size:
+    data = _read_bytes(file, manifest.size)
+    if len(data) != manifest.size:
         raise ModelFolderError(
-            f"{file}: {found} bytes where {CONFIG} announces {size}: the file was cut short, "
-            "or belongs to another model"
+            f"{file}: {len(data)} bytes where {CONFIG} announces {manifest.size}: the file was cut "
+            "short, or belongs to another model"
         )
-    data = _read_bytes(file, size)
-    header = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or header > min(len(data) - 8, LARGEST_HEADER):
-        raise ModelFolderError(f"{file}: its header would be {header} bytes long: damaged")
     if hashlib.sha256(data).hexdigest() != manifest.digest:
         raise ModelFolderError(
             f"{file}: its SHA-256 is not the one in {CONFIG}: the file was damaged or exchanged"
@@ -191,17 +179,19 @@ def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
     except (SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
         reason = str(error)[:300]
         raise ModelFolderError(f"{file}: not readable as safetensors: {reason}") from None
-    announced = manifest.tensors
-    for name in sorted(set(announced) ^ set(tensors)):
-        where = "missing" if name in announced else "not announced"
-        raise ModelFolderError(f"{file}: tensor {name!r:.80} is {where}")
-    for name, tensor in tensors.items():
-        if _kind(tensor) != announced[name]:
-            raise ModelFolderError(
-                f"{file}: tensor {name!r:.80} is {_kind(tensor)!s:.200} where {CONFIG} announces "
-                f"{announced[name]!r:.80}"
-            )
+    check_tensors(tensors, manifest.tensors, f"{file}", f"{CONFIG} announces")
     return tensors
+
+
+def check_tensors(tensors: Mapping[str, Tensor], kinds: Any, where: str, what: str) -> None:
+    """Refuse tensors that are not of these kinds, as `kind_of` gives them, by name."""
+    for name in sorted(set(tensors) | set(kinds)):
+        found = kind_of(tensors[name]) if name in tensors else None
+        if found != kinds.get(name):
+            raise ModelFolderError(
+                f"{where}: the tensor {name!r:.80} is {found or 'missing'!s:.200}, and {what} "
+                f"{kinds.get(name) or 'no such tensor'!s:.200}"
+            )
 
 
 def _read_bytes(file: Path, largest: int) -> bytes:
@@ -210,15 +200,16 @@ def _read_bytes(file: Path, largest: int) -> bytes:
         raise ModelFolderError(f"{file}: there is no such file")
     try:
         with file.open("rb") as stream:
-            data = stream.read(largest + 1)
+            size = os.fstat(stream.fileno()).st_size
+            if size <= largest:
+                return stream.read(size)
     except OSError as error:
         raise ModelFolderError(f"{file}: {error.strerror}") from None
-    if len(data) > largest:
-        raise ModelFolderError(f"{file}: more than the {largest} bytes that it may have")
-    return data
+    raise ModelFolderError(f"{file}: more than the {largest} bytes that it may have")
 
 
-def _kind(tensor: Tensor) -> dict[str, Any]:
+def kind_of(tensor: Tensor) -> dict[str, Any]:
+    """The type and the shape of a tensor, for JSON."""
     return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
 
 
@@ -231,9 +222,6 @@ def _checksum(manifest: dict[str, Any]) -> str:
 def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
     from safetensors.torch import save
 
-    for name in tensors:
-        if not isinstance(name, str) or name in ("", "__metadata__"):
-            raise ModelFolderError(f"tensors has the name {name!r:.80}: choose another")
     # Clones, since safetensors refuses tensors that share memory.
     plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
     data: bytes = save(plain)

@@ -28,7 +28,13 @@ from torch import Tensor, nn
 
 from pairlearn.annotators.manner import Manner
 from pairlearn.estimators.completion import CompletionRound
-from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
+from pairlearn.estimators.folder_format import (
+    ModelFolderError,
+    check_tensors,
+    kind_of,
+    read_folder,
+    write_folder,
+)
 from pairlearn.evaluation import Confidence
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
@@ -71,7 +77,13 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
             continue
         if isinstance(value, nn.Module):
             networks[key] = _described(value)
-            tensors |= {f"{key}.{k}": tensor for k, tensor in _state(value, key).items()}
+            for place, tensor in value.state_dict().items():
+                if not isinstance(tensor, Tensor):
+                    raise ModelFolderError(
+                        f"{key}: {place!r:.80} in the state of {_full_name(value)} is a "
+                        f"{type(tensor).__name__}, and a model folder keeps tensors only"
+                    )
+                tensors[f"{key}.{place}"] = tensor
         elif isinstance(value, Tensor) or (
             isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
         ):
@@ -168,17 +180,6 @@ def _encoded_parameter(key: str, value: Any) -> Any:
     return _encoded(value, f"parameter {key}")
 
 
-def _state(network: nn.Module, key: str) -> dict[str, Tensor]:
-    state = network.state_dict()
-    for name, value in state.items():
-        if not isinstance(value, Tensor):
-            raise ModelFolderError(
-                f"{key}: {name!r:.80} in the state of {_full_name(network)} is a "
-                f"{type(value).__name__}, and a model folder keeps tensors only"
-            )
-    return state
-
-
 def _described(network: nn.Module) -> dict[str, Any]:
     # Exact types: a subclass may compute something else.
     if type(network) is MLP:
@@ -209,7 +210,8 @@ def _built(
         network = _built_in(description, where)
     if {tensor.dtype for tensor in state.values() if tensor.is_floating_point()} == {torch.float64}:
         network = network.double()
-    _check_state(network, state, where)
+    wanted = {name: kind_of(tensor) for name, tensor in network.state_dict().items()}
+    check_tensors(state, wanted, where, "the network wants")
     network.load_state_dict(state, assign=True)
     return network.eval()
 
@@ -229,22 +231,6 @@ def _built_in(description: Any, where: str) -> nn.Module:
             ):
                 return CONVOLUTIONAL[kind](channels)
     raise error
-
-
-def _check_state(network: nn.Module, state: dict[str, Tensor], where: str) -> None:
-    wanted = network.state_dict()
-    for name in sorted(set(wanted) ^ set(state)):
-        which = "misses" if name in wanted else "does not have"
-        raise ModelFolderError(
-            f"{where} {which} the tensor {name!r:.80}: it is not the network saved"
-        )
-    for name, tensor in wanted.items():
-        saved = state[name]
-        if (tensor.shape, tensor.dtype) != (saved.shape, saved.dtype):
-            raise ModelFolderError(
-                f"{where}: tensor {name!r} is {saved.dtype} {tuple(saved.shape)}, and the network "
-                f"wants {tensor.dtype} {tuple(tensor.shape)}"
-            )
 
 
 def _encoded(value: Any, where: str) -> Any:
