@@ -302,6 +302,13 @@ def test_ids_are_the_same_as_features(pairs, preprocessor, named):
     assert by_id.score(pairs, LABELS) == pytest.approx(plain.score(PAIRS, LABELS), abs=1e-3)
 
 
+def test_statements_are_the_same_as_pairs_and_labels():
+    said, plain = Judgements.from_pairs(ROWS, LABELS), linear(epochs=3).fit(PAIRS, LABELS)
+    for pairs, preprocessor in ((X, None), (PAIRS, None), (None, X)):
+        other = linear(epochs=3, preprocessor=preprocessor).fit(pairs, said)
+        assert np.allclose(other.decision_function(X), plain.decision_function(X), atol=1e-4)
+
+
 def test_predicting_a_table_checks_its_names():
     items = ItemTable(IDS, X, NAMES)
     classifier = linear(epochs=1, preprocessor=items).fit(IDS[ROWS], LABELS)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pairlearn import Judgements
-from pairlearn.estimators import PairClassifier
 from pairlearn.estimators.splits import held_out_rows
 from pairlearn.kinds import KINDS
 
@@ -43,52 +42,50 @@ def test_every_judgement_becomes_a_row_and_counts() -> None:
     assert len(rows.labels()) == 3
 
 
-@pytest.mark.parametrize("n", [1, 2, 7])
-def test_labelled_instances_all_count_alike(n: int) -> None:
-    positive = np.arange(n) % 2 == 0
-    rows = Judgements.about_items("label", 10 + np.arange(n), positive).packed(seed=0)
-    weight = np.zeros(n)
+@pytest.mark.parametrize("weight", [[1.0], [1.0] * 7, [1.0, 2.0, 2.0, 5.0]])
+def test_labels_keep_their_weights_two_to_a_row(weight: list[float]) -> None:
+    positive = np.arange(len(weight)) % 2 == 0
+    told = Judgements.about_items("label", 10 + np.arange(len(weight)), positive, weight)
+    rows, found = told.packed(seed=0), np.zeros(len(weight))
     for (one, two), w, (u, v) in zip(rows.ends - 10, rows.weight, rows.values, strict=True):
         assert (u, v) == (positive[one], positive[two])
-        weight[one] += w / 2
-        weight[two] += w / 2
-    assert weight == pytest.approx(np.full(n, 0.5))
+        found[one] += w / 2
+        found[two] += w / 2
+    assert found.tolist() == pytest.approx([w / 2 for w in weight])
 
 
-def test_labels_of_unequal_weight_keep_their_weights() -> None:
-    rows = Judgements.about_items("label", [0, 1, 2, 3], [1, 0, 1, 0], [1.0, 2.0, 2.0, 5.0])
-    packed = rows.packed(seed=0)
-    weight = np.zeros(4)
-    np.add.at(weight, packed.ends, packed.weight[:, None] / 2)
-    assert weight.tolist() == [0.5, 1.0, 1.0, 2.5]
+TWO = [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize(
-    ("items", "labels", "message"),
+    ("make", "given", "message"),
     [
-        ([[0, 1]], [[0.5, 0.1], [0.5, 0.1]], "labels has 2 rows and items has 1"),
-        ([["a", "b"]], [[0.5, 0.1]], "items must be positions"),
-        ([[0, -1]], [[0.5, 0.1]], "at least 0"),
-        ([[0, 1]], [[NAN, NAN]], "row 0"),
+        ("from_pairs", ([[0, 1]], [[0.5, 0.1], [0.5, 0.1]]), "labels has 2 rows and items has 1"),
+        ("from_pairs", ([["a", "b"]], [[0.5, 0.1]]), "items must be positions"),
+        ("from_pairs", ([[0, -1]], [[0.5, 0.1]]), "at least 0"),
+        ("from_pairs", ([[0, 1]], [[NAN, NAN]]), "row 0"),
+        ("from_columns", (TWO, {"same": [0.5, 1]}), "row 0: same is 0.5; give"),
+        ("from_columns", (TWO, {"comparison": [3, 1]}), "row 0: comparison is 3; give"),
+        ("from_columns", (TWO, {"nope": [1, 1]}), "no column 'nope'; the kinds have similarity, "),
+        ("from_columns", (TWO, {"closer": [1, 0]}), "row 0 has a closer alone: give closer and t"),
+        (
+            "from_columns",
+            (TWO, {"share": [0.5, 0.5], "group": [1, NAN]}),
+            "row 1 has a share alone: give share and",
+        ),
+        ("about_items", ("label", [0, 1], [1, -1]), r"label must lie in \[0, 1\]; row 1 is -1"),
+        ("about_items", ("positive", [0], [0]), r"positive must lie in \[1, 1\]; row 0 is 0"),
+        ("about_items", ("confidence", [-5], [0.5]), "items must be numbers of rows, .*; got -5"),
     ],
 )
-def test_bad_tables_are_refused(items: Any, labels: Any, message: str) -> None:
+def test_bad_tables_are_refused(make: str, given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Judgements.from_pairs(items, np.array(labels))
+        getattr(Judgements, make)(*given)
 
 
-def test_a_table_fits_like_pairs_and_labels() -> None:
-    rng = np.random.default_rng(0)
-    x, ends = rng.normal(size=(60, 3)), rng.permutation(60).reshape(30, 2)
-    labels = np.stack([rng.random(30) / 2, rng.random(30) / 2], 1)
-    options: dict[str, Any] = {"model": "linear", "epochs": 3, "random_state": 0}
-    one = PairClassifier(**options).fit(x[ends], labels)
-    said = Judgements.from_pairs(ends, labels)
-    two = PairClassifier(**options).fit(x, said)
-    three = PairClassifier(**options, preprocessor=x).fit(None, said)
-    four = PairClassifier(**options).fit(x[ends], said)
-    for other in (two, three, four):
-        assert other.decision_function(x) == pytest.approx(one.decision_function(x), abs=1e-5)
+def test_words_of_a_column_are_read_in_python() -> None:
+    told = Judgements.from_columns([[0, 1]], {"comparison": ["much right"]})
+    assert told.u.tolist() == [2]
 
 
 # --- what is held out ----------------------------------------------------------------------

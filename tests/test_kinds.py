@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -353,6 +352,13 @@ class Plain(Risk):
         super().__init__(PairLikelihood().table, correction=correction)
 
 
+def few() -> tuple[Any, Any, dict[str, Any]]:
+    """30 pairs (n, 2, 3), their judgements, and parameters of a quick fit."""
+    rng = np.random.default_rng(0)
+    options = {"model": "linear", "epochs": 3, "random_state": 0, "annotators": "ideal"}
+    return rng.normal(size=(30, 2, 3)), rng.random((30, 2)) / 2, options
+
+
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other model is trained to find a prior, and tables are asked for what they need."""
@@ -361,26 +367,20 @@ def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.M
     monkeypatch.setitem(RISKS, "plain", Plain)
     monkeypatch.setattr(population, "find_majority", None)
     risk = "plain" if by_name else Plain(correction="abs")
-    rng = np.random.default_rng(0)
-    x, ends = rng.normal(size=(60, 3)), rng.permutation(60).reshape(30, 2)
-    labels = np.stack([rng.random(30) / 2, rng.random(30) / 2], 1)
-    options: dict[str, Any] = {"model": "linear", "epochs": 3, "random_state": 0}
-    ours = PairClassifier(risk=risk, **options).fit(x[ends], labels)
-    likelihood = PairClassifier(**options).fit(x[ends], labels)
+    pairs, labels, options = few()
+    ours = PairClassifier(risk=risk, **options).fit(pairs, labels)
+    likelihood = PairClassifier(**options).fit(pairs, labels)
+    x = pairs[:, 0]
     assert ours.decision_function(x) == pytest.approx(likelihood.decision_function(x))
     with pytest.raises(ValueError, match=r"differences alone.*pass prior="):
-        PairClassifier(risk=risk, **options).fit(x[ends], labels * [np.nan, 1])
+        PairClassifier(risk=risk, **options).fit(pairs, labels * [np.nan, 1])
 
 
+@pytest.mark.filterwarnings("ignore:the stated class prior")
 def test_a_risk_object_brings_its_prior() -> None:
-    rng = np.random.default_rng(0)
-    x, ends = rng.normal(size=(60, 3)), rng.permutation(60).reshape(30, 2)
-    labels = np.stack([rng.random(30) / 2, rng.random(30) / 2], 1)
-    options: dict[str, Any] = {"model": "linear", "epochs": 3, "random_state": 0}
-    one = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(x[ends], labels)
-    two = PairClassifier(risk="confdiff", prior=0.4, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        two.fit(x[ends], labels)
+    pairs, labels, options = few()
+    one = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(pairs, labels)
+    two = PairClassifier(risk="confdiff", prior=0.4, **options).fit(pairs, labels)
+    x = pairs[:, 0]
     assert one.prior_ == 0.4
     assert one.decision_function(x) == pytest.approx(two.decision_function(x))

@@ -62,14 +62,6 @@ def test_from_posteriors_enumerates_independent_labels(r: float, r_prime: float)
     assert labels.outcomes()[0] == pytest.approx([float(p) for p in events.values()], abs=1e-15)
 
 
-@given(s=st.floats(-3, 3), c=st.floats(-3, 3))
-def test_outcomes_sum_to_one_under_noise_too(s: float, c: float) -> None:
-    outcomes = PairLabels([s], [c], noisy=True).outcomes()
-    assert outcomes.shape == (1, 3)
-    assert outcomes.sum() == pytest.approx(1)
-    assert outcomes[0, 1] - outcomes[0, 0] == pytest.approx(c, abs=1e-15)
-
-
 def test_gradients_flow_through_the_labels() -> None:
     s = torch.tensor([0.5, 0.4], requires_grad=True)
     PairLabels(s, torch.zeros(2)).outcomes()[:, 0].sum().backward()
@@ -259,91 +251,61 @@ def test_nothing_is_copied(make: Make) -> None:
 
 
 def test_one_tensor_makes_both_columns_tensors() -> None:
-    labels = PairLabels(np.array([0.5, 0.4]), torch.tensor([0.1, 0.2]))
-    assert torch.equal(labels.similarity, torch.tensor([0.5, 0.4], dtype=torch.float64))
-    assert labels.difference.dtype == torch.float64
     # A list beside a tensor keeps its digits, and its gaps.
-    mixed = PairLabels(torch.tensor([0.5, 0.2], dtype=torch.float64), [0.1, None])
-    assert mixed.difference[0].item() == 0.1 and bool(torch.isnan(mixed.difference[1]))
+    for column in (np.array([0.1, NAN]), [0.1, None]):
+        mixed = PairLabels(torch.tensor([0.5, 0.2]), column)
+        assert mixed.similarity.dtype == mixed.difference.dtype == torch.float64
+        assert mixed.difference[0].item() == 0.1 and bool(torch.isnan(mixed.difference[1]))
     parts = [PairLabels([0.1], None), PairLabels(torch.tensor([0.2]), None)]
     for order in (parts, parts[::-1]):
         assert isinstance(PairLabels.concatenate(order).similarity, torch.Tensor)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_single(dtype: torch.dtype) -> None:
-    r, r_prime = torch.tensor([[0.25, 0.3], [0.75, 0.7]], dtype=dtype)
-    labels = PairLabels.from_posteriors(r, r_prime)
-    assert labels.similarity.dtype == torch.float32
-    assert "PairLabels" in repr(labels)
-    assert bool(labels.project().feasible().all())
-
-
 @pytest.mark.parametrize(
     ("similarity", "difference"),
     [
-        ([1, 0], [0, -1]),
-        ((True, False), (0.0, -1.0)),
+        ((True, False), [0, -1]),
         (np.array([1, 0], dtype=np.uint8), np.array([0, -1], dtype=np.int16)),
         ([1.0, 0.0], np.array([0, -1], dtype=object)),
         (torch.tensor([True, False]), torch.tensor([0, -1])),
-        (torch.tensor([1, 0]), [0, -1]),
+        (torch.tensor([1, 0], dtype=torch.float16), torch.tensor([0, -1], dtype=torch.bfloat16)),
     ],
 )
-def test_lists_integers_and_booleans_become_floats(similarity: Any, difference: Any) -> None:
+def test_other_types_become_floats(similarity: Any, difference: Any) -> None:
+    """Half precision is computed in single, all else in double."""
     labels = PairLabels(similarity, difference)
     assert labels.to_array().tolist() == [[1.0, 0.0], [0.0, -1.0]]
-    assert labels.similarity.dtype in (np.float64, torch.float64)
-
-
-def test_none_is_a_column_of_nan(make: Make) -> None:
-    labels = PairLabels(None, make([0.5, -1.0]))
-    assert type(labels.similarity) is type(labels.difference)
-    assert labels.similarity.dtype == labels.difference.dtype
-    assert np.isnan(np.asarray(labels.similarity)).all()
-    assert PairLabels([0.5, None], [0.1, 0.2]).similarity.tolist() == pytest.approx(
-        [0.5, NAN], nan_ok=True
-    )
+    half = getattr(similarity, "dtype", None) == torch.float16
+    wanted = (torch.float32,) if half else (np.float64, torch.float64)
+    assert labels.similarity.dtype in wanted
+    assert bool(labels.project().feasible().all()) and "PairLabels" in repr(labels)
 
 
 def test_no_pairs_are_labels_too(make: Make) -> None:
     empty, joined = PairLabels(make([]), make([])), PairLabels(make([0.5]), make([0.1]))
-    upper, lower = empty.posteriors()
-    assert len(empty) == len(empty.project()) == len(list(empty)) == 0
-    assert (empty.outcomes().shape, empty.to_array().shape) == ((0, 3), (0, 2))
-    assert (upper.shape, lower.shape, empty.feasible().shape) == ((0, 2), (0, 2), (0,))
+    shapes = [x.shape for x in (empty.outcomes(), empty.to_array(), *empty.posteriors())]
+    assert shapes == [(0, 3), (0, 2), (0, 2), (0, 2)] and empty.feasible().shape == (0,)
+    assert len(empty) == len(empty.project()) == len(list(empty)) == len(joined[1:]) == 0
     assert len(PairLabels.concatenate([empty, joined, empty])) == 1
-    assert len(joined[[]]) == len(joined[1:]) == len(PairLabels.from_array(empty.to_array())) == 0
     assert repr(empty) == "PairLabels(n=0, similarity=[], difference=[])"
 
 
 # ---- a sequence of labels ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("index", "rows"),
-    [
-        (0, [0]),
-        (-1, [3]),
-        (np.int64(2), [2]),
-        (np.array(1), [1]),
-        (torch.tensor(1), [1]),
-        (slice(1, 3), [1, 2]),
-        (slice(None, None, 2), [0, 2]),
-        (slice(9, None), []),
-        ([3, 0, 3], [3, 0, 3]),
-        ([True, False, False, True], [0, 3]),
-        (np.array([2, -1]), [2, 3]),
-        (np.array([False, True, True, False]), [1, 2]),
-        (torch.tensor([1, 1]), [1, 1]),
-        (torch.tensor([False, False, True, True]), [2, 3]),
-    ],
-)
+INDICES: list[tuple[Any, list[int]]] = [
+    (0, [0]), (-1, [3]), (np.int64(2), [2]), (torch.tensor(1), [1]),
+    (slice(None, None, 2), [0, 2]), (slice(9, None), []), ([3, 0, 3], [3, 0, 3]),
+    ([True, False, False, True], [0, 3]), (np.array([2, -1]), [2, 3]),
+    (torch.tensor([False, False, True, True]), [2, 3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("index", "rows"), INDICES)
 def test_indexing(make: Make, index: Any, rows: list[int]) -> None:
     s, c = [0.1, 0.2, 0.3, 0.4], [0.8, 0.7, -0.6, -0.5]
     part = PairLabels(make(s), make(c))[index]
-    assert isinstance(part, PairLabels)
-    assert len(part) == len(rows)
+    assert isinstance(part, PairLabels) and len(part) == len(rows)
     assert np.asarray(part.similarity).tolist() == make([s[row] for row in rows]).tolist()
     assert np.asarray(part.difference).tolist() == make([c[row] for row in rows]).tolist()
 
@@ -359,7 +321,6 @@ def test_iterating_and_joining_give_the_labels_back(make: Make) -> None:
     )
     noisy = PairLabels.from_array(make([[1.5, -2.0]]), noisy=True)
     assert PairLabels.concatenate((noisy, noisy)).similarity.tolist() == [1.5, 1.5]
-    assert PairLabels.from_array([[1, 0]]).to_array().tolist() == [[1.0, 0.0]]
 
 
 def test_repr_is_short_and_the_same_for_every_kind(make: Make) -> None:
@@ -378,16 +339,12 @@ def test_repr_is_short_and_the_same_for_every_kind(make: Make) -> None:
     [
         (None, None, "similarity and difference are both None: give at least one"),
         ([0.5, 1.2, 3], [0, 0, 0], r"similarity must lie in \[0, 1\]; row 1 is 1\.2 \(pass noisy"),
-        ([-0.1, 2], [0, 0], r"similarity must lie in \[0, 1\]; row 0 is -0\.1"),
         ([0.5, 0.5], [0.2, -1.5], r"difference must lie in \[-1, 1\]; row 1 is -1\.5"),
-        ([0.5, 0.5], [NAN, 1.001], r"difference must lie in \[-1, 1\]; row 1 is 1\.001"),
         ([0.5, math.inf], [0, 0], "similarity is infinite in row 1: use NaN"),
-        ([0.5, 0.5], [-math.inf, 0], "difference is infinite in row 0: use NaN"),
         ([0.5, NAN, NAN], [NAN, 0, NAN], r"similarity and difference .* missing \(NaN\) in row 2"),
         (None, [0.5, NAN], r"both missing \(NaN\) in row 1: drop pairs"),
         ([0.5, 0.5], [0], "similarity has 2 rows and difference has 1: .* same length"),
         ([[0.5]], [0], r"similarity must have shape \(n,\); got \(1, 1\)"),
-        ([0.5], [[0]], r"difference must have shape \(n,\); got \(1, 1\)"),
         (0.5, [0], r"similarity must have shape \(n,\); got \(\)"),
     ],
 )
@@ -405,20 +362,15 @@ def test_errors_name_the_argument_and_the_row(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: PairLabels(None, [[0.1]]), r"difference must have shape \(n,\); got \(1, 1\)"),
         (lambda: PairLabels(torch.tensor([0.5]), ["a"]), "difference must be numbers"),
-        (lambda: PairLabels.from_posteriors(None, None), "r and r_prime must both be given"),
         (lambda: PairLabels.from_posteriors([0.1], None), "r and r_prime must both be given"),
-        (lambda: PairLabels(["often"], [0]), "similarity must be numbers: .*'often'"),
         (lambda: PairLabels([0.5], ["left"]), "difference must be numbers: .*'left'"),
         (lambda: PairLabels([[0.5], [0.1, 0.2]], None), "similarity must be numbers: .*sequence"),
         (lambda: PairLabels.from_posteriors([0.5, 1.2], [0, 0]), r"r must .* row 1 is 1\.2"),
         (lambda: PairLabels.from_posteriors([0], [-0.5]), r"r_prime must .* row 0 is -0\.5$"),
         (lambda: PairLabels.from_posteriors([0, 1], [0.5]), "r has 2 rows and r_prime has 1"),
-        (lambda: PairLabels.from_posteriors(["a"], [0]), "r must be numbers"),
         (lambda: PairLabels.from_posteriors([0.5, NAN], [0, 0]), r"r is missing .* in row 1"),
         (lambda: PairLabels.from_array([0.5, 0.1]), r"labels must have shape \(n, 2\).*\(2,\)"),
-        (lambda: PairLabels.from_array(np.ones((4, 3))), r"shape \(n, 2\).*got \(4, 3\)"),
         (lambda: PairLabels.from_array(torch.ones(2, 2, 2)), r"shape \(n, 2\).*got \(2, 2, 2\)"),
         (lambda: PairLabels.from_array([[0.5, 2]]), r"difference must lie in \[-1, 1\]; row 0 is"),
         (lambda: PairLabels.concatenate([]), "parts is empty: give at least one PairLabels"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -61,15 +60,6 @@ def test_every_loss_has_a_reference() -> None:
     assert all(make_loss(name) is loss and loss.name == name for name, loss in LOSSES.items())
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_both_curves_stand_in_the_last_but_one_dimension(name: str) -> None:
-    loss, z = make_loss(name), torch.linspace(-2, 2, 12).reshape(2, 3, 2)
-    both = loss.both(z)
-    assert both.shape == (2, 3, 2, 2)
-    assert torch.equal(both[..., 0, :], loss(z, torch.ones_like(z)))
-    assert torch.equal(both[..., 1, :], loss(z, -torch.ones_like(z)))
-
-
 @pytest.mark.parametrize("classes", [(1, -1), (1, 0), (1.0, 0.0), (True, False)])
 def test_a_positive_class_is_above_zero(classes: tuple[float, float]) -> None:
     loss, z = make_loss("squared"), torch.tensor([3.0, 3.0])
@@ -96,17 +86,6 @@ def test_lipschitz_constant_holds_and_is_tight(name: str, radius: float) -> None
         assert steepest >= 0.999 * stated
 
 
-@pytest.mark.parametrize("name", ["logistic", "sigmoid", "hinge"])
-def test_lipschitz_constant_on_the_whole_line(name: str) -> None:
-    loss = make_loss(name)
-    assert loss.lipschitz(math.inf) == loss.lipschitz(40.0)
-
-
-def test_a_step_has_no_lipschitz_constant() -> None:
-    assert make_loss("zero_one").lipschitz(1.0) == math.inf
-    assert make_loss("squared").lipschitz(math.inf) == math.inf
-
-
 @pytest.mark.parametrize("radius", [0.0, *RADII])
 @pytest.mark.parametrize("name", LOSSES)
 def test_bound_is_the_largest_value(name: str, radius: float) -> None:
@@ -115,9 +94,11 @@ def test_bound_is_the_largest_value(name: str, radius: float) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_bound_on_the_whole_line(name: str) -> None:
-    expected = 1.0 if name in ("sigmoid", "zero_one") else math.inf
-    assert make_loss(name).bound(math.inf) == expected
+def test_constants_on_the_whole_line(name: str) -> None:
+    loss = make_loss(name)
+    assert loss.bound(math.inf) == (1.0 if name in ("sigmoid", "zero_one") else math.inf)
+    straight = name in ("logistic", "sigmoid", "hinge")  # and a step has no constant at all
+    assert loss.lipschitz(math.inf) == (loss.lipschitz(40.0) if straight else math.inf)
 
 
 # ---- numerics ---------------------------------------------------------------------------------
@@ -139,27 +120,11 @@ def test_huge_logits_have_finite_gradients(name: str, dtype: torch.dtype) -> Non
     low, high = SLOPES[name]
     for y, expected in ((1.0, [low, high]), (-1.0, [-high, -low])):
         values = make_loss(name)(z, torch.full((2,), y))
+        assert values.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
         (gradient,) = torch.autograd.grad(values.sum(), z)
         assert torch.isfinite(values).all()
         # bfloat16 keeps eight bits of the logits and of the gradient.
         assert gradient.tolist() == pytest.approx(expected, rel=1e-2 if dtype.itemsize == 2 else 0)
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-def test_gradients(name: str) -> None:
-    z = torch.tensor([-30.0, -2.5, -0.4, 0.0, 0.7, 3.1, 35.0], dtype=torch.float64)
-    assert torch.autograd.gradcheck(make_loss(name).both, z.requires_grad_())
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", LOSSES)
-def test_half_precision_is_computed_in_single(name: str, dtype: torch.dtype) -> None:
-    z = torch.tensor(LOGITS, dtype=dtype)
-    y = torch.ones(len(LOGITS))
-    got = make_loss(name)(z, y)
-    assert got.dtype == torch.float32
-    assert torch.isfinite(got).all()
-    assert torch.equal(got, make_loss(name)(z.float(), y))
 
 
 # ---- errors -----------------------------------------------------------------------------------
@@ -172,8 +137,6 @@ def test_an_unknown_loss_lists_the_known_ones(name: str) -> None:
         make_loss(name)
 
 
-def test_a_loss_does_not_broadcast_and_cannot_be_changed() -> None:
+def test_a_loss_does_not_broadcast() -> None:
     with pytest.raises(ValueError, match=r"share one shape; got \(3, 1\), \(3,\)"):
         make_loss("hinge")(torch.zeros(3, 1), torch.ones(3))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        make_loss("hinge").name = "other"  # type: ignore[misc]

@@ -165,38 +165,6 @@ def test_groups_from_files_and_from_python(tmp_path: Path) -> None:
         from_python.fit(made.items.features, np.ones((3, 2)), groups=(of, shares))
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"same": [0.5, 1]}, "row 0: same is 0.5; give"),
-        ({"comparison": [3, 1]}, "row 0: comparison is 3; give"),
-        ({"nope": [1, 1]}, "there is no column 'nope'; the kinds have similarity, "),
-    ],
-)
-def test_values_in_python_are_checked_as_in_files(columns, message):
-    with pytest.raises(ValueError, match=message):
-        Judgements.from_columns([[0, 1], [2, 3]], columns)
-
-
-@pytest.mark.parametrize(
-    ("name", "items", "values", "message"),
-    [
-        ("label", [0, 1], [1, -1], r"label must lie in \[0, 1\]; row 1 is -1"),
-        ("confidence", [0, 1], [0.2, 1.9], r"confidence must lie in \[0, 1\]; row 1 is 1.9"),
-        ("positive", [0], [0], r"positive must lie in \[1, 1\]; row 0 is 0"),
-        ("confidence", [-5], [0.5], "items must be numbers of rows, from 0 on; got -5"),
-    ],
-)
-def test_statements_about_items_are_checked(name, items, values, message):
-    with pytest.raises(ValueError, match=message):
-        Judgements.about_items(name, items, values)
-
-
-def test_words_of_a_column_are_read_in_python():
-    told = Judgements.from_columns([[0, 1]], {"comparison": ["much right"]})
-    assert told.u.tolist() == [2]
-
-
 def test_statements_about_items_alone_are_fitted_from_a_file(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 2))
@@ -211,18 +179,6 @@ def test_statements_about_items_alone_are_fitted_from_a_file(tmp_path):
     new = read_items(tmp_path / "items.csv")[np.arange(60, 80)]
     found = PairClassifier.load(tmp_path / "m").predict(new)
     assert (found == np.where(x[60:, 0] > 0, 1, -1)).mean() > 0.8
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"closer": [1, 0]}, "row 0 has a closer alone: give closer and triplet"),
-        ({"share": [0.5, 0.5], "group": [1, np.nan]}, "row 1 has a share alone: give share and"),
-    ],
-)
-def test_half_a_statement_is_refused(columns, message):
-    with pytest.raises(ValueError, match=message):
-        Judgements.from_columns([[0, 1], [2, 3]], columns)
 
 
 HEAD = "left,right,similarity,difference,label,confidence,positive\n"

@@ -85,31 +85,22 @@ def test_lines_show_on_their_page(family: str) -> None:
     assert contrast(style.dark_color, DARK_PAGE) >= 3
 
 
-def test_no_two_families_have_the_same_marker() -> None:
+def test_markers_tell_families_and_dash_and_fill_corrections() -> None:
     assert len({method_style(family).marker for family in FAMILIES}) == len(FAMILIES) == 8
-
-
-def test_correction_is_told_by_dash_and_fill() -> None:
     for family in ("sconf", "confdiff", "sconfconfdiff", "nonnegative", "likelihood"):
         styles = [method_style(f"{family}-{c}") for c in ("none", "relu", "abs")]
         assert len({style.color for style in styles}) == 1
         assert len({style.dash for style in styles}) == len({s.fill for s in styles}) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "like"),
-    [
+def test_names_with_numbers_unknown_ones_and_uncorrected_ones() -> None:
+    for name, like in (
         ("convex-0.2-abs", "convex-0.8-abs"),
         ("sconfconfdiff-0.3-abs", "sconfconfdiff-abs"),
         ("sconf", "sconf-none"),
         ("likelihood-slope=0.5", "likelihood-none"),
-    ],
-)
-def test_names_with_numbers(name: str, like: str) -> None:
-    assert method_style(name) == method_style(like)
-
-
-def test_unknown_family_is_grey_and_uncorrected_ones_are_whole() -> None:
+    ):
+        assert method_style(name) == method_style(like)
     assert method_style("mine-abs").marker == "x"
     assert method_style("supervised").dash == "solid" and method_style("annotator").fill == 1
 
