@@ -101,16 +101,19 @@ def test_every_interval_covers() -> None:
     assert all(0.88 <= count / 120 <= 1 for count in covered.values()), covered
 
 
-def test_auc_with_missing_judgements() -> None:
-    """Similarities and differences of disjoint halves of a large table."""
+def test_missing_judgements_of_a_large_table() -> None:
     z, z_prime, labels = sample(np.random.default_rng(1), 100_000)
     half = np.arange(100_000) % 2 == 0
-    labels = PairLabels(
+    halves = PairLabels(
         np.where(half, labels.similarity, np.nan), np.where(half, np.nan, labels.difference)
     )
-    auc = evaluate(z, z_prime, labels).roc_auc
+    auc = evaluate(z, z_prime, halves).roc_auc
     assert auc.value == pytest.approx(true_auc(), abs=0.01)
     assert auc.low < true_auc() < auc.high
+    alone, prior = PairLabels(None, labels.difference), truths(0.0)["prior"]
+    found = evaluate(z, z_prime, alone, prior=prior)
+    assert found.accuracy.value == pytest.approx(truths(0.0)["accuracy"], abs=0.01)
+    assert np.isnan(found.roc_auc.value)
 
 
 def test_dictionary_text_and_what_is_not_defined() -> None:
@@ -180,11 +183,8 @@ def test_pairs_of_near_neighbours_are_warned_of(weighted: bool) -> None:
     ("options", "message"),
     [
         ({"cost": (1, -1)}, r"cost must be finite, not negative and not all zero; got \(1, -1\)"),
-        ({"cost": (0, 0)}, "cost must be finite, not negative and not all zero"),
         ({"cost": 3}, r"cost must be two numbers, \(false positive, false negative\); got 3"),
-        ({"cost": (1, 2, 3)}, "cost must be two numbers"),
         ({"threshold": float("nan")}, "threshold is NaN: give a finite number"),
-        ({"confidence": 0}, r"confidence must lie in \(0, 1\); got 0"),
     ],
 )
 def test_errors_of_evaluate(options: dict[str, Any], message: str) -> None:
@@ -214,15 +214,6 @@ def test_a_curve_needs_both_kinds_and_dissimilar_pairs() -> None:
         roc_curve(z, z_prime, PairLabels(labels.similarity, None))
     with pytest.raises(ValueError, match="labels call every pair similar"):
         roc_curve(z, z_prime, PairLabels(np.ones(36), np.zeros(36)))
-
-
-def test_one_kind_of_judgement_and_a_prior() -> None:
-    z, z_prime, labels = sample(np.random.default_rng(11), 50_000)
-    evaluation = evaluate(
-        z, z_prime, PairLabels(None, labels.difference), prior=truths(0.0)["prior"]
-    )
-    assert evaluation.accuracy.value == pytest.approx(truths(0.0)["accuracy"], abs=0.01)
-    assert np.isnan(evaluation.roc_auc.value)
 
 
 # ---- threshold ----------------------------------------------------------------------------------
@@ -275,6 +266,10 @@ def test_many_outputs_are_tried_at_quantiles() -> None:
 # ---- calibration --------------------------------------------------------------------------------
 
 
+BY_OUTPUT = [z == OUTPUT for z in (-2.0, -1.0, 0.5, 3.0)]
+RATES = [(SHARE * POSTERIOR)[kinds].sum() / SHARE[kinds].sum() for kinds in BY_OUTPUT]
+
+
 def probabilities() -> tuple[np.ndarray, np.ndarray, PairLabels, np.ndarray]:
     z, z_prime, labels, weight = population()
     return 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)), labels, weight
@@ -282,46 +277,34 @@ def probabilities() -> tuple[np.ndarray, np.ndarray, PairLabels, np.ndarray]:
 
 def test_the_calibration_of_the_population() -> None:
     p, p_prime, labels, weight = probabilities()
-    curve = calibration_curve(
-        p, p_prime, labels, weight=weight, bins=[0, 0.2, 0.21, 0.5, 0.9, 0.91, 1]
-    )
     # Nothing lies in two of the bins: they join their neighbours.
-    assert len(curve.shares) == 4
-    by_output = [z == OUTPUT for z in (-2.0, -1.0, 0.5, 3.0)]
-    for rate, predicted, share, kinds in zip(
-        curve.implied, curve.predicted, curve.shares, by_output, strict=True
-    ):
-        assert share == pytest.approx(SHARE[kinds].sum())
-        assert predicted == pytest.approx(1 / (1 + np.exp(-OUTPUT[kinds][0])))
-        expected = (SHARE * POSTERIOR)[kinds].sum() / SHARE[kinds].sum()
-        assert rate.value == pytest.approx(expected, abs=5 * NEAR)
+    bins = [0, 0.2, 0.21, 0.5, 0.9, 0.91, 1]
+    curve = calibration_curve(p, p_prime, labels, weight=weight, bins=bins)
+    assert curve.shares == pytest.approx([SHARE[kinds].sum() for kinds in BY_OUTPUT])
+    outputs = np.array([OUTPUT[kinds][0] for kinds in BY_OUTPUT])
+    assert curve.predicted == pytest.approx(1 / (1 + np.exp(-outputs)))
+    assert [rate.value for rate in curve.implied] == pytest.approx(RATES, abs=5 * NEAR)
 
 
 def test_calibration_intervals_cover() -> None:
     rng = np.random.default_rng(9)
     covered = np.zeros(4)
-    expected = [
-        (SHARE * POSTERIOR)[kinds].sum() / SHARE[kinds].sum()
-        for kinds in (z == OUTPUT for z in (-2.0, -1.0, 0.5, 3.0))
-    ]
     for _ in range(80):
         z, z_prime, labels = sample(rng, 400)
         curve = calibration_curve(
             *(1 / (1 + np.exp(-x)) for x in (z, z_prime)), labels, bins=[0, 0.2, 0.5, 0.9, 1]
         )
-        covered += [r.low <= e <= r.high for r, e in zip(curve.implied, expected, strict=True)]
+        covered += [r.low <= e <= r.high for r, e in zip(curve.implied, RATES, strict=True)]
     assert (covered / 80 >= 0.88).all(), covered
 
 
 def test_bins_hold_equal_shares() -> None:
-    rng = np.random.default_rng(10)
-    r = rng.random((2, 1000))
+    r = np.random.default_rng(10).random((2, 1000))
     labels = PairLabels.from_posteriors(*r)
-    curve = calibration_curve(*r, labels, bins=5)
-    assert curve.shares == pytest.approx([0.2] * 5, abs=0.01)
-    assert [e.value for e in curve.implied] == pytest.approx(curve.predicted, abs=0.03)
-    given = calibration_curve(*r, labels, bins=5, prior=0.5)
-    assert [e.value for e in given.implied] == pytest.approx(curve.predicted, abs=0.03)
+    for options in ({}, {"prior": 0.5}):
+        curve = calibration_curve(*r, labels, bins=5, **options)
+        assert curve.shares == pytest.approx([0.2] * 5, abs=0.01)
+        assert [e.value for e in curve.implied] == pytest.approx(curve.predicted, abs=0.03)
     assert len(calibration_curve(*np.round(r), labels, bins=10).shares) == 2
     assert len(calibration_curve(0 * r[0], 0 * r[1], labels).shares) == 1
 
@@ -330,11 +313,9 @@ def test_bins_hold_equal_shares() -> None:
     ("change", "message"),
     [
         ({"bins": 0}, "bins must be a whole number of at least 1, or edges; got 0"),
-        ({"bins": 2.5}, "bins must be a whole number of at least 1, or edges; got 2.5"),
         ({"bins": [0.1, 1]}, "bins must be edges from 0 to 1, or a number"),
         ({"bins": [0, 0.5, 0.5, 1]}, "bins must increase"),
         ({"probabilities_prime": np.full(36, 2)}, r"_prime must lie in \[0, 1\]; row 0 is 2"),
-        ({"probabilities": [0.5] * 3}, r"probabilities must have shape \(36,\)"),
     ],
 )
 def test_errors_of_calibration(change: dict[str, Any], message: str) -> None:
