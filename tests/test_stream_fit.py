@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import re
-import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,14 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 
 from model_folders import run
 from pair_files import made, write_groups
-from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier, measuring, streams
 from pairlearn.estimators.streams import fit_file
-from pairlearn.tables import ItemTable, read_items, read_pairs, write_items
+from pairlearn.tables import read_items, read_pairs
 from pairlearn.training import Checkpoint
 from test_training_ranks import on_ranks
 
@@ -160,39 +155,6 @@ def test_a_checkpoint_of_other_pairs_is_refused(tmp_path: Path) -> None:
         streamed(tmp_path, classifier_of(), checkpoint=kept)
 
 
-def killed(words: list[str]) -> None:
-    """Run a command in this process, which ends in the middle of the second epoch."""
-    save = Checkpoint.save
-
-    def last(self: Checkpoint, state: Any, work: Any) -> None:
-        save(self, state, work)
-        if self.path.name == "fit" and state["epoch"] == 1 and state["steps"] >= 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    Checkpoint.save = last  # type: ignore[method-assign]
-    app(words)
-
-
-def test_killed_in_the_middle_of_an_epoch_it_ends_the_same(tmp_path: Path) -> None:
-    made(tmp_path, pairs=600, items=300, rows=40)
-    words = ["fit", str(tmp_path / "items.npy"), str(tmp_path / "pairs.parquet"), "--stream"]
-    words += ["--model", "linear", "--epochs", "3", "--batch-size", "32", "--quiet"]
-    assert run(*words, "--out", tmp_path / "straight").exit_code == 0
-    again = [*words, "--out", str(tmp_path / "again"), "--checkpoint-seconds", "0"]
-    process = multiprocessing.get_context("forkserver").Process(target=killed, args=(again,))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    assert not (tmp_path / "again").exists()
-    assert (tmp_path / "again.checkpoint" / "fit").exists()
-    assert run(*again).exit_code == 0
-    assert not (tmp_path / "again.checkpoint").exists()
-    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("straight", "again"))
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, two[name])
-
-
 # ---- several processes ------------------------------------------------------------------------
 
 
@@ -317,23 +279,3 @@ def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any
     assert abs(found["accuracy"]["value"] - whole["accuracy"]["value"]) < 0.05
     shown = run("evaluate", model, *files, "--stream").output
     assert "drawn at random from the 900" in " ".join(shown.split())
-
-
-def test_ids_of_text_in_evaluate(tmp_path: Path) -> None:
-    made(tmp_path, pairs=300)
-    table = read_pairs(tmp_path / "pairs.parquet")
-    names = np.array([f"item {i}" for i in range(25)])
-    x = read_items(tmp_path / "items.npy").features
-    write_items(ItemTable(names, x, ["a", "b", "c"]), tmp_path / "items.csv")
-    columns = {"left": names[table.left], "right": names[table.right]}
-    columns |= {"similarity": np.full(300, 0.5), "difference": table.difference.clip(-0.3, 0.3)}
-    write_groups(tmp_path / "text.parquet", {k: v.tolist() for k, v in columns.items()}, 64)
-    files = tmp_path / "items.csv", tmp_path / "text.parquet"
-    out = tmp_path / "model"
-    fitted = run("fit", *files, "--out", out, "--stream", "--holdout", 0, *QUICK[:-1])
-    assert fitted.exit_code == 0, fitted.output
-    assert run("evaluate", out, *files).exit_code == 2, "the stream keeps ids as the table has them"
-    forget_items(out)
-    assert answer("evaluate", out, *files, "--stream", "--json") == answer(
-        "evaluate", out, *files, "--json"
-    )

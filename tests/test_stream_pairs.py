@@ -22,7 +22,6 @@ from pairlearn.estimators.splits import Connected, Split, hold_out_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
-from pairlearn.prior import estimate_prior
 from pairlearn.tables import ItemTable, TableError, read_items, read_pairs
 from pairlearn.tables.sources import ParquetSource
 from pairlearn.training import Fleet, Group, Member, PairStream
@@ -47,24 +46,9 @@ def rows_of(blocks: Iterator[Judgements] | list[Judgements]) -> list[tuple[Any, 
     return rows
 
 
-def expected_rows(path: Path, kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
-    """The training rows by the book: one at a time, from the table in memory."""
-    table = read_pairs(path)
-    assert table.weight is not None and table.preference is not None
-    rows: list[tuple[Any, ...]] = []
-    for i in range(len(table)):
-        left, right = int(table.left[i]), int(table.right[i])
-        s, c, w = table.similarity[i], table.difference[i], table.weight[i]
-        if not (np.isnan(s) and np.isnan(c)):
-            kind = "difference" if np.isnan(s) else "similarity" if np.isnan(c) else "both"
-            rows.append((left, right, kind, np.nan_to_num(s), np.nan_to_num(c), w))
-        if table.preference[i]:
-            rows.append((left, right, "preference", float(table.preference[i]), 0.0, w))
-    mean = sum(row[-1] for row in rows) / len(rows)
-    return [
-        (*row[:2], *row[3:5], *(row[5] / mean if row[2] == kind else 0.0 for kind in kinds))
-        for row in rows
-    ]
+def in_memory(file: PairFile) -> Table:
+    """The same as a table, which has been checked elsewhere."""
+    return Table.of_items(file.items, read_pairs(file.path).judgements(file.items))
 
 
 # ---- the order of an epoch --------------------------------------------------------------------
@@ -75,8 +59,9 @@ def expected_rows(path: Path, kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
 def test_every_row_comes_once_an_epoch(tmp_path: Path, rows: int, block: int) -> None:
     stream = stream_of(made(tmp_path, rows=rows), block=block)
     assert isinstance(stream, PairStream)
-    expected = sorted(expected_rows(stream.table.file.path, stream.table.kinds))
-    assert stream.table.kinds == ("both", "similarity", "difference", "preference")
+    table = in_memory(stream.table.file)
+    expected = sorted(rows_of([table.rows("auto")]))
+    assert stream.table.kinds == table.kinds == KINDS
     assert stream.pairs == len(expected)
     for epoch in (0, 1, 5):
         blocks = list(stream.blocks(epoch, 0))
@@ -191,33 +176,24 @@ def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
 # ---- the survey -------------------------------------------------------------------------------
 
 
+def assert_counted(file: PairFile) -> None:
+    """A survey tells what the table in memory does."""
+    survey, table = survey_pairs(file), in_memory(file)
+    pairs = ~table.said.single
+    assert survey.counts == table.said.counts() | {"self_pairs": 0, "pairs": pairs.sum()}
+    assert survey.training == len(table.said)
+    np.testing.assert_array_equal(survey.used, table.used)
+    np.testing.assert_array_equal(survey.named, np.isin(np.arange(len(file.items)), table.used))
+    expected = np.where(np.isin(np.arange(len(file.items)), table.spare), 0, table.item_weight())
+    np.testing.assert_allclose(survey.item_weight(), expected)
+    if table.said.has("similarity").any():
+        expected = table.prior(table.said, "negative")
+        assert survey.prior(survey.judged, "negative") == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("rows", GROUPS)
 def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
-    file = made(tmp_path, rows=rows)
-    survey, table = survey_pairs(file), read_pairs(file.path)
-    s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
-    assert table.weight is not None and table.preference is not None
-    preferred = table.preference != 0
-    statements = (s | c).astype(int) + preferred
-    counts = {
-        "both": (s & c).sum(),
-        "similarity": (s & ~c).sum(),
-        "difference": (c & ~s).sum(),
-        "preference": preferred.sum(),
-        "self_pairs": 0,
-        "pairs": statements.sum(),
-    }
-    assert survey.counts == counts
-    assert survey.training == statements.sum()
-    said = table.weight * statements
-    weight = [float(said[(table.ids() == item).any(1)].sum()) for item in range(25)]
-    np.testing.assert_allclose(survey.item_weight(), weight)
-    np.testing.assert_array_equal(survey.named, np.isin(np.arange(25), table.ids()))
-    both = np.isfinite(table.similarity)
-    expected = estimate_prior(
-        table.similarity[both], "negative", weight=table.weight[both], interval="normal"
-    )
-    assert survey.prior(survey.judged, "negative") == pytest.approx(expected.value, abs=1e-12)
+    assert_counted(made(tmp_path, rows=rows))
 
 
 @pytest.mark.parametrize("rows", GROUPS)
@@ -229,13 +205,7 @@ def test_items_that_stand_alone_count_as_in_memory(tmp_path: Path, rows: int, pa
     columns["label"] = [*nothing[1:], "positive", "negative", "positive", "negative", "positive"]
     columns = {name: values[4 - pairs :] for name, values in columns.items()}
     path = write_groups(tmp_path / "pairs.parquet", columns, rows)
-    items = ItemTable([*"abcdefgh"], np.arange(8.0)[:, None])
-    table = Table.of_items(items, read_pairs(path).judgements(items))
-    survey = survey_pairs(PairFile(path, items))
-    np.testing.assert_array_equal(survey.used, table.used)
-    expected = np.where(np.isin(np.arange(8), table.spare), 0, table.item_weight())
-    np.testing.assert_allclose(survey.item_weight(), expected)
-    assert survey.counts["pairs"] == pairs
+    assert_counted(PairFile(path, ItemTable([*"abcdefgh"], np.arange(8.0)[:, None])))
 
 
 def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
