@@ -16,11 +16,9 @@ def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
     array = LABELS.to_array().copy()
     array[::10, 0] = NAN
     model = linear(epochs=3)
-    for labels in (array, LABELS):
-        for cv in (3, KFold(3, shuffle=True, random_state=0)):
-            scores = cross_val_score(model, PAIRS, labels, cv=cv, error_score="raise")
-            assert scores.shape == (3,)
-            assert (scores > 0.6).all()
+    for labels, cv in ((array, 3), (LABELS, KFold(3, shuffle=True, random_state=0))):
+        scores = cross_val_score(model, PAIRS, labels, cv=cv, error_score="raise")
+        assert scores.shape == (3,) and (scores > 0.6).all()
 
 
 def test_grid_search_chooses_by_accuracy_without_labels():

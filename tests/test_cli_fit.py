@@ -15,7 +15,7 @@ from model_folders import plain, run, simulated
 from pairlearn import progress as bars
 from pairlearn.data.simulation import Simulation, simulate
 from pairlearn.estimators import PairClassifier, hold_out_items
-from pairlearn.tables import PairTable, read_pairs, write_pairs
+from pairlearn.tables import PairTable, write_pairs
 
 QUICK = ("--model", "linear", "--epochs", 10, "--learning-rate", 0.02)
 ALONE = (*QUICK, "--holdout", 0)
@@ -428,16 +428,3 @@ def test_how_many_pairs_are_lost() -> None:
 def test_bad_splits(ends: Any, fraction: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hold_out_items(ends, fraction, seed=0)
-
-
-def test_a_table_is_labels_for_the_classifier(made: Any) -> None:
-    folder, simulation = made
-    table = read_pairs(folder / "pairs.csv")
-    features = simulation.items.features[table.ids()]
-    first, second = (
-        PairClassifier(model="linear", epochs=2, random_state=0)
-        .fit(features, labels, preference=table.preference)
-        .predict_proba(simulation.items.features)
-        for labels in (table, table.to_array())
-    )
-    assert (first == second).all()
