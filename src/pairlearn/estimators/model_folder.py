@@ -210,8 +210,8 @@ def _built(
         network = _built_in(description, where)
     if {tensor.dtype for tensor in state.values() if tensor.is_floating_point()} == {torch.float64}:
         network = network.double()
-    wanted = {name: kind_of(tensor) for name, tensor in network.state_dict().items()}
-    check_tensors(state, wanted, where, "the network wants")
+    kinds = {name: kind_of(tensor) for name, tensor in network.state_dict().items()}
+    check_tensors(state, kinds, where, "the network wants")
     network.load_state_dict(state, assign=True)
     return network.eval()
 
