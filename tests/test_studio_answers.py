@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from starlette.testclient import TestClient
 
 from browser import (
     PHONE,
@@ -30,13 +29,12 @@ from browser import (
     watch_shifts,
 )
 from pairlearn import PairLabels
-from pairlearn.studio import Project, server
+from pairlearn.studio import server
 from pairlearn.studio.exchange import judgements
 from pairlearn.studio.project import words_of
 from pairlearn.studio.records import LEVELS
-from pairlearn.studio.server import make_app
 from pairlearn.tables import read_pairs
-from studio_client import HERE, Visitor
+from studio_client import studio_of
 
 PAIRS = 40
 WAYS: dict[str, dict[str, Any]] = {
@@ -258,17 +256,11 @@ def test_answers_are_in_sight(bare: Desk) -> None:
 
 
 def test_levels_are_those_of_the_project(tmp_path: Path) -> None:
-    project, tokens, _ = make_project(
-        tmp_path / "p", pairs=5, answers="graded", levels={"right surely": [0.05, 0.95]}
-    )
-    assert Project.load(project.folder).levels["right surely"] == (0.05, 0.95)
-    with TestClient(make_app(project.folder), HERE) as client:
-        ann = Visitor(client, tokens["ann"])
+    levels = {"right surely": [0.05, 0.95]}
+    with studio_of(tmp_path / "p", pairs=5, answers="graded", levels=levels) as studio:
         numbers = {"similarity": None, "difference": None}
-        assert ann.answer(level="right surely", **numbers).status_code == 200
-        assert ann.answer(level="right perhaps", **numbers).status_code == 400
-        assert ann.answer(level="right surely").status_code == 400  # with numbers of its own
-    (one,) = answers_of(project.folder)
+        assert studio.visit().answer(level="right surely", **numbers).status_code == 200
+    (one,) = studio.answers()
     assert (one.similarity, one.difference, one.level) == (0.05, 0.95, "right surely")
     judgements([one]).write(tmp_path / "pairs.csv")
     assert (tmp_path / "pairs.csv").read_text().splitlines()[0].endswith(",annotator,level")

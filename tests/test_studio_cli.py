@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from pairlearn.cli.annotate import app
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.tables import read_pairs
+from studio_client import serving
 from studio_store import free_pairs
 
 
@@ -180,7 +181,7 @@ def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
     tmp_path: Path, items: Path
 ) -> None:
     folder, out = tmp_path / "p", tmp_path / "pairs.csv"
-    run("init", folder, items, "--pairs", 1, "--annotators", "ann")
+    made = told("init", folder, items, "--pairs", 1, "--annotators", "ann")
     with Store.open(Project.load(folder)) as store:
         store.add_pairs([(*free_pairs(store)[0], 3.0)])
         for pair in (1, 2):
@@ -192,6 +193,11 @@ def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
     result = run("export", folder, out, "--force", "--no-weights")
     assert "were not drawn at random" in result.stderr
     assert read_pairs(out).weight is None
+    told("export", folder, out.with_suffix(".jsonl"))
+    with serving(folder, {"boss": made["supervisor"].rsplit("/", 1)[1]}) as studio:
+        sent = studio.client.get("/api/export", headers=studio.bearer("boss"))
+    assert sent.content == out.with_suffix(".jsonl").read_bytes()
+    assert b'"weight":1.5' in sent.content
 
 
 def test_import(project: Path, tmp_path: Path) -> None:

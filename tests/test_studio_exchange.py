@@ -296,20 +296,3 @@ def test_nobody_is_imported_into_the_seat_that_settles_pairs(tmp_path: Path) -> 
         with pytest.raises(StoreError, match="'supervisor' settles pairs here"):
             import_judgements(store, [forged])
         assert [one.pair for one in store.answers()] == [pair.id]
-
-
-def test_the_api_exports_what_the_command_line_does(tmp_path: Path) -> None:
-    with Store.create(make(tmp_path / "p", mode="information", pairs=3)) as store:
-        boss, (who, _) = store.supervisor_token, store.add_annotator("ann")
-        one, two, *_ = free_pairs(store)
-        store.add_pairs([(*one, 3.0), (*two, 0.5)])
-        while task := store.next_task(who.id):
-            store.submit(who.id, task.pair, Answer(0.8, 0.1, key=f"key-{task.pair}")).result()
-    out = tmp_path / "answers.jsonl"
-    assert (
-        CliRunner().invoke(app, ["annotate", "export", str(tmp_path / "p"), str(out)]).exit_code
-        == 0
-    )
-    with TestClient(make_app(tmp_path / "p"), HERE) as client:
-        sent = client.get("/api/export", headers={"Authorization": f"Bearer {boss}"})
-    assert sent.content == out.read_bytes() and b'"weight":3.0' not in sent.content

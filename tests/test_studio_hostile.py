@@ -16,7 +16,7 @@ from browser import live_studio, make_project
 from pairlearn.studio import Plan, Project, Store
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.security import BODY_LIMIT, Hosts, masked
-from studio_client import HERE, Visitor, studio_of
+from studio_client import HERE, Visitor
 
 ANSWER, UNDO, IMAGE = "/annotate/1/api/answer", "/annotate/1/api/undo", "/annotate/1/image"
 LINKS = "/api/annotators"
@@ -305,19 +305,6 @@ def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
         assert evil not in text or not re.search("[<>\"']", evil)
         assert text.count("<script") == 1 and "49" not in re.findall(r"<h1>(.*)</h1>", text)[0]
         assert not re.search(r"<(svg onload|img|iframe)", text)
-
-
-def test_a_key_stands_for_one_answer(tmp_path: Path) -> None:
-    """Sent again, an answer gets the receipt that it had; another one is refused, not dropped."""
-    with studio_of(tmp_path / "p", pairs=3) as studio:
-        ann = studio.visit()
-        sent: dict[str, Any] = {"pair": ann.task()["pair"], "key": "form-one-answer"}
-        first = ann.answer(**sent)
-        assert first.status_code == 200, first.text
-        assert ann.answer(**sent).json()["receipt"] == first.json()["receipt"]
-        other = ann.answer(**sent, similarity=0.9)
-        assert other.status_code == 400
-        assert "came before with another answer" in other.text
 
 
 GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
-from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from browser import (
@@ -27,8 +26,7 @@ from pairlearn.cli.annotate import app
 from pairlearn.studio import Project, Store, StoreError
 from pairlearn.studio.overview import quality_of
 from pairlearn.studio.records import LEVELS, Known
-from pairlearn.studio.server import make_app
-from studio_client import HERE, Visitor
+from studio_client import serving, studio_of
 from studio_processes import Command, free_port, wait_until
 from studio_store import make, said, stored
 
@@ -85,11 +83,9 @@ def test_definition_then_practice_then_pairs(browser: Browser, tmp_path: Path) -
 
 
 def test_nobody_begins_before_they_qualify(tmp_path: Path) -> None:
-    _, tokens, _ = make_project(
-        tmp_path / "p", "image", pairs=5, known=KNOWN, qualify=1.0, answers="graded"
-    )
-    with TestClient(make_app(tmp_path / "p"), HERE) as client:
-        ann = Visitor(client, tokens["ann"])
+    graded = {"pairs": 5, "known": KNOWN, "qualify": 1.0, "answers": "graded"}
+    with studio_of(tmp_path / "p", "image", **graded) as studio:
+        ann = studio.visit()
 
         def practise(level: str) -> Any:
             return ann.post(f"{ann.home}/api/practice", {"level": level}).json()
@@ -106,8 +102,8 @@ def test_nobody_begins_before_they_qualify(tmp_path: Path) -> None:
         assert reply["right"] and reply["start"] is None and reply["task"] is not None
         reply = ann.answer(level="alike", similarity=None, difference=None)
         assert reply.status_code == 200
-    with TestClient(make_app(tmp_path / "p"), HERE) as client:  # and that is kept
-        assert Visitor(client, tokens["ann"]).task() is not None
+    with serving(tmp_path / "p", studio.tokens) as studio:  # and that is kept
+        assert studio.visit().task() is not None
 
 
 CHECKS = tuple(Known(f"i{k}", f"i{k + 1}", "alike") for k in range(0, 12, 2))
@@ -216,8 +212,8 @@ def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
         assert refused.exit_code == 2 and message in refused.stderr
     with Store.open(Project.load(project.folder)) as store:
         assert len(judge_all(store, 1, "can't tell which")) == 44
-    with TestClient(make_app(project.folder), HERE) as client:
-        page = Visitor(client, boss, "s").client.get("/supervisor").text
+    with serving(project.folder, {"boss": boss}) as studio:
+        page = studio.visit("boss").client.get("/supervisor").text
     assert "0 of 4" in page and "only 0 of 4 known pairs right" in page
     assert "44 of 44 answers are the same" in page
     status = run(app, ["status", str(project.folder)]).stdout

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from browser import make_project
@@ -23,12 +22,11 @@ from pairlearn.studio.choosing import Forecast
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.exchange import judgements
 from pairlearn.studio.records import LEVELS, Known
-from pairlearn.studio.server import make_app
 from pairlearn.studio.server.pages import dots
 from pairlearn.studio.stopping import look, quick_model
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import read_pairs
-from studio_client import HERE, Visitor
+from studio_client import serving
 from studio_processes import wait_until
 from studio_store import stored
 
@@ -81,8 +79,8 @@ def test_the_page_shows_what_the_careless_cost(
         app, ["export", str(project.folder), str(out), "--without", ",".join(CARELESS)]
     )
     assert run.exit_code == 0, run.output
-    with TestClient(make_app(project.folder), HERE) as client:
-        visitor = Visitor(client, boss, "s")
+    with serving(project.folder, {"boss": boss}) as studio:
+        visitor = studio.visit("boss")
         status: Any = lambda: visitor.client.get("/api/status").json()["forecast"]  # noqa: E731
         wait_until(lambda: "without" in status())  # the page does not wait for that process
         found = status()
@@ -130,11 +128,12 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
     with Store.open(project) as store:
         needs, manners = look(store)
     assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
-    with TestClient(make_app(project.folder), HERE) as client:
+    with serving(project.folder, {"boss": boss}) as studio:
+        client = studio.client
         manner = Manner("ann", 200, random=0.5, same_amount=0.2, lean_same=0.12, hard=True)
         needs["manners"] = {"ann": (manner.phrases(), True)}
         client.app.state.studios[""].forecast.found |= needs  # type: ignore[attr-defined]
-        page = Visitor(client, boss, "s").client.get("/supervisor").text
+        page = studio.visit("boss").client.get("/supervisor").text
         told = client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
     assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
@@ -204,8 +203,8 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
                 assert task is not None
                 submit(store, who.id, task.pair, said[who.name] if number == 1 else "alike", number)
         disputed = task.pair - 2
-    with TestClient(make_app(project.folder), HERE) as client:
-        visitor = Visitor(client, boss, "s")
+    with serving(project.folder, {"boss": boss}) as studio:
+        visitor = studio.visit("boss")
         page = visitor.client.get("/supervisor").text
         assert page.count("data-settle=") == 1 and f'data-settle="{disputed}"' in page
         assert "<bdi>bob</bdi>: Right, surely" in page
