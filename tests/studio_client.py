@@ -20,7 +20,7 @@ HERE = "http://127.0.0.1:8337"
 class Visitor:
     """An annotator or the supervisor, who opened their link."""
 
-    def __init__(self, client: TestClient, token: str, role: str = "a") -> None:
+    def __init__(self, client: Any, token: str, role: str = "a") -> None:
         self.client = client
         page = client.get(f"/{role}/{token}")
         assert page.status_code == 200

@@ -6,12 +6,9 @@ takes a tenth of a second and not three.
 
 from __future__ import annotations
 
-import http.client
 import importlib
-import json
 import multiprocessing
 import os
-import re
 import resource
 import signal
 import sqlite3
@@ -23,7 +20,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from browser import free_port, make_project
+from studio_client import Visitor
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 
@@ -108,7 +108,7 @@ class Place:
             self.folder, pairs=pairs, names=names, overlap=overlap
         )
         self.url = f"http://127.0.0.1:{self.port}"
-        self.connections: list[http.client.HTTPConnection] = []
+        self.connections: list[httpx2.Client] = []
 
     def run(self, name: str, *more: object) -> Command:
         return Command(self.root / name, name, self.folder, *more)
@@ -145,38 +145,28 @@ class Place:
         return found
 
 
-class Person:
+class Person(Visitor):
     """Somebody who answers over HTTP, and remembers what was acknowledged."""
 
     def __init__(self, place: Place, name: str) -> None:
-        self.place, self.name = place, name
+        client = httpx2.Client(
+            base_url=f"http://127.0.0.1:{place.port}", follow_redirects=True, timeout=120
+        )
+        place.connections.append(client)
+        super().__init__(client, place.tokens[name])
+        self.name, self.pair = name, self.task()["pair"]
         self.acknowledged: dict[tuple[str, int], float] = {}
-        self.connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=30)
-        place.connections.append(self.connection)
-        head, _ = self._ask("GET", f"/a/{place.tokens[name]}")
-        self.home = head["location"]
-        self.headers = {"Cookie": head["set-cookie"].split(";")[0]}
-        _, page = self._ask("GET", self.home)
-        found = re.search(rb'name="csrf" content="(\w+)"', page)
-        assert found is not None
-        self.headers |= {"X-Studio-Form": found[1].decode(), "Content-Type": "application/json"}
-        self.pair = json.loads(self._ask("GET", f"{self.home}/api/task")[1])["task"]["pair"]
 
-    def _ask(self, method: str, path: str, body: str | None = None) -> tuple[Any, bytes]:
-        self.connection.request(method, path, body, getattr(self, "headers", {}))
-        reply = self.connection.getresponse()
-        self.status = reply.status
-        return reply.headers, reply.read()
-
-    def answer(self, similarity: float) -> int:
+    def answer(self, similarity: float) -> int:  # type: ignore[override]
         """Answer the pair at hand; the status, 200 when it is acknowledged."""
         values = {"pair": self.pair, "similarity": similarity, "difference": 0.0, "seconds": 1.0}
-        body = json.dumps(values | {"key": f"{self.name}-{self.pair:06}"})
-        _, reply = self._ask("POST", f"{self.home}/api/answer", body)
-        if self.status == 200:
+        reply = self.post(
+            f"{self.home}/api/answer", values | {"key": f"{self.name}-{self.pair:06}"}
+        )
+        if reply.status_code == 200:
             self.acknowledged[self.name, self.pair] = similarity
-            self.pair = (json.loads(reply)["task"] or {"pair": 0})["pair"]
-        return self.status
+            self.pair = (reply.json()["task"] or {"pair": 0})["pair"]
+        return int(reply.status_code)
 
     def answer_many(self, count: int) -> None:
         for _ in range(count):
