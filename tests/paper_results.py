@@ -4,6 +4,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
+from pairlearn.cli import bench
 from pairlearn.paper import GRIDS, Record, Run, Selection
 
 NOTES = {"device": "cpu", "precision": "float32", "version": "0.1.0", "seconds": 2.0}
@@ -34,3 +37,8 @@ def accurate(method: str, *values: float, **fields: Any) -> list[Record]:
         Record(Run(seed=seed, method=method, **given), {"paper": value, "stratified": value} | told)
         for seed, value in enumerate(values)
     ]
+
+
+def call(*words: object) -> Any:
+    """A command of `pairlearn bench`."""
+    return CliRunner().invoke(bench.app, list(map(str, words)))

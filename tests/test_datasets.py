@@ -20,18 +20,6 @@ from pairlearn.data import (
     split_indices,
 )
 
-# The paper's tables: train, test, features, classes, model, pairs, learning rate, batch.
-PUBLISHED = {
-    "mnist": (60000, 10000, 784, 10, "mlp", 15000, 1e-3, 256),
-    "kmnist": (60000, 10000, 784, 10, "mlp", 15000, 1e-3, 256),
-    "fashion-mnist": (60000, 10000, 784, 10, "mlp", 15000, 1e-3, 256),
-    "cifar10": (50000, 10000, 3072, 10, "resnet34", 10000, 5e-4, 128),
-    "optdigits": (4495, 1125, 64, 10, "mlp", 1200, 1e-3, 256),
-    "pendigits": (8793, 2199, 16, 10, "mlp", 2500, 1e-3, 256),
-    "letter": (16000, 4000, 16, 26, "mlp", 4000, 1e-3, 256),
-    "pmu-ud": (4144, 1036, 784, 10, "mlp", 1000, 1e-3, 256),
-}
-
 POSITIVE_NAMES = {
     "kmnist": "o su na ma re",
     "fashion-mnist": "t-shirt pullover coat shirt bag",
@@ -65,18 +53,6 @@ def synthetic(name: str) -> Dataset:
 
 def reordered(dataset: Dataset) -> Dataset:
     return Dataset(dataset.spec, dataset.x[::-1], dataset.y[::-1])
-
-
-def test_specs_are_the_published_ones():
-    assert list(SPECS) == [*PUBLISHED, "digits"]
-    for name, row in PUBLISHED.items():
-        s = get_spec(name)
-        assert row == (
-            *(s.n_train, s.n_test, s.n_features, s.n_classes),
-            *(s.model, s.n_pairs, s.learning_rate, s.batch_size),
-        )
-        assert (s.epochs, s.weight_decay) == (200, 1e-5)
-        assert 2 * s.n_pairs <= s.n_train
 
 
 @pytest.mark.parametrize("name", POSITIVE_NAMES)

@@ -68,13 +68,19 @@ def results(runs, **options):
 # --- what a result is ----------------------------------------------------------------------
 
 
-def adam_loop(model, steps, rate=1e-3):
+def by_steps(model, rows, loss, *, seed, epochs, rate=1e-3, after=lambda: None):
+    """Train a model the ordinary way, on the loss of batches of so many rows."""
     adam = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=1e-5)
-    for step in steps:
-        adam.zero_grad()
-        step(model).backward()
-        adam.step()
-    return model
+    for epoch in range(epochs):
+        model.train()
+        order = permutation(stream(seed, "batches", epoch), rows)
+        for batch in np.split(order, range(16, rows, 16)):
+            adam.zero_grad()
+            loss(batch).backward()
+            adam.step()
+        model.eval()
+        with torch.no_grad():
+            after()
 
 
 def by_hand(data: Dataset, run: Run) -> dict[str, float]:
@@ -93,19 +99,16 @@ def by_hand(data: Dataset, run: Run) -> dict[str, float]:
         ends = train[sample_pairs(positive[train], half, run.prior, run.seed)].T
     target = torch.as_tensor(positive).double()
 
-    def instances():
-        for epoch in range(10):
-            order = permutation(stream(run.seed, "batches", epoch), half)
-            for rows in np.split(order, range(16, half, 16)):
-                batch = torch.as_tensor(ends[:, rows].ravel())
-                yield lambda model, batch=batch: F.binary_cross_entropy_with_logits(
-                    model(x[batch]), target[batch]
-                )
+    annotator = make_model(run.model, x.shape[1:], run.seed).double()
 
-    annotator = adam_loop(make_model(run.model, x.shape[1:], run.seed).double(), instances())
+    def cross_entropy(rows):
+        batch = torch.as_tensor(ends[:, rows].ravel())
+        return F.binary_cross_entropy_with_logits(annotator(x[batch]), target[batch])
+
+    by_steps(annotator, half, cross_entropy, seed=run.seed, epochs=10)
     with torch.no_grad():
         # Posteriors are handed on as float32.
-        r = torch.sigmoid(annotator.eval()(x)).float().double().numpy()
+        r = torch.sigmoid(annotator(x)).float().double().numpy()
 
     # Judgements of the pairs, with their noise.
     n = run.n_training_pairs
@@ -144,18 +147,15 @@ def by_hand(data: Dataset, run: Run) -> dict[str, float]:
         }
 
     model = make_model(run.model, x.shape[1:], run.seed).double()
-    adam = torch.optim.Adam(model.parameters(), lr=run.learning_rate, weight_decay=run.weight_decay)
     measured = []
-    for epoch in range(run.epochs):
-        model.train()
-        order = permutation(stream(run.seed, "batches", epoch), n)
-        for rows in np.split(order, range(run.batch_size, n, run.batch_size)):
-            logits = model(x[pairs[rows].T.ravel()]).reshape(2, -1)
-            adam.zero_grad()
-            risk(*logits, u[rows], v[rows]).backward()
-            adam.step()
-        with torch.no_grad():
-            measured.append(accuracies(torch.sigmoid(model.eval()(x[test])).numpy()))
+
+    def risk_of(rows):
+        return risk(*model(x[pairs[rows].T.ravel()]).reshape(2, -1), u[rows], v[rows])
+
+    by_steps(
+        model, n, risk_of, seed=run.seed, epochs=run.epochs, rate=run.learning_rate,
+        after=lambda: measured.append(accuracies(torch.sigmoid(model(x[test])).numpy())),
+    )  # fmt: skip
     expected = {k: np.mean([m[k] for m in measured[-run.window :]]) for k in SUBSETS}
     return expected | {f"annotator_{k}": value for k, value in accuracies(r[test]).items()}
 
@@ -319,22 +319,6 @@ def start(store: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def lines(store: Path) -> int:
-    return store.read_bytes().count(b"\n") if store.exists() else 0
-
-
-def kill_after(store: Path, rows: int, delay: float) -> bool:
-    """Start, kill a moment after so many more rows are there; was it in the middle?"""
-    before, process = lines(store), start(store)
-    while lines(store) < before + rows and process.poll() is None:
-        time.sleep(0.005)
-    time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    wait_for_the_end_of(process.pid)
-    return process.returncode == -signal.SIGKILL
-
-
 def wait_for_the_end_of(session: int) -> None:
     """No worker outlives the process that was killed."""
     deadline = time.monotonic() + 120
@@ -349,15 +333,6 @@ def wait_for_the_end_of(session: int) -> None:
         time.sleep(0.05)
 
 
-def finished_store(store: Path, kills: list[tuple[int, float]]) -> RunStore:
-    interrupted = [kill_after(store, rows, delay) for rows, delay in kills]
-    assert interrupted[0], "the first kill came too late to be one"
-    process = start(store)
-    assert process.wait(timeout=300) == 0
-    wait_for_the_end_of(process.pid)
-    return RunStore(store)
-
-
 @pytest.fixture
 def undisturbed(tmp_path, monkeypatch) -> RunStore:
     """The same runs, trained in this process in one go."""
@@ -370,13 +345,6 @@ def undisturbed(tmp_path, monkeypatch) -> RunStore:
     for run, found in execute(wanted.runs(), device="cpu", workers=1):
         store.append(run, found)
     return store
-
-
-@pytest.mark.long
-def test_killed_and_finished(tmp_path, undisturbed):
-    store = finished_store(tmp_path / "killed.jsonl", [(2, 0.0)])
-    assert len(store) == 8
-    assert store.rows() == undisturbed.rows()
 
 
 @pytest.mark.long
@@ -401,7 +369,8 @@ def test_killed_a_hundred_times(tmp_path, undisturbed):
             shutil.rmtree(path.with_suffix(".checkpoints"), ignore_errors=True)
             ends += 1
     assert ends >= 3, "what a kill leaves behind must count"
-    assert finished_store(path, [(0, 0.0)]).rows() == undisturbed.rows()
+    assert start(path).wait(timeout=300) == 0
+    assert RunStore(path).rows() == undisturbed.rows()
     assert not path.with_suffix(".checkpoints").exists()
 
 

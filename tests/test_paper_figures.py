@@ -14,7 +14,6 @@ from pairlearn.paper.figures import (
     draw_figures,
     plot_accuracy,
     plot_gamma,
-    plot_limited,
     plot_robustness_heatmap,
     save_figures,
 )
@@ -88,15 +87,6 @@ def test_gamma_curve_shows_means_at_their_gamma() -> None:
     assert ax.get_yscale() == "log" and ax.get_ylim()[0] > ax.get_ylim()[1]
     assert all(0.1 < float(t.get_text()) < 1 for t in ax.get_yticklabels())
     assert len(ax.collections) == 3, "a band for each line"
-
-
-def test_limited_curve_shows_means_at_their_pairs() -> None:
-    cells = fake_cells("limited", datasets=("letter",), priors=(0.5,))
-    ax = plot_limited(cells, Figure().subplots())
-    assert [line.get_label() for line in ax.get_lines()] == [
-        *("SconfConfDiff-ABS", "ConfDiff-ABS", "Likelihood-ABS")
-    ]
-    assert list(ax.get_lines()[0].get_xdata()) == [400 * i for i in range(1, 11)]
 
 
 def test_heat_map_prints_every_accuracy_and_leaves_gaps_empty() -> None:

@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import typer
-from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
 from pairlearn import make_risk
-from pairlearn.cli.bench import theory
 from pairlearn.paper.theory import (
     QUICK,
     SmallWorld,
@@ -26,23 +22,23 @@ from pairlearn.paper.theory import (
     limiting_prior_error,
     log_log_slope,
     member_rows,
-    plot_beta_plane,
-    plot_beta_variance,
-    plot_bounds,
-    plot_lambda_variance,
-    plot_prior_coverage,
-    plot_prior_error,
     prior_rows,
     summarize_theory,
 )
 from pairlearn.risks import affine_table
+from paper_results import call
 
 Tables = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
 def quick() -> Tables:
-    return compute_theory(QUICK, seed=1)
+    threads = torch.get_num_threads()
+    seen: list[tuple[int, int, str]] = []
+    found = compute_theory(QUICK, seed=1, progress=lambda *step: seen.append(step))
+    assert [done for done, _, _ in seen] == list(range(seen[0][1]))
+    assert torch.get_num_threads() == threads
+    return found
 
 
 def sigmoid(z: Any) -> Any:
@@ -226,30 +222,12 @@ def test_bounds_exceed_every_measured_excess_risk(quick: Tables) -> None:
         assert summary[f"least bound over excess risk at n = 1000, {name}"] > 100
 
 
-# ---- everything ---------------------------------------------------------------------------------
-
-
-def test_the_same_seed_gives_the_same_tables(quick: Tables) -> None:
-    threads = torch.get_num_threads()
-    seen: list[tuple[int, int, str]] = []
-    again = compute_theory(QUICK, seed=1, progress=lambda *step: seen.append(step))
-    assert again == quick
-    assert [done for done, _, _ in seen] == list(range(seen[0][1]))
-    assert torch.get_num_threads() == threads
-    assert prior_rows(0.2, [30], repetitions=5, seed=2) != prior_rows(0.2, [30], repetitions=5)
-
-
 # ---- files and command --------------------------------------------------------------------------
 
 
-def call(*arguments: str) -> Any:
-    app = typer.Typer()
-    app.command()(theory)
-    return CliRunner().invoke(app, arguments)
-
-
-def test_command_writes_tables_and_figures(tmp_path: Path, quick: Tables) -> None:
-    done = call("--out", str(tmp_path / "new"), "--quick", "--seed", "1", "--json")
+def test_command_writes_the_same_tables_and_figures(tmp_path: Path, quick: Tables) -> None:
+    assert prior_rows(0.2, [30], repetitions=5, seed=2) != prior_rows(0.2, [30], repetitions=5)
+    done = call("theory", "--out", str(tmp_path / "new"), "--quick", "--seed", "1", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.output)
     files = {file.name: file for file in (tmp_path / "new").iterdir()}
@@ -267,33 +245,16 @@ def test_command_writes_tables_and_figures(tmp_path: Path, quick: Tables) -> Non
     assert not files
 
 
-def test_a_failed_write_leaves_the_old_file_whole_and_is_explained(
+def test_command_in_words_and_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Tables
 ) -> None:
     monkeypatch.setattr("pairlearn.paper.theory.compute_theory", lambda *_, **__: quick)
     monkeypatch.setattr("pairlearn.paper.theory.draw_theory", lambda _: [])
-    done = call("--out", str(tmp_path / "fine"))
+    done = call("theory", "--out", str(tmp_path / "fine"))
     assert done.exit_code == 0
     assert "| least variance at lambda" in done.output and "6 files in" in done.output
-    before = {file.name: file.read_bytes() for file in (tmp_path / "fine").iterdir()}
-
-    def half(self: Path, text: str, **options: Any) -> int:
-        self.write_bytes(text[:10].encode())
-        raise OSError("disk full")
-
-    monkeypatch.setattr(Path, "write_text", half)
-    done = call("--out", str(tmp_path / "fine"))
+    (tmp_path / "file").write_text("no folder")
+    done = call("theory", "--out", str(tmp_path / "file"))
     assert done.exit_code == 2
-    assert "bench theory: disk full" in done.output and "Traceback" not in done.output
-    assert {file.name: file.read_bytes() for file in (tmp_path / "fine").iterdir()} == before
-    assert call("--seed", "-1").exit_code == 2
-
-
-def test_plots_return_their_axes_and_take_no_rows() -> None:
-    rows_only = (plot_prior_error, plot_prior_coverage, plot_lambda_variance)
-    for plot, tables in (
-        *((plot, 1) for plot in (*rows_only, plot_bounds)),
-        *((plot, 2) for plot in (plot_beta_variance, plot_beta_plane)),
-    ):
-        ax = Figure().subplots()
-        assert plot(*[[]] * tables, ax) is ax
+    assert "bench theory: " in done.output and "Traceback" not in done.output
+    assert call("theory", "--seed", "-1").exit_code == 2

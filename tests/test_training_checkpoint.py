@@ -41,24 +41,26 @@ def states_equal(one: Fleet, two: Fleet) -> bool:
     return all(torch.equal(a[name], b[name]) for name in a)
 
 
+def stopped_fleet(path: Path, model: str = "mlp-bn", at: int = 2, **options: int) -> None:
+    """Leave the checkpoints of a training that was stopped after an epoch."""
+
+    def stop(epoch: int, risk: float) -> None:
+        if epoch == at:
+            raise KeyboardInterrupt
+
+    options = {"epochs": 4} | options
+    with pytest.raises(KeyboardInterrupt):
+        make_fleet(model=model).fit(
+            progress=stop, checkpoint=path, checkpoint_seconds=0.0, **options
+        )
+
+
 @pytest.mark.parametrize("model", ["mlp-bn", "linear"])
 def test_going_on_from_a_checkpoint_changes_nothing(tmp_path: Path, model: str) -> None:
     path = tmp_path / "fleet.npz"
-    straight = make_fleet(model=model)
+    straight, again = make_fleet(model=model), make_fleet(model=model)
     expected = straight.fit(8, window=5)
-
-    class Killed(Exception):
-        pass
-
-    def kill(epoch: int, risk: float) -> None:
-        if epoch == 6:
-            raise Killed
-
-    with pytest.raises(Killed):
-        make_fleet(model=model).fit(
-            8, window=5, progress=kill, checkpoint=path, checkpoint_seconds=0.0
-        )
-    again = make_fleet(model=model)
+    stopped_fleet(path, model, at=6, epochs=8, window=5)
     seen: list[int] = []
     got = again.fit(8, window=5, progress=lambda epoch, _: seen.append(epoch), checkpoint=path)
     assert seen == [6, 7, 8]  # epoch 6 was not saved yet when it was killed
@@ -94,17 +96,6 @@ def test_callbacks_that_would_not_be_kept_are_refused(tmp_path: Path) -> None:
         loop.run_epochs(make_fleet(), 1, [Counting()], checkpoint=Checkpoint(tmp_path / "one"))
 
 
-def stopped_fleet(path: Path) -> None:
-    """Leave the checkpoints of a training that was stopped after two epochs."""
-
-    def stop(epoch: int, risk: float) -> None:
-        if epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make_fleet().fit(4, progress=stop, checkpoint=path, checkpoint_seconds=0.0)
-
-
 def test_a_checkpoint_of_another_fleet_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fleet"
     stopped_fleet(path)
@@ -130,22 +121,14 @@ def test_training_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "fleet"
     stopped_fleet(path)
-    whole = path.read_bytes()
-    middle = len(whole) // 2
-    contents = {
-        "a byte changed": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
-        "empty": b"",
-    }
-    if torn == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(contents[torn])
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.unlink()
+    if torn != "gone":
+        path.write_bytes(content if torn == "a byte changed" else b"")
     again, straight = make_fleet(), make_fleet()
-    with (
-        nullcontext()
-        if torn == "gone"
-        else pytest.warns(UserWarning, match=r"fleet .*damaged.*; going on from .*fleet\.before")
-    ):
+    warned = pytest.warns(UserWarning, match=r"fleet .*damaged.*; going on from .*fleet\.before")
+    with nullcontext() if torn == "gone" else warned:
         again.fit(4, checkpoint=path)
     straight.fit(4)
     assert states_equal(straight, again)

@@ -8,6 +8,7 @@ is how far two plain loops get apart that differ in the order of their sums alon
 """
 
 import shutil
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from pairlearn import PairLabels, make_risk, models
 from pairlearn.annotators import add_noise
 from pairlearn.models import MLP, make_model
 from pairlearn.randomness import permutation, stream
-from pairlearn.training import Fleet, Group, Member
+from pairlearn.training import Fleet, Group, Member, Objective
+from pairlearn.training.network import StackedMLP
+from pairlearn.training.perceptron import LoneMLP
+from pairlearn.training.step import FleetAdam, Step
 
 DIM, PAIRS, BATCH = 7, 120, 24
 EPOCHS = 6  # of five steps each
-DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
 def draw(seed, pairs=PAIRS, dim=DIM):
@@ -105,37 +108,46 @@ def mixed_groups(rates=(1e-3,) * 4, decays=(1e-5,) * 4):
 # --- the fleet and the plain loop ----------------------------------------------------------
 
 
+OWN_RATES = (1e-3, 3e-3, 1e-2, 5e-4), (1e-5, 0.0, 1e-2, 1e-1)
+
+
+@pytest.mark.parametrize("rates", [(), OWN_RATES], ids=["one rate", "own rates"])
 @pytest.mark.parametrize("name", ["mlp", "linear", "mlp-bn"])
-def test_any_mix_of_members_equals_plain_loops(name):
-    x, groups = mixed_groups()
-    fleet = Fleet(x, groups, name, batch_size=BATCH, device="cpu", precision="float64")
-    fleet.fit(EPOCHS)
-    for difference in differences(fleet, name, x):
-        assert difference.max() < 1e-9
-
-
-@pytest.mark.parametrize("name", ["linear", "mlp-bn"])
-def test_every_member_has_its_own_rates(name):
-    x, groups = mixed_groups(rates=(1e-3, 3e-3, 1e-2, 5e-4), decays=(1e-5, 0.0, 1e-2, 1e-1))
+def test_any_mix_of_members_equals_plain_loops(name, rates):
+    x, groups = mixed_groups(*rates)
     fleet = Fleet(x, groups, name, batch_size=BATCH, device="cpu", precision="float64")
     fleet.fit(EPOCHS)
     # The shift of a batch norm with another behind it has a gradient of zero, so that Adam
     # is led by rounding there, in the plain loop too, and large decays amplify it.
-    led_by_rounding = ("norms.0.bias", "norms.1.running_mean") if name == "mlp-bn" else ()
+    led_by_rounding = ("norms.0.bias", "norms.1.running_mean") if name == "mlp-bn" and rates else ()
     for difference in differences(fleet, name, x, leaving_out=led_by_rounding):
         assert difference.max() < 1e-9
 
 
 @pytest.mark.parametrize("count", [1, 2], ids=["alone", "stacked"])
-@pytest.mark.parametrize(("pairs", "batch"), [(PAIRS, 50), (PAIRS, 1000), (1, 8), (5, 1)])
-def test_batches_that_do_not_divide_the_pairs(pairs, batch, count):
+@pytest.mark.parametrize(
+    ("name", "pairs", "batch", "loss"),
+    [
+        ("mlp-bn", PAIRS, 50, "logistic"),
+        ("mlp", PAIRS, 1000, "sigmoid"),
+        ("linear", PAIRS, 50, "hinge"),
+        ("mlp-bn", 1, 8, "logistic"),
+        ("mlp-bn", 5, 1, "logistic"),
+    ],
+)
+def test_batches_that_do_not_divide_the_pairs_and_other_losses(name, pairs, batch, loss, count):
     x, ends, told = draw(2, pairs)
-    risks = [make_risk("sconfconfdiff-abs", prior=0.3), make_risk("likelihood-abs")][:count]
+    names = ["sconfconfdiff-abs", "confdiff-none"][:count]
+    risks = [make_risk(risk, prior=0.3, loss=loss) for risk in names]
     group = Group(ends, [Member(risk, told.to_array(), seed=1) for risk in risks], seed=3)
-    fleet = Fleet(x, [group], "mlp-bn", batch_size=batch, device="cpu", precision="float64")
+    fleet = Fleet(x, [group], name, batch_size=batch, device="cpu", precision="float64")
     fleet.fit(4)
-    for difference in differences(fleet, "mlp-bn", x, epochs=4, batch=batch):
+    for difference in differences(fleet, name, x, epochs=4, batch=batch):
         assert difference.max() < 1e-9
+    before = flat(fleet.module()).clone()
+    with torch.no_grad():
+        next(fleet.module().parameters()).zero_()  # what was handed out is not what trains
+    torch.testing.assert_close(flat(fleet.module()), before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("rates", [(1e-3, 1e-3), (1e-3, 2e-3)], ids=["one rate", "two rates"])
@@ -168,21 +180,6 @@ def _reorder(model, order):
     for values in (*model.norms[0].parameters(), *model.norms[0].buffers()):
         if values.ndim:
             values.copy_(values[order])
-
-
-@pytest.mark.parametrize("loss", ["sigmoid", "hinge"])
-def test_other_losses(loss):
-    x, ends, told = draw(7)
-    members = [
-        Member(make_risk(name, prior=0.4, loss=loss), told.to_array())
-        for name in ("sconfconfdiff-abs", "confdiff-none")
-    ]
-    fleet = Fleet(
-        x, [Group(ends, members)], "mlp", batch_size=BATCH, device="cpu", precision="float64"
-    )
-    fleet.fit(EPOCHS)
-    for difference in differences(fleet, "mlp", x):
-        assert difference.max() < 1e-9
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
@@ -237,59 +234,6 @@ class Convolutional(nn.Module):
         return self.head(self.drop(torch.relu(h)))  # (n, 1)
 
 
-def own_module(make, *, precision, rate=1e-3):
-    x, ends, told = draw(9)
-    member = Member(make_risk("sconfconfdiff-abs", prior=0.4), told.to_array(), rate)
-    group = Group(ends, [member], seed=2)
-    torch.manual_seed(0)
-    own = make()
-    torch.manual_seed(0)
-    plain = make()
-    torch.manual_seed(1)
-    fleet = Fleet(x, [group], own, batch_size=50, device="cpu", precision=precision)
-    fleet.fit(EPOCHS)
-    torch.manual_seed(1)
-    plain = plain_loop(plain, x, group, member, batch=50, dtype=DTYPES[precision])
-    return own, plain, fleet
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: MLP(DIM, (9,), norm="all"),
-        lambda: nn.Sequential(nn.Linear(DIM, 9), nn.Dropout(0.4), nn.Linear(9, 1), nn.Flatten(0)),
-        lambda: Convolutional(0.5),
-    ],
-    ids=["batch norm", "dropout", "everything"],
-)
-def test_a_module_of_ones_own_equals_the_plain_loop(make):
-    own, plain, fleet = own_module(make, precision="float64")
-    assert fleet.module() is own
-    for (name, ours), theirs in zip(
-        own.state_dict().items(), plain.state_dict().values(), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9, msg=name)
-
-
-@pytest.mark.parametrize("name", ["linear", "mlp", "mlp-bn"])
-def test_a_named_model_without_autograd_equals_its_module(name):
-    x, ends, told = draw(9)
-    group = Group(ends, [Member(make_risk("likelihood-abs"), told.to_array(), seed=5)], seed=2)
-    named, own = (
-        Fleet(x, [group], model, batch_size=50, device="cpu", precision="float64")
-        for model in (name, make_model(name, (DIM,), seed=5))
-    )
-    assert type(named.network) is not type(own.network)
-    for fleet in (named, own):
-        fleet.fit(EPOCHS)
-    for key, ours in named.module().state_dict().items():
-        torch.testing.assert_close(ours, own.module().state_dict()[key], rtol=0, atol=1e-9)
-    before = flat(named.module()).clone()
-    with torch.no_grad():
-        next(named.module().parameters()).zero_()  # what was handed out is not what trains
-    torch.testing.assert_close(flat(named.module()), before, rtol=0, atol=0)
-
-
 class OnImages(nn.Module):
     """Convolutions, whose weights are laid out channels last."""
 
@@ -303,18 +247,44 @@ class OnImages(nn.Module):
         return self.head(torch.relu(self.two(torch.relu(self.one(x)))).mean((2, 3)))
 
 
-def test_a_network_of_images_equals_the_plain_loop():
-    _, ends, told = draw(9)
-    x = np.random.default_rng(0).normal(size=(ends.max() + 1, 3, 6, 6)).astype(np.float32)
-    member = Member(make_risk("likelihood-abs"), told.to_array())
-    group = Group(ends, [member], seed=2)
+def image_like(x):
+    """An image of each instance."""
+    return np.resize(x, (len(x), 3, 6, 6))
+
+
+@pytest.mark.parametrize(
+    ("make", "prepare"),
+    [
+        (lambda: MLP(DIM, (9,), norm="all"), np.asarray),
+        (
+            lambda: nn.Sequential(
+                nn.Linear(DIM, 9), nn.Dropout(0.4), nn.Linear(9, 1), nn.Flatten(0)
+            ),
+            np.asarray,
+        ),
+        (lambda: Convolutional(0.5), np.asarray),
+        (OnImages, image_like),
+    ],
+    ids=["batch norm", "dropout", "everything", "images"],
+)
+def test_a_module_of_ones_own_equals_the_plain_loop(make, prepare):
+    x, ends, told = draw(9)
+    x = prepare(x)
+    group = Group(ends, [Member(make_risk("sconfconfdiff-abs", prior=0.4), told.to_array())], 2)
     torch.manual_seed(0)
-    own = OnImages()
+    own = make()
     torch.manual_seed(0)
-    plain = plain_loop(OnImages(), x, group, member, batch=50, dtype=torch.float64)
-    Fleet(x, [group], own, batch_size=50, device="cpu", precision="float64").fit(EPOCHS)
-    for ours, theirs in zip(own.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
+    plain = make()
+    torch.manual_seed(1)
+    fleet = Fleet(x, [group], own, batch_size=50, device="cpu", precision="float64")
+    fleet.fit(EPOCHS)
+    torch.manual_seed(1)
+    plain = plain_loop(plain, x, group, group.members[0], batch=50)
+    assert fleet.module() is own
+    for (name, ours), theirs in zip(
+        own.state_dict().items(), plain.state_dict().values(), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9, msg=name)
 
 
 def test_looking_at_a_module_does_not_change_its_training():
@@ -334,14 +304,54 @@ def test_looking_at_a_module_does_not_change_its_training():
     assert torch.equal(*results)
 
 
-def test_resnet34_takes_a_step():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(4, 3, 8, 8)).astype(np.float32)
-    labels = np.array([[0.6, 0.1], [0.4, -0.2]])
-    group = Group(np.arange(4).reshape(2, 2), [Member(make_risk("likelihood-abs"), labels, seed=3)])
-    fleet = Fleet(x, [group], "resnet34", batch_size=2, device="cpu")
-    fleet.fit(1)
-    trained, fresh = fleet.module(), make_model("resnet34", (3, 8, 8), seed=3)
-    assert int(trained.norm.num_batches_tracked) == 1
-    moved = (trained.stem.weight - fresh.stem.weight).abs().max().item()
-    assert moved == pytest.approx(1e-3, rel=0.01), "Adam's first step has the learning rate's size"
+# --- parts of a step ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_adams_first_steps_in_float32(uniform):
+    """1 − β₂ᵗ is .001 at first: computed as a difference it would have four digits only."""
+    rates = torch.tensor([[1.0, 1.0 if uniform else 0.5]])
+    p = torch.zeros(1, 2, 3)
+    adam = FleetAdam([p], rates, torch.zeros(1, 2))
+    adam.step([torch.full((1, 2, 3), 0.3)])
+    torch.testing.assert_close(p, -rates.unsqueeze(-1).expand(1, 2, 3), rtol=3e-7, atol=0)
+
+
+def test_padded_units_stay_zero_and_change_nothing():
+    torch.manual_seed(0)
+    x, ends, told = draw(11)
+    u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in told.to_array().T)
+    models = [[MLP(DIM, (5, 18), norm="all") for _ in range(2)]]
+    risks = make_risk("likelihood-abs"), make_risk("likelihood-none")
+    members = [Member(risk, told.to_array()) for risk in risks]
+    rates, decays = torch.full((1, 2), 1e-2), torch.full((1, 2), 1e-3)
+    batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
+    stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]
+    for stack in stacks:
+        step = Step(stack, rates, decays, Objective([Group(ends, members)]))
+        for _ in range(12):
+            step(batch, u, v, torch.ones(PAIRS))
+    plain, padded = stacks
+    assert [w.shape[-2:] for w in padded.weights] == [(DIM, 16), (16, 32), (32, 1)]
+    stuffing = [
+        padded.weights[0][..., 5:],
+        padded.weights[1][..., 5:, :],
+        padded.biases[0][..., 5:],
+    ]
+    stuffing += [padded.weights[1][..., 18:], padded.weights[2][..., 18:, :]]
+    assert not any(part.any() for part in (*stuffing, padded.biases[1][..., 18:]))
+    for m in range(2):
+        difference = (flat(plain.module(0, m)) - flat(padded.module(0, m))).abs()
+        assert difference.median() < 1e-6
+        assert difference.max() < 1e-2
+
+
+def test_a_copy_of_a_perceptron_is_trained_by_itself():
+    network = LoneMLP(MLP(DIM, (5,), norm="all"), pad_to=4)
+    copied = deepcopy(network)
+    torch.testing.assert_close(flat(copied.module()), flat(network.module()))
+    copied.vector.add_(1.0)
+    for trained, kept in zip(
+        copied.module().parameters(), network.module().parameters(), strict=True
+    ):
+        torch.testing.assert_close(trained, kept + 1.0)

@@ -232,22 +232,24 @@ class Batches(ABC):
         """Do ahead what can be done while the device is busy: here nothing."""
         return
 
-    def _parts(self, order: Indices) -> tuple[Indices, Floats, list[int]]:
-        """The pairs of this rank in all batches in a row, their weights, and how many in each."""
-        size, whole = self.batch_size, order.shape[1] // self.batch_size
-        groups, cut = len(order), whole * self.batch_size
+    def _steps(self, order: Indices) -> list[tuple[Tensor, Tensor]]:
+        """Positions and weights of this rank's pairs in each batch of an order (G, n) of pairs."""
+        size, cut = self.batch_size, order.shape[1] // self.batch_size * self.batch_size
         chosen, weights, counts = [], [], []
-        for batches in (order[:, :cut].reshape(groups, whole, size), order[:, None, cut:]):
+        for batches in (order[:, :cut].reshape(len(order), -1, size), order[:, None, cut:]):
+            if not batches.size:
+                continue
             part = batches[..., self.ranks.part(batches.shape[-1])]
             # Every rank takes part in every sum: one without a pair takes one of weight zero.
             missing = (self.share if self.pads else max(part.shape[-1], 1)) - part.shape[-1]
-            number = batches.shape[1] if batches.size else 0
             weight = np.pad(np.ones(part.shape[-1]), (0, missing))
-            weights.append(np.tile(weight, number))
-            chosen.append(np.pad(part[:, :number], ((0, 0), (0, 0), (0, missing))))
-            counts += [len(weight)] * number
-        flat = [part.reshape(groups, -1) for part in chosen]
-        return np.concatenate(flat, 1), np.concatenate(weights), counts
+            weights.append(np.tile(weight, part.shape[1]))
+            chosen.append(np.pad(part, ((0, 0), (0, 0), (0, missing))).reshape(len(order), -1))
+            counts += [len(weight)] * part.shape[1]
+        like = self.held[2]
+        positions = torch.from_numpy(np.concatenate(chosen, 1)).to(like.device)
+        told = torch.from_numpy(np.concatenate(weights)).to(like)
+        return [*zip(torch.split(positions, counts, 1), torch.split(told, counts), strict=True)]
 
 
 class MemoryBatches(Batches):
@@ -264,7 +266,7 @@ class MemoryBatches(Batches):
     ) -> None:
         super().__init__(held[0].shape[1], batch_size, ranks, pads=pads)
         self.held, self.seeds = held, seeds
-        self._next: dict[int, tuple[Tensor, Tensor, list[int]]] = {}
+        self._next: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
     def restart(self, held: Sequence[Tensor], seeds: Sequence[int]) -> None:
         """Take other pairs of the same number, in the same place."""
@@ -275,11 +277,7 @@ class MemoryBatches(Batches):
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """As in `Batches`."""
         self.prepare(epoch)
-        chosen, weight, counts = self._next.pop(epoch)
-        parts = zip(torch.split(chosen, counts, 1), torch.split(weight, counts), strict=True)
-        for step, part in enumerate(parts):
-            if step >= start:
-                yield part
+        yield from self._next.pop(epoch)[start:]
 
     def prepare(self, epoch: int) -> None:
         """Put an epoch's order of the pairs on the device."""
@@ -288,10 +286,7 @@ class MemoryBatches(Batches):
         orders = {
             seed: permutation(stream(seed, "batches", epoch), self.pairs) for seed in {*self.seeds}
         }
-        order, weight, counts = self._parts(np.stack([orders[seed] for seed in self.seeds]))
-        like = self.held[2]
-        chosen = torch.from_numpy(order).to(like.device)
-        self._next = {epoch: (chosen, torch.from_numpy(weight).to(like), counts)}
+        self._next = {epoch: self._steps(np.stack([orders[seed] for seed in self.seeds]))}
 
 
 class StreamBatches(Batches):
@@ -329,10 +324,7 @@ class StreamBatches(Batches):
         for block in self.source.blocks(epoch, first):
             self._take(block)
             seen += len(block)
-            order, weight, counts = self._parts(np.arange(len(block))[None])
-            chosen = torch.split(torch.from_numpy(order).to(self.held[0].device), counts, 1)
-            weights = torch.split(torch.from_numpy(weight).to(self.held[2]), counts)
-            yield from zip(chosen[skipped:], weights[skipped:], strict=True)
+            yield from self._steps(np.arange(len(block))[None])[skipped:]
             skipped = 0
         if seen != self.pairs:
             raise ValueError(f"the stream gave {seen:,} pairs in place of {self.pairs:,}")

@@ -183,11 +183,10 @@ class StackedMLP(Network):
         the group, γ and β to the model. The group's first layers stand side by side.
         """
         made = dict(parameters)
-        if self.norm != "none":
-            scale, shift = made.pop("scales.0"), made.pop("shifts.0")
-            kernel = made["weights.0"]
-            made["biases.0"] = made["biases.0"] + (shift.unsqueeze(-1) * kernel).sum(-2)
-            made["weights.0"] = scale.unsqueeze(-1) * kernel
+        scale, shift = made.pop("scales.0"), made.pop("shifts.0")
+        kernel = made["weights.0"]
+        made["biases.0"] = made["biases.0"] + (shift.unsqueeze(-1) * kernel).sum(-2)
+        made["weights.0"] = scale.unsqueeze(-1) * kernel
         for depth in range(len(self.weights) - 1):
             name = f"weights.{depth}"
             made[name] = made[name].to(self.compute_dtype)
@@ -200,8 +199,7 @@ class StackedMLP(Network):
         """Logits (G, M, R) of instances (G, R, d), with row weights (R,) in batch norm."""
         g, m, r, last = self.groups, self.members, x.shape[1], len(self.weights) - 1
         statistics: Statistics = []
-        if self.norm != "none":
-            x = self._standardise(x.to(self.sum_dtype), 0, weight, statistics)
+        x = self._standardise(x.to(self.sum_dtype), 0, weight, statistics)
         h = torch.bmm(x.to(operands["weights.0"].dtype), operands["weights.0"])
         h = h.view(g, r, m, -1).permute(0, 2, 1, 3)
         for depth in range(last):

@@ -77,12 +77,10 @@ class LoneMLP(Lone):
     def _outputs(self, x: Tensor) -> Tensor:
         self.inputs.clear()
         self.normed.clear()
-        kernel, bias = self.layers[0]
-        if self.scales:
-            torch._foreach_add_(self.counts, 1)
-            x = self._normalise(x, 0, None, None)
-            scale, shift = self.scales[0]
-            kernel, bias = kernel * scale, torch.addmv(bias, kernel, shift)
+        (kernel, bias), (scale, shift) = self.layers[0], self.scales[0]
+        torch._foreach_add_(self.counts, 1)
+        x = self._normalise(x, 0, None, None)
+        kernel, bias = kernel * scale, torch.addmv(bias, kernel, shift)
         for depth in range(1, len(self.layers)):
             self.inputs.append(x)
             if self.all_normed:
@@ -123,13 +121,12 @@ class LoneMLP(Lone):
                     slope, x, scale, None, None, mean, inverse, True, EPS, [True] * 3
                 )
                 torch._foreach_copy_(self.scale_slopes[depth], found)
-        if self.scales:
-            kernel, (scale, shift) = self.layers[0][0], self.scales[0]
-            torch.sum(of_kernel * kernel, 0, out=self.scale_slopes[0][0])
-            of_kernel.mul_(scale)
-            if last == 0 or not self.all_normed:
-                torch.mv(kernel.t(), of_bias, out=self.scale_slopes[0][1])
-                of_kernel.addr_(of_bias, shift)
+        kernel, (scale, shift) = self.layers[0][0], self.scales[0]
+        torch.sum(of_kernel * kernel, 0, out=self.scale_slopes[0][0])
+        of_kernel.mul_(scale)
+        if last == 0 or not self.all_normed:
+            torch.mv(kernel.t(), of_bias, out=self.scale_slopes[0][1])
+            of_kernel.addr_(of_bias, shift)
         return {"vector": self.slope_vector}
 
     def module(self, group: int = 0, member: int = 0) -> MLP:

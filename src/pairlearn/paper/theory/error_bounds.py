@@ -239,7 +239,7 @@ def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
     dots: dict[str, Any] = {"color": "black", "ls": ":", "lw": 0.8}
     ax.plot(sizes, high, "^", ms=4.5, label="measured, 95% quantile", **dots)
     ax.plot(sizes, mean, "o", ms=4, mfc="white", label="measured, mean", **dots)
-    for row in (rows[0], rows[-1]) if rows else ():
+    for row in (rows[0], rows[-1]):
         best = least_bound(row)
         arrow = {"arrowstyle": "<->", "color": GREY, "lw": 0.8, "shrinkA": 3, "shrinkB": 3}
         ax.annotate("", (row["n"], best), (row["n"], row["excess_q95"]), arrowprops=arrow)

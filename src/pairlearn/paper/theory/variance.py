@@ -220,9 +220,8 @@ def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
     ax.axvline(0.5, color="0.6", lw=0.8, ls=":")
     _plot_variance(rows, "lam", ax, color=BLUE, marker="o", label="exact")
     ax.plot([], [], "o", ms=3, color=BLUE, mfc="white", label="simulated, ± 95%")
-    if rows:
-        least = min(rows, key=lambda row: float(row["exact"]))
-        _mark(ax, (least["lam"], least["exact"]), "optimum")
+    least = min(rows, key=lambda row: float(row["exact"]))
+    _mark(ax, (least["lam"], least["exact"]), "optimum")
     ax.set(xlabel="λ", ylabel="n × variance of the risk")
     return ax
 
@@ -253,9 +252,6 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
 
 def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
     """Variance of `plane_rows`, over the optimum's, with the named members of `member_rows`."""
-    ax.set(xlabel="β₊", ylabel="β₋")
-    if not rows:
-        return ax
     least = min(member["exact"] for member in members)
     plus, minus = (sorted({row[name] for row in rows}) for name in ("beta_plus", "beta_minus"))
     values = {(row["beta_plus"], row["beta_minus"]): row["exact"] / least for row in rows}
@@ -275,7 +271,8 @@ def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Ax
             _mark(ax, at, member["member"])
             box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8}
             note(ax, title, at, shift, ha=side, zorder=4, bbox=box)
-    ax.set(xlim=(min(plus), max(plus)), ylim=(min(minus), max(minus)))
+    limits = {"xlim": (min(plus), max(plus)), "ylim": (min(minus), max(minus))}
+    ax.set(xlabel="β₊", ylabel="β₋", **limits)
     return ax
 
 
