@@ -259,20 +259,13 @@ def _static() -> list[Route | Mount]:
 @cache
 def describe() -> dict[str, Any]:
     """The API as an OpenAPI 3.1 document, which is served as ``/static/openapi.json``."""
+    told: dict[str, Any] = msgspec.json.decode((pages.PAGES / "openapi.json").read_bytes())
     forms = list(dict.fromkeys(one.form for one in api.CALLS if one.form))
-    found, schemas = msgspec.json.schema_components(
-        forms, ref_template="#/components/schemas/{name}"
-    )
-    schema = dict(zip(forms, found, strict=True))
-
-    def body(content: Any) -> dict[str, Any]:
-        return {"content": {"application/json": {"schema": content}}}
-
-    refusal = body({"$ref": "#/components/schemas/Refusal"})
-    paths: dict[str, Any] = {}
+    template = "#/components/schemas/{name}"
+    found, schemas = msgspec.json.schema_components(forms, ref_template=template)
+    schema, told["components"]["schemas"] = dict(zip(forms, found, strict=True)), schemas
     for one in api.CALLS:
-        path = one.path.replace(":int", "")
-        method = "post" if one.form else "get"
+        path, method = one.path.replace(":int", ""), "post" if one.form else "get"
         summary = (inspect.getdoc(one.handler) or "").partition("\n\n")[0].replace("\n", " ")
         parameters = [("annotator", "path", "integer")] * ("{annotator}" in path)
         parameters += [(one.query, "query", "string")] * bool(one.query)
@@ -285,29 +278,14 @@ def describe() -> dict[str, Any]:
             ],
             "responses": {
                 "200": {"description": "done", "content": {one.media: {}}},
-                "default": {"description": "refused, with the reason"} | refusal,
+                "default": {"$ref": "#/components/responses/Refusal"},
             },
         }
         if one.form:
-            operation["requestBody"] = {"required": True} | body(schema[one.form])
-        paths[path] = {method: operation}
-    schemas["Refusal"] = {"type": "object", "properties": {"error": {"type": "string"}}}
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "pairlearn annotation studio",
-            "version": "1",
-            "description": "The token is the last part of a link: an annotator's for their own "
-            "number, the supervisor's for all other paths. Of several projects on one server each "
-            "has the name of its folder before these paths.",
-        },
-        "security": [{"token": []}],
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": schemas,
-        },
-    }
+            content = {"application/json": {"schema": schema[one.form]}}
+            operation["requestBody"] = {"required": True, "content": content}
+        told["paths"][path] = {method: operation}
+    return told
 
 
 def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:

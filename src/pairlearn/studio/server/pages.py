@@ -25,7 +25,7 @@ from pairlearn.studio.records import Annotator, Answer, StoredAnswer, near
 from pairlearn.studio.server.api import FormError, Reply, Row, Studio, call, ends_of, studio_of
 from pairlearn.studio.server.security import Denied, csrf_token
 
-STATIC = Path(__file__).parent / "static"
+STATIC, PAGES = (Path(__file__).with_name(name) for name in ("static", "templates"))
 
 
 def _shared(request: Request) -> dict[str, Any]:
@@ -40,9 +40,7 @@ def _shared(request: Request) -> dict[str, Any]:
     }
 
 
-TEMPLATES = Jinja2Templates(
-    Path(__file__).parent / "templates", context_processors=[_shared]
-)  # escapes HTML by itself
+TEMPLATES = Jinja2Templates(PAGES, context_processors=[_shared])  # escapes HTML by itself
 
 
 async def get_front(request: Request) -> Response:
