@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn import PairLabels
 from pairlearn.studio import store_file
 from pairlearn.studio.ask import (
     AnswerCache,
@@ -48,25 +47,13 @@ def text(words: str) -> ItemView:
 # ---- judgements ---------------------------------------------------------------------------------
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(-0.3, 0.3), st.floats(-0.2, 0.2))
-def test_position_bias_cancels(r: float, r_prime: float, bias: float, tilt: float) -> None:
-    """Whatever is added to the second place, and whatever s depends on the order."""
-    truth = PairLabels.from_posteriors([r], [r_prime])
-    s, c = truth.similarity.item(), truth.difference.item()
-
-    def model(first: str, second: str) -> Said:
-        sign = 1 if first == "left" else -1
-        return Said(s + sign * tilt, sign * c + bias)
-
-    judgement = by_pairs(model, lambda one: one)("left", "right")  # type: ignore[arg-type]
-    found = (judgement.similarity, judgement.difference, judgement.bias)
-    assert found == pytest.approx((s, c, bias), abs=1e-12)
-
-
-def test_one_order_without_an_answer_is_cant_say() -> None:
-    answers = iter([Said(0.5, 0.1), Said(None, None, 0.2)])
-    judgement = by_pairs(lambda a, b: next(answers), text)("a", "b")
-    assert judgement.cant_say and judgement.similarity is None and judgement.mass == 0.2
+def test_both_orders_are_averaged_or_nothing_is_said() -> None:
+    answers = iter([Said(0.5, 0.1), Said(0.7, 0.3), Said(0.5, 0.1), Said(None, None, 0.2)])
+    judge = by_pairs(lambda a, b: next(answers), text)
+    both, silent = judge("a", "b"), judge("a", "b")
+    found = (both.similarity, both.difference, both.bias)
+    assert found == pytest.approx((0.6, -0.1, 0.2))
+    assert silent.cant_say and silent.similarity is None and silent.mass == 0.2
 
 
 # ---- functions ----------------------------------------------------------------------------------

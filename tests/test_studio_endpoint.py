@@ -106,19 +106,15 @@ def test_too_little_understood_is_cant_say(line: Line) -> None:
     assert ask_pair(coin(0.4), coin(0.6)) == Said(None, None, 0.0)  # filtered out
 
 
-def test_request_is_of_the_protocol(line: Line) -> None:
-    line.ask(key=KEY, alternatives=7)
-    (body,) = line.server.bodies
+def test_what_is_sent_and_cached_by_address_model_and_question(line: Line) -> None:
+    for name in ("small", "large", "small"):
+        said = line.ask(0.4321, name=name, key=KEY, alternatives=7)
+        assert said.posterior == pytest.approx(0.4321)
+    body, _ = line.server.bodies
     sent = (body["model"], body["logprobs"], body["top_logprobs"], body["temperature"])
     assert sent == ("small", True, 7, 1)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    assert line.server.keys == [f"Bearer {KEY}"]
-
-
-def test_cache_is_by_address_model_and_question(line: Line) -> None:
-    for name in ("small", "large", "small"):
-        assert line.ask(0.4321, name=name, key=KEY).posterior == pytest.approx(0.4321)
-    assert len(line.server.bodies) == 2
+    assert line.server.keys == [f"Bearer {KEY}"] * 2
     with chat_server() as other:
         chat_item_model(ChatEndpoint(other.base_url, "small", line.cache), WORDS)(coin(0.4321))
         assert len(other.bodies) == 1
