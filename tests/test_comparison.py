@@ -51,10 +51,9 @@ def test_what_is_ranked_is_what_pair_classifier_trains(
     fitted: list[Any] = []
     whole = comparison._held_out
 
-    def looking(table: Any, classifier: Any, names: Any, parts: Any, seed: int, *rest: Any) -> Any:
-        kept = list(parts)
-        fitted.extend(part for part, _, _ in kept)
-        return whole(table, classifier, names, kept, seed, *rest)
+    def looking(folds: Any, *rest: Any) -> Any:
+        fitted.extend(folds)
+        return whole(folds, *rest)
 
     monkeypatch.setattr(comparison, "_held_out", looking)
     models: list[dict[str, Decide]] = []
@@ -65,15 +64,15 @@ def test_what_is_ranked_is_what_pair_classifier_trains(
         precision="float64", **options,
     )  # fmt: skip
     x = made.items.features
-    for number, (part, found) in enumerate(zip(fitted, models, strict=True)):
+    for fold, found in zip(fitted, models, strict=True):
         for name, decide in found.items():
             one = PairClassifier(
                 risk=name, prior=0.3, device="cpu", precision="float64", preprocessor=x,
-                random_state=comparison._seed(0, "fold", number), **options,
+                random_state=fold.seed, **options,
             )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PriorMismatchWarning)  # three epochs learn none
-                z = one.fit(None, part).decision_function(x)
+                z = one.fit(None, fold.said).decision_function(x)
             assert decide(x) == pytest.approx(z, abs=1e-5 * np.abs(z).max())
 
 

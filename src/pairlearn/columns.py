@@ -23,6 +23,7 @@ __all__ = [
     "TableError",
     "as_ids",
     "as_text",
+    "check_confidence",
     "check_share",
     "check_text",
     "check_unique",
@@ -268,6 +269,12 @@ def check_share(name: str, value: float | None, *, zero: bool = False) -> None:
     """Refuse a number outside (0, 1), or [0, 1) with `zero`; None is not given."""
     if value is not None and not (0 < value < 1 or (zero and value == 0)):
         raise ValueError(f"{name} must lie in {'[' if zero else '('}0, 1); got {value:g}")
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence outside (0, 1)."""
+    if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
+        raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
 
 
 def columns_of(name: str, values: Any, n: int) -> Floats:

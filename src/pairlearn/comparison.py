@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, check_confidence
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.cross_fitting import listen
@@ -27,7 +27,6 @@ from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import split_items as split_items
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.evaluation.decisions import Comparison, MethodResult, rank
-from pairlearn.evaluation.judged import check_confidence
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.randomness import stream
@@ -198,10 +197,11 @@ def compare(
     names, undefined = _defined(names, said, priors[1:], required=methods is not None)
     if undefined:
         warned.append(f"left out, because undefined at a class prior of ½: {', '.join(undefined)}")
-    logits = _held_out(
-        table, classifier, names, list(zip(trains, tests, priors[1:], strict=True)), seed,
-        progress, after_fold,
-    )  # fmt: skip
+    parts = [
+        _Fold(table, part, test, share, _seed(seed, "fold", number))
+        for number, (part, test, share) in enumerate(zip(trains, tests, priors[1:], strict=True))
+    ]
+    logits = _held_out(parts, classifier, names, progress, after_fold)
     for name, z in zip(names, logits, strict=True):
         if np.isnan(z).any():
             warned.append(f"{name}: training diverged, some outputs are not numbers")
@@ -349,12 +349,21 @@ def _defined(
     return [name for name in names if name not in lost], lost
 
 
+@dataclass(frozen=True)
+class _Fold:
+    """Rows of a table to train on, those that test, and the prior that affine risks are given."""
+
+    table: Table
+    said: Judgements
+    tests: NDArray[np.intp]
+    prior: float | None
+    seed: int
+
+
 def _held_out(
-    table: Table,
+    folds: Sequence[_Fold],
     classifier: PairClassifier,
     names: Sequence[str],
-    parts: Sequence[tuple[Judgements, NDArray[np.intp], float | None]],
-    seed: int,
     progress: Callable[[int, int], None] | None,
     after_fold: Callable[[Mapping[str, Decide]], None] | None,
 ) -> Floats:
@@ -365,47 +374,36 @@ def _held_out(
         nonlocal done
         done = max(done, round(100 * (number + share)))  # a second round is not counted
         if progress is not None:
-            progress(done, 100 * len(parts))
+            progress(done, 100 * len(folds))
 
-    for number, (part, test, prior) in enumerate(parts):
-        training = _train_together if _can_stack(part, classifier) else _train_apart
-        fold_seed = _seed(seed, "fold", number)
-        models = training(table, part, names, prior, classifier, fold_seed, partial(tick, number))
+    for number, fold in enumerate(folds):
+        # One fleet cannot train all methods if a table has to be told something.
+        plain = isinstance(classifier.model, str) and classifier.model in STACKED
+        alone = not plain or population.need_of(fold.said, prior_known=False) != "nothing"
+        training = _train_apart if alone else _train_together
+        models = training(fold, names, classifier, partial(tick, number))
         if after_fold is not None:
             after_fold(dict(zip(names, models, strict=True)))
-        items, ends = np.unique(table.judged.ends[test], return_inverse=True)
-        z = np.stack([decide(table.features[items]) for decide in models])
+        items, ends = np.unique(fold.table.judged.ends[fold.tests], return_inverse=True)
+        z = np.stack([decide(fold.table.features[items]) for decide in models])
         outputs.append(z[:, ends.reshape(-1, 2)])
     return np.concatenate(outputs, axis=1)
 
 
-def _can_stack(said: Judgements, classifier: PairClassifier) -> bool:
-    """Whether one fleet can train all methods: not if a table has to be told something."""
-    plain = isinstance(classifier.model, str) and classifier.model in STACKED
-    return plain and population.need_of(said, prior_known=False) == "nothing"
-
-
 def _train_together(
-    table: Table,
-    said: Judgements,
-    names: Sequence[str],
-    prior: float | None,
-    classifier: PairClassifier,
-    seed: int,
-    tick: Callable[[float], None],
+    fold: _Fold, names: Sequence[str], classifier: PairClassifier, tick: Callable[[float], None]
 ) -> list[Decide]:
     """Train what `PairClassifier` trains, on the same rows, batches and initial weights."""
-    seed = int(check_random_state(seed).randint(2**31 - 1))
-    features = table.features
-    mean, scale = table.scale(said.item_weight(len(features)), normed=True)
+    seed = int(check_random_state(fold.seed).randint(2**31 - 1))
+    features, said = fold.table.features, fold.said
+    mean, scale = fold.table.scale(said.item_weight(len(features)), normed=True)
     prepared = standardised(features, mean, scale).reshape(len(features), -1)
-    recipe = parameters.recipe_of(classifier, len(said), seed)
     trained = train(
         prepared,
         said.scaled(len(said) / said.weight.sum()).packed(seed),
-        [make_risk(name, prior=prior) for name in names],
+        [make_risk(name, prior=fold.prior) for name in names],
         classifier.model,
-        recipe,
+        parameters.recipe_of(classifier, len(said), seed),
         guiding_prior=population.guiding_prior(prepared, said, seed),
         callbacks=[Report(lambda epochs, row: tick(row["epoch"] / epochs))],
     )
@@ -418,26 +416,19 @@ def _train_together(
 
 
 def _train_apart(
-    table: Table,
-    said: Judgements,
-    names: Sequence[str],
-    prior: float | None,
-    classifier: PairClassifier,
-    seed: int,
-    tick: Callable[[float], None],
+    fold: _Fold, names: Sequence[str], classifier: PairClassifier, tick: Callable[[float], None]
 ) -> list[Decide]:
     """Train one `PairClassifier` a method: any module, tables that need to be told something."""
     trained: list[Decide] = []
+    given = {} if fold.prior is None else {"prior": fold.prior}
     for number, name in enumerate(names, 1):
         one = clone(classifier).set_params(
-            risk=name, random_state=seed, preprocessor=table.features
+            risk=name, random_state=fold.seed, preprocessor=fold.table.features, **given
         )
-        if prior is not None:
-            one.set_params(prior=prior)
         with warnings.catch_warnings():
             # Said once of the whole table, not for every fold and method.
             warnings.simplefilter("ignore", population.PriorMismatchWarning)
-            one.fit(None, said)
+            one.fit(None, fold.said)
         trained.append(one.decision_function)
         tick(number / len(names))
     return trained

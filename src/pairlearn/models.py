@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -186,10 +187,7 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
             torch.manual_seed(seed)
         if name in CONVOLUTIONAL:
             return CONVOLUTIONAL[name](channels=shape[0] if len(shape) > 1 else 3)
-        features = 1
-        for size in shape:
-            features *= size
         if name in _FLAT:
-            return MLP(features, *_FLAT[name])
+            return MLP(math.prod(shape), *_FLAT[name])
     known = ", ".join((*_FLAT, *CONVOLUTIONAL))
     raise ValueError(f"model {name!r} is unknown; choose one of {known}")

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.columns import Floats, is_tensor, weights_of
+from pairlearn.columns import Floats, check_confidence, numbers, weights_of
 from pairlearn.dependence import Dependence
 
 __all__ = ["PriorEstimate", "estimate_prior"]
@@ -100,8 +100,7 @@ def estimate_prior(
     """
     if majority not in ("positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")
-    if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
-        raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
+    check_confidence(confidence)
     s, share, dependence = _given_similarities(similarity, weight, items)
     mean, n = float(share @ s), len(s)
     if interval == "normal":
@@ -126,10 +125,8 @@ def _given_similarities(
     similarity: Any, weight: Any, items: Any
 ) -> tuple[Floats, Floats, Dependence]:
     """The similarities that are given, their shares of the weight, and which share items."""
-    if is_tensor(similarity):
-        similarity = similarity.detach().double().cpu().numpy()
     try:
-        s = np.asarray(similarity, dtype=np.float64)
+        s = numbers(similarity)
     except (TypeError, ValueError) as error:
         raise ValueError(f"similarity must be numbers: {error}") from None
     if s.ndim != 1:

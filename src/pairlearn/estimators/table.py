@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.columns import Floats, Indices, Mask, two_classes
+from pairlearn.columns import Floats, Indices, Mask, first_rows, numbers, two_classes
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
     CHUNK,
@@ -245,8 +245,7 @@ def read_table(
     else:
         features, ends, ids = read_pairs(pairs, preprocessor, step)
         n = len(ends)
-        similarity, difference = read_labels(labels, n)
-        columns = {"similarity": similarity, "difference": difference}
+        columns = dict(zip(("similarity", "difference"), read_labels(labels, n).T, strict=True))
         if preference is not None:
             columns["preference"] = np.asarray(preference)
             _same_length("preference", columns["preference"].size, n)
@@ -292,25 +291,20 @@ def _of_judgements(
     row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
     them the statements refer to ids.
     """
-    known, single = None, said.ends < 0
-    if preprocessor is not None:
-        ids = said.ends if pairs is None else np.asarray(pairs)
-        if len(ids) != len(said):
-            raise ValueError(f"pairs has {len(ids)} rows and labels has {len(said)}")
-        known, place = np.unique(ids[~single], return_inverse=True)
-        features = read_instances("pairs", known, preprocessor, step)
-        ends = np.full(said.ends.shape, -1, np.int64)
-        ends[~single] = place
-    elif np.ndim(pairs) > 2 and np.shape(pairs)[:2] == (len(said), 2):
-        features, places, _ = read_pairs(pairs, None, step)
-        ends = np.where(single, -1, places)
-    else:
-        features, ends = read_instances("pairs", pairs, None, step), said.ends
-        if ends.size and ends.max() >= len(features):
+    single = said.ends < 0
+    if preprocessor is None and (np.ndim(pairs) < 3 or np.shape(pairs)[:2] != (len(said), 2)):
+        features = read_instances("pairs", pairs, None, step)
+        if said.ends.max(initial=-1) >= len(features):
             raise ValueError(
-                f"labels are about item {ends.max()}, and pairs has {len(features)} items"
+                f"labels are about item {said.ends.max()}, and pairs has {len(features)} items"
             )
-    return features, replace(said, ends=ends), known
+        return features, said, None
+    given = said.ends if pairs is None else np.asarray(pairs)
+    _same_length("labels", len(said), len(given))
+    if given.ndim == 2:  # ids, of which a statement about one item has one
+        given = np.where(single, given[:, :1], given)
+    features, ends, ids = read_pairs(given, preprocessor, step)
+    return features, replace(said, ends=np.where(single, -1, ends)), ids
 
 
 def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> Any:
@@ -326,39 +320,30 @@ def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> An
     return Judgements.concatenate([labels, told])
 
 
-def read_labels(labels: Any, n: int) -> tuple[Floats, Floats]:
-    """Similarity and difference of n pairs, NaN where not given.
+def read_labels(labels: Any, n: int) -> Floats:
+    """Similarity and difference (n, 2) of n pairs, NaN where not given.
 
     An array (n, 2) or a `PairTable` may have rows without either (a preference may stand
     for them). Values outside the ranges are refused in an array; in a table or in
     `PairLabels` they were checked, or noise was admitted.
     """
     if labels is None:
-        return np.full(n, np.nan), np.full(n, np.nan)
+        return np.full((n, 2), np.nan)
     if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], PairLabels):
         labels = PairLabels.concatenate(labels)  # scikit-learn takes rows one by one
-    if isinstance(labels, PairTable):
-        similarity, difference = labels.similarity, labels.difference
-    elif not isinstance(labels, PairLabels):
-        array = checked_numbers("labels", np.asarray(labels))
-        if array.ndim != 2 or array.shape[1] != 2:
+    if isinstance(labels, (PairTable, PairLabels)):
+        told = numbers(labels.to_array())
+    else:
+        told = checked_numbers("labels", np.asarray(labels)).astype(np.float64)
+        if told.ndim != 2 or told.shape[1] != 2:
             raise ValueError(
                 "labels must be PairLabels or have shape (n, 2), columns similarity and "
-                f"difference; got {array.shape}"
+                f"difference; got {told.shape}"
             )
-        empty = np.isnan(array).all(1)
         # PairLabels checks the ranges; what is empty is checked with the preferences.
-        columns = np.where(empty[:, None], 0.0, array)
-        checked = PairLabels.from_array(columns)
-        similarity, difference = (
-            np.where(empty, np.nan, column) for column in (checked.similarity, checked.difference)
-        )
-    else:
-        told = labels.to_array()
-        told = np.asarray(told.cpu() if hasattr(told, "cpu") else told)
-        similarity, difference = told.T
-    _same_length("labels", len(similarity), n)
-    return similarity.astype(np.float64), difference.astype(np.float64)
+        PairLabels.from_array(np.where(np.isnan(told).all(1, keepdims=True), 0.0, told))
+    _same_length("labels", len(told), n)
+    return told
 
 
 def read_weight(sample_weight: Any, n: int) -> Floats:
@@ -369,9 +354,7 @@ def read_weight(sample_weight: Any, n: int) -> Floats:
     if weight.ndim != 1:
         raise ValueError(f"sample_weight must have shape (n,); got {weight.shape}")
     _same_length("sample_weight", len(weight), n)
-    wrong = ~np.isfinite(weight) | (weight < 0)
-    if wrong.any():
-        row = int(wrong.argmax())
+    for row in first_rows(~np.isfinite(weight) | (weight < 0)):
         raise ValueError(
             f"sample_weight must be finite and at least 0; row {row} is {weight[row]:g}"
         )
@@ -387,9 +370,8 @@ def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Ma
         raise ValueError(
             f"labelled classes must have shape ({n},), one for each instance; got {array.shape}"
         )
-    missing = array != array
-    if np.any(missing):
-        raise ValueError(f"labelled classes are missing (NaN) in row {int(missing.argmax())}")
+    for row in first_rows(np.asarray(array != array)):
+        raise ValueError(f"labelled classes are missing (NaN) in row {row}")
     classes = two_classes("labelled classes", array, positive)
     return classes, array == classes[1]
 

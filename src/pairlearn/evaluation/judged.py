@@ -11,7 +11,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.columns import Floats, Mask, check_share, columns_of, numbers, weights_of
+from pairlearn.columns import (
+    Floats,
+    Mask,
+    check_confidence,
+    check_share,
+    columns_of,
+    numbers,
+    weights_of,
+)
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
 
@@ -173,12 +181,6 @@ class JudgedPairs:
             proportion(float(value), float(variance), float(count), z, noisy=self.noisy)
             for value, variance, count in zip(values, variances, counts, strict=True)
         ]
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
-    if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
-        raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
 
 
 def quantile(confidence: float, ends: float) -> float:
