@@ -282,8 +282,8 @@ def columns_of(name: str, values: Any, n: int) -> Floats:
     column = numbers(values)
     if column.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one for each pair; got {column.shape}")
-    if np.isnan(column).any():
-        raise ValueError(f"{name} is NaN in row {int(np.isnan(column).argmax())}")
+    for row in first_rows(np.isnan(column)):
+        raise ValueError(f"{name} is NaN in row {row}")
     return column
 
 
@@ -292,9 +292,7 @@ def weights_of(weight: Any, n: int) -> Floats:
     if weight is None:
         return np.ones(n)
     column = columns_of("weight", weight, n)
-    bad = ~(np.isfinite(column) & (column > 0))
-    if bad.any():
-        row = int(bad.argmax())
+    for row in first_rows(~(np.isfinite(column) & (column > 0))):
         raise ValueError(
             f"weight must be positive and finite; row {row} is {column[row]:g}: "
             "drop pairs that should not count"

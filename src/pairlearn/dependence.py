@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask, is_tensor
+from pairlearn.columns import Floats, Indices, Mask, first_rows, is_tensor
 
 __all__ = ["Dependence", "components"]
 
@@ -55,9 +55,7 @@ class Dependence:
             )
         if ids.dtype.kind not in "iuUS":
             raise ValueError(f"items must be integer or text ids; got {ids.dtype}")
-        selves = ids[:, 0] == ids[:, 1]
-        if selves.any():
-            row = int(selves.argmax())
+        for row in first_rows(ids[:, 0] == ids[:, 1]):
             raise ValueError(
                 f"items row {row} pairs item {ids[row, 0]} with itself: drop such rows, "
                 "they say nothing about the classes"

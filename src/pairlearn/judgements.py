@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices, Mask, first_rows
 from pairlearn.kinds import KINDS, code, kind, read_columns
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
@@ -166,9 +166,8 @@ class Judgements:
         said = np.asarray(labels.to_array(), np.float64)
         if len(said) != len(ends):
             raise ValueError(f"labels has {len(said)} rows and items has {len(ends)}")
-        neither = np.isnan(said).all(1)
-        if neither.any():
-            raise ValueError(f"labels have no judgement in row {int(neither.argmax())}: drop it")
+        for row in first_rows(np.isnan(said).all(1)):
+            raise ValueError(f"labels have no judgement in row {row}: drop it")
         columns = {"similarity": said[:, 0], "difference": said[:, 1]}
         return cls.from_columns(ends, columns, weight, annotator)
 
@@ -185,9 +184,7 @@ class Judgements:
         if (items < 0).any():
             raise ValueError(f"items must be numbers of rows, from 0 on; got {items.min()}")
         (first, *_), stated = kind(name).columns, values if values.ndim == 1 else values[:, 0]
-        outside = ~((first.low <= stated) & (stated <= first.high))
-        if outside.any():
-            row = int(outside.argmax())
+        for row in first_rows(~((first.low <= stated) & (stated <= first.high))):
             span = f"[{first.low:g}, {first.high:g}]"
             raise ValueError(f"{first.name} must lie in {span}; row {row} is {stated[row]:g}")
         return cls(

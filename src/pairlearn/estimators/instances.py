@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask, as_ids, find_rows
+from pairlearn.columns import Floats, Indices, Mask, as_ids, find_rows, first_rows
 from pairlearn.estimators.features import FeatureStep, is_frame
 
 CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
@@ -157,17 +157,14 @@ def _refuse_missing(name: str, values: NDArray[Any], ids: NDArray[Any] | None = 
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return
-    wrong = ~np.isfinite(values.reshape(len(values), -1)).all(1)
-    if wrong.any():
-        row = int(wrong.argmax())
+    for row in first_rows(~np.isfinite(values.reshape(len(values), -1)).all(1)):
         which = f"row {row}" if ids is None else f"the row of id {_plain_id(ids, row)!r}"
         raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
 
 
 def _refuse_unknown(ids: NDArray[Any], unknown: Mask, where: str) -> None:
-    if unknown.any():
-        one = _plain_id(ids, int(unknown.argmax()))
-        raise ValueError(f"id {one!r} is not among the {where}")
+    for row in first_rows(unknown):
+        raise ValueError(f"id {_plain_id(ids, row)!r} is not among the {where}")
 
 
 def _plain_id(ids: NDArray[Any], row: int) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Ids, Indices, Mask, RowError, placed, unknown_id
+from pairlearn.columns import Ids, Indices, Mask, RowError, first_rows, placed, unknown_id
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows
 from pairlearn.tables.pairs import check_pairs, columns_about
@@ -138,9 +138,7 @@ class PairFile:
 
     def _rows_of(self, side: str, column: Any, empty: Mask) -> Indices:
         rows = self.index.rows(column)
-        unknown = (rows < 0) & ~empty
-        if unknown.any():
-            row = int(unknown.argmax())
+        for row in first_rows((rows < 0) & ~empty):
             value = column[row].as_py()
             if value is None:
                 raise RowError(row, f"{side} is empty; every row needs it")

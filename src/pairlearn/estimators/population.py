@@ -34,6 +34,7 @@ from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
+from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import PairLikelihood
@@ -237,9 +238,8 @@ def disagreement(
         s = prior_from_similarities(rows, side, CONFIDENCE)
         found.append(("the similarities imply", s.value, s.low, s.high))
     if logits is not None and len(logits) > 1:
-        posteriors = expit(logits)
-        mean = float(np.average(posteriors, weights=weight))
-        spread = math.sqrt(float(np.average((posteriors - mean) ** 2, weights=weight)))
+        mean = mean_posterior(logits, weight)
+        spread = math.sqrt(float(np.average((expit(logits) - mean) ** 2, weights=weight)))
         count = float(weight.sum()) ** 2 / float(weight @ weight)
         half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread / math.sqrt(count)
         found.append(("the posteriors learnt have mean", mean, mean - half, mean + half))
@@ -330,12 +330,10 @@ def told_confidence(
     if told.interval[0] <= 1 <= told.interval[1]:
         return told, 1.0
     # Labels, which were learnt from as well, have mended a part of it.
-    s, c = np.asarray(found.labels.to_array(), np.float64).T
-    shares = np.stack([(1 - s - c) / 2, (1 - s + c) / 2, s])
+    shares = found.labels.outcomes()
 
     def loss(slope: float) -> float:
-        p, q = expit(slope * outputs.T)
-        chances = np.stack([p * (1 - q), (1 - p) * q, p * q + (1 - p) * (1 - q)])
+        chances = PairLabels.from_posteriors(*expit(slope * outputs.T)).outcomes()
         return -float((shares * np.log(chances.clip(1e-12))).sum())
 
     return told, min(np.geomspace(told.slope, 1, 20).tolist(), key=loss)

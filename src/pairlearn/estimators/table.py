@@ -250,12 +250,10 @@ def read_table(
             columns["preference"] = np.asarray(preference)
             _same_length("preference", columns["preference"].size, n)
         columns, weight = kinds.read_columns(columns), read_weight(sample_weight, n)
-        silent = np.isnan(np.stack([*columns.values()])).all(0)
-        if silent.any():
+        for row in first_rows(np.isnan([*columns.values()]).all(0)):
             none = "" if preference is None else ", and there is no preference"
             raise ValueError(
-                f"labels have neither similarity nor difference in row {int(silent.argmax())}"
-                f"{none}: drop such pairs"
+                f"labels have neither similarity nor difference in row {row}{none}: drop such pairs"
             )
         said = Judgements.from_columns(ends, columns, weight, annotator)
     if ids is not None:

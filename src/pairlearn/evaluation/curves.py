@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, first_rows
 from pairlearn.evaluation.decisions import agreeing, expected_cost, fit_decisions
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
 from pairlearn.evaluation.levels import LevelTally
@@ -174,9 +174,7 @@ def calibration_curve(
         probabilities, probabilities_prime, labels, weight, items, confidence, prior, names=names
     )
     for name, column in zip(names, (pairs.z, pairs.z_prime), strict=True):
-        outside = (column < 0) | (column > 1)
-        if outside.any():
-            row = int(outside.argmax())
+        for row in first_rows((column < 0) | (column > 1)):
             raise ValueError(f"{name} must lie in [0, 1]; row {row} is {column[row]:g}")
     pairs.require_identified()
     edges = _edges(bins, pairs)

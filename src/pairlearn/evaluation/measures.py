@@ -219,16 +219,10 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON; undefined values are None."""
-        cost = self.expected_cost
-        return {name: getattr(self, name).to_dict() for name in (*NAMED, "roc_auc")} | {
-            "confusion": {name: share.to_dict() for name, share in self.confusion.items()},
-            "expected_cost": None if cost is None else cost.to_dict(),
-            "threshold": self.threshold,
-            "confidence": self.confidence,
-            "n": self.n,
-            "effective_pairs": self.effective_pairs,
-            "warnings": list(self.warnings),
-        }
+        told = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        told["confusion"] = {name: one.to_dict() for name, one in self.confusion.items()}
+        told["warnings"] = list(self.warnings)
+        return {k: v.to_dict() if isinstance(v, Estimate) else v for k, v in told.items()}
 
     def rows(self) -> dict[str, Estimate]:
         """All estimates, by what they are called."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, columns_of
+from pairlearn.columns import Floats, columns_of, first_rows, numbers
 from pairlearn.evaluation.judged import Estimate, JudgedPairs
 from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, accuracy_of
 from pairlearn.labels import PairLabels
@@ -169,11 +169,10 @@ def recalibrate(
     (0.5, 0.0, 2000)
     """
     n = len(labels)
-    single = np.isnan(np.asarray(labels.to_array(), dtype=np.float64)).any(1)
-    if single.any():
+    for row in first_rows(np.isnan(numbers(labels.to_array())).any(1)):
         raise ValueError(
-            f"labels have one judgement only in row {int(single.argmax())}, which does not "
-            "determine posteriors: select the pairs with both"
+            f"labels have one judgement only in row {row}, which does not determine posteriors: "
+            "select the pairs with both"
         )
     z, z_prime = columns_of("logits", logits, n), columns_of("logits_prime", logits_prime, n)
     odds = _log_odds(labels, z, z_prime)
@@ -268,7 +267,7 @@ def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width:
 
 def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     """The annotator's log-odds (n, 2), the reflection chosen by the sign of z + z'."""
-    similarity, difference = np.asarray(labels.to_array(), dtype=np.float64).T
+    similarity, difference = numbers(labels.to_array()).T
     step = _step(similarity)
     if step or _step(difference):
         similarity, difference = _rounded_from(similarity, difference, z, z_prime)
@@ -325,9 +324,7 @@ def _classes(name: str, values: Any, n: int) -> Floats:
     column = np.asarray(values, dtype=np.float64)
     if column.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},); got {column.shape}")
-    bad = ~np.isnan(column) & (column != 0) & (column != 1)
-    if bad.any():
-        row = int(bad.argmax())
+    for row in first_rows(~np.isnan(column) & (column != 0) & (column != 1)):
         raise ValueError(f"{name} must be 0, 1 or NaN; row {row} is {column[row]:g}")
     return column
 
