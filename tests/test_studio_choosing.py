@@ -7,6 +7,7 @@ import math
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
 from pairlearn.studio.choosing import (
     Forecast,
+    assign,
     choose_pairs,
     choosing,
     expected_information,
     inclusion_weights,
     pool_weights,
+    random_pairs,
     replenish,
 )
 from pairlearn.studio.creating import create_project
@@ -97,35 +100,30 @@ def test_candidates_are_uniform() -> None:
     assert sum((n - 250) ** 2 / 250 for n in counts.values()) < 20.5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"posterior": [0.5]}, "two at least"),
-        ({"posterior": [0.5, 1.5]}, "item 1 has 1.5"),
-        ({"posterior": [math.nan, 0.5]}, "item 0 has nan"),
-        ({"epsilon": 0.0}, "epsilon must lie in"),
-        ({"candidates": 0}, "candidates must be at least 1"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, object], message: str) -> None:
-    options: dict[str, object] = {"posterior": [0.5, 0.5], "count": 1} | arguments
-    with pytest.raises(ValueError, match=message):
-        choose_pairs(rng=np.random.default_rng(0), **options)  # type: ignore[arg-type]
+HALF = [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
+    ("call", "message"),
     [
-        ([], "M at least 1"),
-        ([1.0] * 4, "3 items make 3 pairs"),
-        ([1.0, 0.0], "row 1 is 0"),
-        ([math.nan, 1.0], "row 0 is nan"),
-        ([1.0, -1.0], "row 1 is -1"),
+        (lambda rng: choose_pairs([0.5], 1, rng), "two at least"),
+        (lambda rng: choose_pairs([0.5, 1.5], 1, rng), "item 1 has 1.5"),
+        (lambda rng: choose_pairs([math.nan, 0.5], 1, rng), "item 0 has nan"),
+        (lambda rng: choose_pairs(HALF, 1, rng, epsilon=0.0), "epsilon must lie in"),
+        (lambda rng: choose_pairs(HALF, 1, rng, candidates=0), "candidates must be at least 1"),
+        (lambda _: inclusion_weights([], 3), "M at least 1"),
+        (lambda _: inclusion_weights([1.0] * 4, 3), "3 items make 3 pairs"),
+        (lambda _: inclusion_weights([1.0, 0.0], 3), "row 1 is 0"),
+        (lambda _: inclusion_weights([math.nan, 1.0], 3), "row 0 is nan"),
+        (lambda _: random_pairs(1, 1, seed=0), "items is 1"),
+        (lambda _: random_pairs(3, 4, seed=0), "pairs is 4"),
+        (lambda _: random_pairs(3, 0, seed=0), "pairs is 0"),
+        (lambda _: assign([1], [1], 0, 0), "overlap must be at least 1; got 0"),
     ],
 )
-def test_wrong_weights(weights: list[float], message: str) -> None:
+def test_wrong_arguments(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        inclusion_weights(weights, items=3)
+        call(np.random.default_rng(0))
 
 
 # ---- what the weights are for -----------------------------------------------------------------

@@ -195,14 +195,6 @@ def test_every_ordered_pair_is_equally_likely_at_every_place(items: int) -> None
         assert abs(chi / expected - cells) < 5 * np.sqrt(2 * cells)
 
 
-@pytest.mark.parametrize(
-    ("items", "pairs", "message"), [(1, 1, "items is 1"), (3, 4, "pairs is 4"), (3, 0, "pairs is")]
-)
-def test_impossible_plans(items: int, pairs: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        random_pairs(items, pairs, seed=0)
-
-
 @settings(max_examples=100)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 2**32), st.data())
 def test_overlap_and_balance(
@@ -231,5 +223,3 @@ def test_who_comes_late_who_left_and_nobody() -> None:
     assert Counter(one for whose in late.values() for one in whose) == {1: 50, 2: 50}
     assert assign([1, 2], [7], 2, 0, {1: [5, 6], 2: [5]}) == {1: [5, 6], 2: [5, 7]}
     assert assign([1, 2], [], 2, 0) == {1: [], 2: []}
-    with pytest.raises(ValueError, match="overlap must be at least 1; got 0"):
-        assign([1], [1], 0, 0)

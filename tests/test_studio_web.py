@@ -160,9 +160,10 @@ def test_what_is_not_served(tmp_path: Path, studio: Studio) -> None:
         make_app(tmp_path)
     with pytest.raises(ValueError, match="url is"):
         make_app(studio.folder, url="studio.example")
-    (studio.folder / "answers.sqlite").unlink()
-    with pytest.raises(StoreError):
-        make_app(studio.folder)
+    for name in ("answers.sqlite", "items.csv"):
+        (studio.folder / name).unlink()
+        with pytest.raises(ValueError, match=f"{name} does not exist"):
+            make_app(studio.folder)
 
 
 def test_the_package_carries_no_script_in_its_pages() -> None:

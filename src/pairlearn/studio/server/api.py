@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pairlearn.studio.choosing import Forecast
-from pairlearn.studio.items import ItemView, read_image
+from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Known, StoredAnswer, Task
 from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions
@@ -118,7 +118,9 @@ class Studio:
         self, folder: Path, https: bool, requests_per_second: float, webhook: str | None
     ) -> None:
         self.project = Project.load(folder)
+        items = Items.open(self.project)
         self.store = Store.open(self.project)
+        self.store.items = items  # read once, and before anybody asks
         self.sessions = Sessions(self.store, self.project.folder, https)
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)
         self.failures = Buckets(per_second=1, burst=20)
