@@ -80,7 +80,7 @@ def replay(
     said, most = answers(*r[pool][ends].T, mode)
 
     def accuracy(count: int) -> float:
-        z = quick_model(features, ends[:count], said[:count], x[others])
+        z = quick_model(x[order], ends[:count], said[:count])[ITEMS:]
         return float(((z > 0) == y[others]).mean())
 
     final, rows = accuracy(PLANNED), []

@@ -93,7 +93,7 @@ def test_the_page_shows_what_the_careless_cost(
     def accuracy(table: Any) -> float:
         ends = np.stack([table.left, table.right], 1)
         ends = np.char.lstrip(ends, "i").astype(np.int64)
-        return float(((quick_model(x, ends, table.labels(), x) > 0) == positive).mean())
+        return float(((quick_model(x, ends, table.labels()) > 0) == positive).mean())
 
     exported, alone = accuracy(read_pairs(out)), accuracy(judgements(careful).table)
     assert abs(exported - alone) <= 0.01

@@ -88,18 +88,17 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     Traceback (most recent call last):
     pairlearn.studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
     """
-    said = {"similarity": 0, "difference": -1}
-    return _checked(function, Said, Said(None, None, 0.0), "(similarity, difference)", said)
+    ranges = {"similarity": 0, "difference": -1}
+    return _checked(function, Said, "(similarity, difference)", ranges)
 
 
 def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
     """A function of one item, with its answers checked, as by `pair_model`."""
-    said = {"P(positive)": 0}
-    return _checked(function, SaidOfItem, SaidOfItem(None, 0.0), "P(positive)", said)
+    return _checked(function, SaidOfItem, "P(positive)", {"P(positive)": 0})
 
 
 def _checked(
-    function: Callable[..., Any], kind: Any, silent: Any, what: str, ranges: dict[str, int]
+    function: Callable[..., Any], kind: Any, what: str, ranges: dict[str, int]
 ) -> Callable[..., Any]:
     """What a function says of items, each number in its range up to 1."""
     name = getattr(function, "__name__", type(function).__name__)
@@ -116,7 +115,7 @@ def _checked(
                 "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
             ) from error
         if answer is None:
-            return silent
+            return kind(*[None for _ in ranges], mass=0.0)
         try:
             values = [float(one) for one in (answer if len(ranges) > 1 else [answer])]
             found = dict(zip(ranges, values, strict=True))

@@ -117,17 +117,12 @@ def outlook(
 
 
 def quick_model(
-    features: Any,
-    ends: NDArray[np.int64],
-    stated: PairLabels,
-    others: Any = None,
-    weight: Floats | None = None,
+    features: Any, ends: NDArray[np.int64], stated: PairLabels, weight: Floats | None = None
 ) -> Floats:
-    """Log-odds of the items, or of others, by the model whose accuracy `outlook` tells."""
-    x = features if others is None else np.concatenate([features, others])
-    model = _Model(_prepared(x), ends, stated, weight)
+    """Log-odds of the items by the model whose accuracy `outlook` tells."""
+    model = _Model(_prepared(features), ends, stated, weight)
     z: Floats = model.x @ model.fit(np.arange(len(ends)), model.choose()[0])
-    return z if others is None else z[len(features) :]
+    return z
 
 
 def _prepared(features: Any) -> Floats:
@@ -278,7 +273,7 @@ def _posterior(features: Any, rows: _Said) -> list[float]:
     """P(y = +1 | x) of all items."""
     from scipy.special import expit
 
-    z = quick_model(features, rows.ends, rows.stated, weight=rows.weight)
+    z = quick_model(features, rows.ends, rows.stated, rows.weight)
     if not np.isfinite(z).all():
         raise ValueError("the quick model that chooses pairs is not finite for some items")
     found: list[float] = np.round(expit(z), 4).tolist()

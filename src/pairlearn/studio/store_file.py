@@ -16,7 +16,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -186,8 +186,8 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     ``synchronous=FULL`` flushes every commit, which WAL mode's default, ``NORMAL``, would leave to
     the next checkpoint. Raises StoreError if there is no such file or it is another program's.
     """
-    connection = open_file(path)
-    with _kept_if_sound(connection, path):
+    with ExitStack() as on_failure, reading(path):
+        connection = on_failure.enter_context(closing(open_file(path)))
         if with_log(connection) != "wal" and not _unchanging(path):
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
         connection.execute("PRAGMA synchronous = FULL")
@@ -195,6 +195,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         if not writer:
             connection.execute("PRAGMA query_only = ON")
+        on_failure.pop_all()
     return connection
 
 
@@ -213,17 +214,6 @@ def with_log(connection: sqlite3.Connection) -> str:
             time.sleep(0.02)
 
 
-@contextmanager
-def _kept_if_sound(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Close a connection of which something is wrong, and say what."""
-    try:
-        with reading(path):
-            yield
-    except StoreError:
-        connection.close()
-        raise
-
-
 def open_file(path: Path) -> sqlite3.Connection:
     """Open an existing file of ours without writing to it; StoreError if it is not one."""
     if not path.is_file():
@@ -232,7 +222,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     if 0 < path.stat().st_size < SMALLEST_FILE:
         raise failure(path, ValueError("it is not of SQLite"))
     name = path.absolute().as_uri() + ("?immutable=1" if _unchanging(path) else "")
-    with reading(path):
+    with ExitStack() as on_failure, reading(path):
         connection = sqlite3.connect(
             name,
             uri=True,
@@ -241,8 +231,13 @@ def open_file(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
             factory=_Connection,
         )
-    with _kept_if_sound(connection, path):
-        _check_program(connection, path)
+        on_failure.callback(connection.close)
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        program = connection.execute("PRAGMA application_id").fetchone()[0]
+        # One without tables is a new one.
+        if program != APPLICATION_ID if version_of(connection) else tables:
+            raise StoreError(f"{path} is an SQLite file of another program")
+        on_failure.pop_all()
     return connection
 
 
@@ -256,16 +251,6 @@ def has_answers(path: Path) -> bool:
     """Whether a file is one of ours that was ever begun; it is left as it is."""
     with closing(open_file(path)) as connection:
         return version_of(connection) > 0
-
-
-def _check_program(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not ours; one without tables is a new one."""
-    if version_of(connection):
-        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    else:
-        ours = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if not ours:
-        raise StoreError(f"{path} is an SQLite file of another program")
 
 
 def version_of(connection: sqlite3.Connection) -> int:
