@@ -237,50 +237,6 @@ def test_rows_that_say_too_little_are_left_out(made: Any, tmp_path: Path) -> Non
     assert (found["n"], found["ignored"]) == (300, 100)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (HEADER + "1,2,0.5,0\n1,none,0.5,0\n", ", row 2: right 'none' is not among the items in "),
-        ("left,right,preference\n1,2,left\n", ": 0 rows have a similarity or a difference;"),
-        ("left,right,similarity\n1,2,0.5\n2,3,0.4\n", "give some differences, or --prior\n"),
-        ("left,right,difference\n1,2,0.5\n2,3,0.4\n", "give some similarities, or --prior\n"),
-        (HEADER + "1,2,1.5,0\n2,3,0.5,0\n", ", row 1: similarity is 1.5, outside [0, 1]; looks "),
-        ("left,similarity\n1,0.5\n", ": no column 'right'"),
-    ],
-)
-def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, message: str) -> None:
-    pairs = tmp_path / "pairs.csv"
-    pairs.write_text(text)
-    result = evaluate(made[0], pairs=pairs)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("pairlearn evaluate: ")
-    assert message in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--threshold", 1, "--threshold must lie in (0, 1); got 1"),
-        ("--at-least", 95, "--at-least must lie in (0, 1); got 95"),
-        ("--confidence", 95, "confidence must lie in (0, 1); got 95.0"),
-        ("--prior", 3, "prior must lie in (0, 1); got 3"),
-        ("--positive", "1", "--positive is a class of --labelled, which is not given"),
-        ("--cost", "1", "--cost must be two numbers, of a false positive and of a false negative"),
-        ("--cost", "-1,2", "cost must be finite, not negative and not all zero; got (-1.0, 2.0)"),
-        ("--labelled", "known.csv", "none of its items is in the pairs that are measured with"),
-    ],
-)
-def test_wrong_requests(made: Any, tmp_path: Path, option: str, value: Any, message: str) -> None:
-    folder, simulation, _ = made
-    (tmp_path / "known.csv").write_text("id,class\n0,1\n1,-1\n")
-    others = ~np.isin(simulation.pairs.ids(), [0, 1]).any(1)
-    write_pairs(simulation.pairs[others], tmp_path / "pairs.csv")
-    given = tmp_path / value if option == "--labelled" else value
-    result = evaluate(folder, option, given, pairs=tmp_path / "pairs.csv")
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
 def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
     folder, _, _ = made
     lines = (folder / "pairs.csv").read_text().splitlines()

@@ -61,7 +61,8 @@ def test_the_report_and_the_model(made: Any, tmp_path: Path) -> None:
     assert (found["judgements"], found["items"], found["features"]) == (200, 400, 2)
     assert (found["epochs"], found["classes"], found["warnings"]) == (10, [-1, 1], [])
     assert found["prior"] == pytest.approx(0.3, abs=0.1)
-    assert accuracy(tmp_path / "model", simulation) > 0.9
+    right = accuracy(tmp_path / "model", simulation)
+    assert right > 0.9 and found["accuracy"]["low"] < right < found["accuracy"]["high"]
     assert found["accuracy"]["held_out"] + found["accuracy"]["training"] <= 200
     assert found["accuracy"]["dropped"] == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model"]
@@ -130,13 +131,6 @@ def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
     expected |= {"early_stopping": True, "random_state": 3}
     assert expected.items() <= model.get_params().items()
     assert model.shift_ == pytest.approx(np.log(0.2 / 0.8) - np.log(0.4 / 0.6))
-
-
-def test_the_held_out_accuracy_is_near_the_truth(tmp_path: Path) -> None:
-    made = simulated(tmp_path, seed=5, pairs=500)
-    found = told(tmp_path, tmp_path / "model", *QUICK, "--epochs", 20)["accuracy"]
-    assert found["low"] < accuracy(tmp_path / "model", made) < found["high"]
-    assert found["high"] - found["low"] < 0.1
 
 
 def test_no_accuracy_where_none_was_asked_for_or_can_be_told(made: Any, tmp_path: Path) -> None:
@@ -222,72 +216,7 @@ def test_numbers_as_classes_and_the_smaller_one_positive(made: Any, tmp_path: Pa
         assert found["classes"] == classes
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,kind\n1,a\n", "{}: no column 'class'; the columns are 'id', 'kind'"),
-        ("id,class\n", "{} has a header but no rows"),
-        ("id,class\n1,a\nx,b\n", "{}, row 2: id 'x' is not among the items"),
-        ("id,class\n1,a\n1,b\n", "{}, row 2: id 1 is in row 1 already; ids are unique"),
-        ("id,class\n1,\n", "{}, row 1: class is empty; every row needs it"),
-        ("id,class\n1,0\n2,1\n3,2\n", "{}: the classes must be two; got [0, 1, 2]"),
-        ("id,class\n1,a\n2,a\n", "{}: the classes are all 'a': give items of both classes"),
-        ("id,class\n1,a\n2,b\n", "{}: the classes are 'a' and 'b': --positive c is neither"),
-        ("id,class\n1,a\n2,b\n", "{}: the classes are 'a' and 'b': say which one is positive, as"),
-    ],
-)
-def test_bad_files_of_known_classes(made: Any, tmp_path: Path, text: str, message: str) -> None:
-    known = tmp_path / "known.csv"
-    known.write_text(text)
-    more = ("--positive", "c") if "--positive c" in message else ()
-    result = fit(made[0], tmp_path / "model", *QUICK, "--labelled", known, *more)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"pairlearn fit: {message.format(known)}")
-    assert list(tmp_path.iterdir()) == [known]
-
-
 # ---- what is refused --------------------------------------------------------------------------
-
-PERCENT = HEADER + "".join(f"{k},{k + 1},{90 - k},0.1\n" for k in range(20))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("left,similarity\n1,0.5\n", ": no column 'right'; the columns are 'left'"),
-        ("left,right\n1,2\n", ": no column of judgements"),
-        (HEADER + "1,2,half,0\n", "row 1: similarity is 'half', not a number\n"),
-        (HEADER + '1,2,"0,7",0\n', "row 1: similarity is '0,7', not a number: write 0.7\n"),
-        (HEADER + '1,2,"1,234",0\n', "is '1,234', not a number: write it without a comma\n"),
-        (
-            "left,right,closer,triplet\n1,2,yes,4\n1,3,yes,4\n",
-            "pairs.csv, triplet 4 must be two rows with one left, two rights, one closer\n",
-        ),
-        (HEADER + "1,1,0.5,0\n", "self-pair: Items are paired with themselves"),
-        (HEADER + "1,none,0.5,0\n", "unknown-item: 1 id is not among the 400 items: add these "),
-        ("left,right,similarity\n1,2,0.5\n", ": say which is the larger (--majority).\n"),
-        ("left,right,difference\n1,2,0.5\n", "classes are: give the class prior (--prior).\n"),
-        ("left,right,preference\n1,2,left\n", "pass --prior, the share of the positive class"),
-        (
-            HEADER + "1,2,1.2,-1.1\n3,4,0.5,0.1\n",
-            " is admitted by --noisy. (rows 1)\n",
-        ),
-        (PERCENT, "look like percentages, up to 90: divide them by 100, so that they lie in "),
-        (PERCENT, ", or say --similarity-scale=0,100."),
-    ],
-)
-def test_judgements_that_cannot_be_used(made: Any, tmp_path: Path, text: str, message: str) -> None:
-    """What is wrong, and what to do about it, with the option."""
-    folder, _ = made
-    pairs = tmp_path / "pairs.csv"
-    pairs.write_text(text)
-    result = fit(folder, tmp_path / "model", *QUICK, pairs=pairs)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("pairlearn fit: ")
-    assert message in result.stderr
-    assert list(tmp_path.iterdir()) == [pairs]
-    noisy = fit(folder, tmp_path / "model", *ALONE, "--noisy", pairs=pairs)
-    assert noisy.exit_code == (0 if "--noisy" in message else 2)
 
 
 def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path: Path) -> None:
@@ -301,36 +230,6 @@ def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path:
         "classes are not independent, as every estimator assumes. Drop these rows. (rows 3; 3)",
         f"`pairlearn check {pairs} --items {items}` says more",
     ]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--holdout", 1), "--holdout must lie in [0, 1); got 1"),
-        (("--positive", "a"), "--positive is a class of --labelled, which is not given"),
-        (("--prior", 7), "--prior must be a float in the range (0.0, 1.0). Got 7.0"),
-        (("--target-prior", 0), "--target-prior must be a float in the range"),
-        (("--annotator-prior", 0.5), "annotator_prior is the prior to shift from, and needs"),
-        (("--learning-rate", -1), "--learning-rate must be a float in the range [0.0"),
-        (("--risk", "guess"), "risk 'guess' is unknown"),
-        (("--risk", "supervised"), "risk 'supervised' reads classes, not judgements"),
-        (("--correction", "twice"), "twice"),
-        (("--device", "abacus"), "--device abacus is unknown; say auto, cpu or cuda"),
-        (("--prior", 0.8, "--majority", "negative"), "prior 0.8 makes the positive class the"),
-        (("--labelled-weight", 1), "--labelled-weight must be a float in the range"),
-        (("--model", "forest"), "forest"),
-        (("--epochs", 0), "--epochs"),
-        (("--ids", "ids.npy"), "ids is for .npy features"),
-        (("--stream", "--labelled", "l.csv"), "--labelled is for pairs in memory: leave out"),
-        (("--stream", "--difference-means", "preference"), "is for pairs in memory: leave out"),
-    ],
-)
-def test_wrong_requests(made: Any, tmp_path: Path, options: Any, message: str) -> None:
-    folder, _ = made
-    result = fit(folder, tmp_path / "model", *options)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert not list(tmp_path.iterdir())
 
 
 def test_places_that_are_refused_before_training(made: Any, tmp_path: Path) -> None:

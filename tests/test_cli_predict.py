@@ -141,26 +141,6 @@ def test_a_model_without_names_takes_features_as_they_come(made: Any, tmp_path: 
 # ---- what is refused --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,x1\n1,0.5\n", " lacks the feature 'x2' that the model was fitted to"),
-        ("id,a,b\n1,0.5,2\n", " lacks 2 features 'x1', 'x2' that the model was fitted to"),
-        ("x1,x2\n1,2\n", ": no column 'id'; the columns are 'x1', 'x2'"),
-        ("id,x1,x2\n", " has a header but no rows"),
-        ("id,x1,x2\n1,2,three\n", ", row 1: x2 is 'three', not a number"),
-        ("id,x1,x2\n1,2,\n", ", row 1: feature 'x2' is missing; fill it in or drop the row"),
-    ],
-)
-def test_items_that_do_not_fit(made: Any, tmp_path: Path, text: str, message: str) -> None:
-    items = tmp_path / "items.csv"
-    items.write_text(text)
-    result = predict(made[0], tmp_path / "p.csv", items=items)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"pairlearn predict: {items}{message}")
-    assert list(tmp_path.iterdir()) == [items]
-
-
 def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     classifier = fitted(made[1], epochs=1)
     classifier.scale_ = np.full(2, 1e-3)
@@ -268,9 +248,7 @@ def answers(path: Path, x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, An
     return dict(zip([one.name for one in session.get_outputs()], values, strict=True))
 
 
-def test_an_exported_file_gives_the_probabilities(
-    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exported_file_gives_the_probabilities(made: Any, tmp_path: Path) -> None:
     folder, simulation, classifier = made
     out, x = tmp_path / "new" / "model.onnx", simulation.items.features
     result = run("export", folder / "model", out)
@@ -284,11 +262,6 @@ def test_an_exported_file_gives_the_probabilities(
     told = json.loads(run("export", folder / "model", out, "--force", "--json").stdout)
     assert (told["features"], told["classes"]) == (["x1", "x2"], [-1, 1])
     assert 0 <= told["difference"] < 1e-5
-    monkeypatch.setattr("pairlearn.estimators.onnx_export.TOLERANCE", -1.0)
-    result = run("export", folder / "model", tmp_path / "other.onnx")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("pairlearn export: the exported file differs from torch by ")
-    assert [file.name for file in tmp_path.iterdir()] == ["new"]
 
 
 def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:

@@ -74,13 +74,6 @@ def test_ids_are_integers_or_text(ids: Any, kept: list[Any]) -> None:
     assert PairTable(ids, ids, [0.5, 0.5], None).left.tolist() == kept
 
 
-def test_preferences_from_numbers_and_words() -> None:
-    for values in ([-1, 1, 0], [-1.0, 1.0, NAN], ["left", "right", ""], [" left", "right ", " "]):
-        table = PairTable([1] * 3, [2] * 3, [0.5] * 3, None, preference=values)
-        assert table.preference is not None
-        assert table.preference.tolist() == [-1, 1, 0]
-
-
 def test_labels_of_the_judged_rows() -> None:
     table = PairTable([1, 2], [2, 3], [NAN, 0.5], None, preference=["left", ""])
     assert table.judged.tolist() == [False, True]
