@@ -17,30 +17,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "Ids",
-    "RowError",
-    "TableError",
-    "as_ids",
-    "as_text",
-    "check_confidence",
-    "check_share",
-    "check_text",
-    "check_unique",
-    "columns_of",
-    "find_rows",
-    "first_rows",
-    "is_tensor",
-    "near_id",
-    "numbers",
-    "placed",
-    "same_kind",
-    "shown",
-    "two_classes",
-    "unknown_id",
-    "weights_of",
-]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
