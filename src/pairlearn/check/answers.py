@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
-from pairlearn.check.findings import Finding, Severity, finding
+from pairlearn.check.findings import Finding, finding
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.dependence import Dependence, components
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS, kind
 from pairlearn.labels import TOLERANCE, PairLabels
+from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.tables import PairTable
 from pairlearn.tables.scales import find_scale
 
@@ -201,47 +202,6 @@ def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
     return finding(code, ids=known, count=len(known), **values)
 
 
-def check_repeats(columns: Columns) -> Iterator[Finding]:
-    """Check pairs that one annotator judged more than once, in either order."""
-    turned = (columns.s, columns.c * columns.turn, (columns.preference * columns.turn) / 1.0)
-    usual: tuple[Severity, Severity] = ("warning", "note")
-    whoever = ("the same annotator", "annotators without a name, perhaps several")
-    named, who = columns.names != "", np.unique(columns.names, return_inverse=True)[1]
-    for mask, severity, whom in zip((named, ~named), usual, whoever, strict=True):
-        rows = np.flatnonzero(mask)
-        if len(rows) < 2:
-            continue
-        whose = who[rows] * (int(columns.pair.max()) + 1) + columns.pair[rows]
-        answers = [values[rows] for values in turned]
-        for code, found in (
-            ("contradiction", _contradictions(whose, answers)),
-            ("duplicate", _copies(whose, answers)),
-        ):
-            if len(found):
-                yield finding(code, rows[found], severity=severity, whom=whom, bound=DISAGREEMENT)
-
-
-def _contradictions(whose: Indices, answers: list[Floats]) -> Indices:
-    """The first row of each group of equal `whose` with answers that are too far apart."""
-    order = np.argsort(whose, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(whose[order]) != 0])
-    unlike = np.zeros(len(starts), bool)
-    # Preferences are −1, 0 for none, and 1: only left against right is a contradiction.
-    for values, bound in zip(answers, (DISAGREEMENT, DISAGREEMENT, 1.5), strict=True):
-        ordered = values[order]
-        most = np.maximum.reduceat(np.where(np.isnan(ordered), -np.inf, ordered), starts)
-        least = np.minimum.reduceat(np.where(np.isnan(ordered), np.inf, ordered), starts)
-        unlike |= most - least > bound
-    return np.sort(order[starts[unlike]])
-
-
-def _copies(whose: Indices, answers: list[Floats]) -> Indices:
-    """Rows after the first of those with equal `whose` and equal answers."""
-    keys = np.stack([whose.astype(np.float64), *(np.nan_to_num(v, nan=9.0) for v in answers)])
-    first = np.unique(keys, axis=1, return_index=True)[1]
-    return np.setdiff1d(np.arange(len(whose)), first)
-
-
 def check_comparisons(columns: Columns, prior: float | None) -> Iterator[Finding]:
     """Differences that say which one is more positive, and not by how much.
 
@@ -416,6 +376,18 @@ class Columns:
         useless = [one.name for one in self.crowd.manners.values() if not one.useful]
         kept = ~np.isin(self.names, useless)
         return kept if kept.any() else ~kept
+
+    @cached_property
+    def comparable(self) -> Mask:
+        """Similarities that tell how frequent the classes are: not of an item with itself."""
+        return self.has_s & ~self.itself & self.useful
+
+    def implied_prior(
+        self, majority: Literal["positive", "negative"], confidence: float = 0.95
+    ) -> PriorEstimate:
+        """The share of positives that the similarities imply, given the larger class."""
+        s, weight, ends = (one[self.comparable] for one in (self.s, self.weight, self.ends))
+        return estimate_prior(s, majority, confidence=confidence, weight=weight, items=ends)
 
     @cached_property
     def annotators(self) -> NDArray[np.str_]:

@@ -11,14 +11,14 @@ import numpy as np
 
 from pairlearn import kinds
 from pairlearn.check import answers
-from pairlearn.check.answers import Columns, Infeasible
+from pairlearn.check.answers import DISAGREEMENT, Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
-from pairlearn.columns import check_share, find_rows, near_id
+from pairlearn.columns import Floats, Indices, check_share, find_rows, near_id
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.judged import likeness, stands_out
 from pairlearn.labels import PairLabels
-from pairlearn.prior import PriorEstimate, estimate_prior
+from pairlearn.prior import PriorEstimate
 from pairlearn.tables import ItemTable, PairTable
 
 Majority = Literal["positive", "negative"]
@@ -78,14 +78,17 @@ def check(
     # Of answers on another scale nothing more can be said than that.
     readable = not any(found.code.endswith("-scale") for found in ranges)
     infeasible = columns.infeasible() if readable else Infeasible()
-    implied = _implied_prior(columns, prior, majority) if readable else None
+    implied = None
+    if readable and columns.comparable.sum() >= answers.LEAST_ANSWERS:
+        usual: Majority = "positive" if prior is not None and prior > 0.5 else "negative"
+        implied = columns.implied_prior(majority or usual)
     findings = [*_items(columns, items), *ranges]
     if columns.itself.any():
         rows = np.flatnonzero(columns.itself)
         findings.append(finding("self-pair", rows, columns.ids[columns.ends[rows, 0]]))
     if readable:
         findings += answers.check_feasibility(columns, infeasible)
-        findings += answers.check_repeats(columns)
+        findings += _repeats(columns)
         findings += answers.check_annotators(columns)
     findings += _learnable(columns, prior, majority)
     if readable:
@@ -193,6 +196,47 @@ def _dependence(columns: Columns, features: Any) -> Iterator[Finding]:
             yield finding("upside-down", severity="warning")
 
 
+def _repeats(columns: Columns) -> Iterator[Finding]:
+    """Check pairs that one annotator judged more than once, in either order."""
+    turned = (columns.s, columns.c * columns.turn, (columns.preference * columns.turn) / 1.0)
+    usual: tuple[Severity, Severity] = ("warning", "note")
+    whoever = ("the same annotator", "annotators without a name, perhaps several")
+    named, who = columns.names != "", np.unique(columns.names, return_inverse=True)[1]
+    for mask, severity, whom in zip((named, ~named), usual, whoever, strict=True):
+        rows = np.flatnonzero(mask)
+        if len(rows) < 2:
+            continue
+        whose = who[rows] * (int(columns.pair.max()) + 1) + columns.pair[rows]
+        given = [values[rows] for values in turned]
+        for code, found in (
+            ("contradiction", _contradictions(whose, given)),
+            ("duplicate", _copies(whose, given)),
+        ):
+            if len(found):
+                yield finding(code, rows[found], severity=severity, whom=whom, bound=DISAGREEMENT)
+
+
+def _contradictions(whose: Indices, given: list[Floats]) -> Indices:
+    """The first row of each group of equal `whose` with answers that are too far apart."""
+    order = np.argsort(whose, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(whose[order]) != 0])
+    unlike = np.zeros(len(starts), bool)
+    # Preferences are −1, 0 for none, and 1: only left against right is a contradiction.
+    for values, bound in zip(given, (DISAGREEMENT, DISAGREEMENT, 1.5), strict=True):
+        ordered = values[order]
+        most = np.maximum.reduceat(np.where(np.isnan(ordered), -np.inf, ordered), starts)
+        least = np.minimum.reduceat(np.where(np.isnan(ordered), np.inf, ordered), starts)
+        unlike |= most - least > bound
+    return np.sort(order[starts[unlike]])
+
+
+def _copies(whose: Indices, given: list[Floats]) -> Indices:
+    """Rows after the first of those with equal `whose` and equal answers."""
+    keys = np.stack([whose.astype(np.float64), *(np.nan_to_num(v, nan=9.0) for v in given)])
+    first = np.unique(keys, axis=1, return_index=True)[1]
+    return np.setdiff1d(np.arange(len(whose)), first)
+
+
 def _learnable(
     columns: Columns, prior: float | None, majority: Majority | None
 ) -> Iterator[Finding]:
@@ -223,23 +267,6 @@ def _learnable(
         missing = ~(columns.has_s & columns.has_c)
         if missing.any():
             yield finding("missing", np.flatnonzero(missing), share=missing.mean())
-
-
-def _implied_prior(
-    columns: Columns, prior: float | None, majority: Majority | None
-) -> PriorEstimate | None:
-    """The prior that the similarities imply, on the side that is known, or else below ½."""
-    # An item paired with itself tells nothing about two independent ones.
-    given = columns.has_s & ~columns.itself & columns.useful
-    if given.sum() < answers.LEAST_ANSWERS:
-        return None
-    side: Majority = "positive" if prior is not None and prior > 0.5 else "negative"
-    return estimate_prior(
-        columns.s[given],
-        majority or side,
-        weight=columns.weight[given],
-        items=columns.ends[given],
-    )
 
 
 def _prior(

@@ -35,6 +35,8 @@ from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
 Errors = Literal["symmetric", "misses", "alarms"]
+ERRORS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
+"""On what the annotator would call positive, and negative."""
 TABLES, FEW_TABLES = 64, 16
 """Simulated tables of each size, and of sizes above 1,000."""
 LEAST_PAIRS = 30
@@ -298,30 +300,21 @@ def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Mode
     gain_positive = prior * hit - (1 - prior) * (1 - rejection)
     gain_negative = (1 - prior) * rejection - prior * (1 - hit)
     best = annotator_accuracy(strength, prior)
-    model = _Model(prior, strength, best, 0.0, 0.0)
     if accuracy > best:
         raise ValueError(
             f"accuracy {accuracy:g} is more than the {best:.4f} that an annotator of strength "
             f"{strength:g} sees at prior {prior:g}: assume a lower accuracy or more strength"
         )
-    gains = {
-        "symmetric": gain_positive + gain_negative,
-        "misses": gain_positive,
-        "alarms": gain_negative,
-    }
-    if errors not in gains:
+    if errors not in ERRORS:
         raise ValueError(f"errors must be 'symmetric', 'misses' or 'alarms'; got {errors!r}")
-    lost = best - accuracy
-    if lost > gains[errors]:
+    misses, alarms = ERRORS[errors]
+    gain, lost = misses * gain_positive + alarms * gain_negative, best - accuracy
+    if lost > gain:
         raise ValueError(
             f"accuracy {accuracy:g} is out of reach with {errors} only at prior {prior:g}: "
-            f"the lowest is {best - gains[errors]:.4f}"
+            f"the lowest is {best - gain:.4f}"
         )
-    share = lost / gains[errors]
-    return model._replace(
-        flip_positive=0.0 if errors == "alarms" else share,
-        flip_negative=0.0 if errors == "misses" else share,
-    )
+    return _Model(prior, strength, best, misses * lost / gain, alarms * lost / gain)
 
 
 def _simulate(model: _Model, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, PairLabels]:

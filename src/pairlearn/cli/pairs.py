@@ -168,20 +168,11 @@ def prior(
     """
     from pairlearn.check import check
     from pairlearn.check.answers import Columns
-    from pairlearn.prior import estimate_prior
 
     table = reading.checked(pairs, noisy=False)
-    table = table[~table.single]
     columns = Columns.of(table)
     left_out = sorted({*columns.names[~columns.useful].tolist()})
-    table = table[columns.useful]
-    found = estimate_prior(
-        table.similarity,
-        majority or "negative",
-        confidence=confidence,
-        weight=table.weight,
-        items=table.ids(),
-    )
+    found = columns.implied_prior(majority or "negative", confidence)
     other = {"value": 1 - found.value, "low": 1 - found.high, "high": 1 - found.low}
     equal = majority is None and f"{found.value:.3f}" == "0.500"  # the same on both sides of ½
     high = other["high"] if equal else found.high
@@ -195,8 +186,9 @@ def prior(
     text.append(f"from {found.n:,} similarities with mean {found.mean_similarity:.3f}")
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
+    useful = columns.rows[columns.useful]
     unclear = ValueError("--quiet prints one number: say --majority positive or negative")
-    found_by_check = {one.code for one in check(table, precision=False).findings}
+    found_by_check = {one.code for one in check(table[useful], precision=False).findings}
     warnings = [LEANING] * (not found_by_check.isdisjoint(LEANS))
     data = {"majority": majority, **asdict(found), "if_reversed": other, "left_out": left_out}
     return Told(
