@@ -65,17 +65,21 @@ def local(spec: DatasetSpec, data: Path | None = None) -> Dataset:
     return load(spec, data, download=False)
 
 
-@pytest.mark.parametrize("arrays", [parts(LETTER), pooled(LETTER)])
-def test_pooled_set_as_one_or_as_two_parts(tmp_path, arrays):
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        parts(LETTER),
+        pooled(LETTER),
+        *(
+            {name: array.astype(dtype) for name, array in pooled(LETTER).items()}
+            for dtype in (np.int64, np.float64)
+        ),
+    ],
+    ids=["two parts", "one", "int64", "float64"],
+)
+def test_a_set_as_one_or_as_two_parts_of_any_type_of_number(tmp_path, arrays):
     np.savez(tmp_path / "data/letter.npz", **arrays)
-    assert_holds(local(LETTER, str(tmp_path / "data")), pooled(LETTER))
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_other_number_types_are_converted(tmp_path, dtype):
-    arrays = {name: array.astype(dtype) for name, array in pooled(LETTER).items()}
-    np.savez(tmp_path / "data/letter.npz", **arrays)
-    dataset = local(LETTER, tmp_path / "data")
+    dataset = local(LETTER, str(tmp_path / "data"))
     assert dataset.x.dtype == dataset.y.dtype == np.uint8
     assert_holds(dataset, pooled(LETTER))
 
@@ -236,22 +240,15 @@ def test_folders(tmp_path, monkeypatch):
         load(LETTER, tmp_path / "absent")
 
 
-def test_counts_of_people_are_read_in_any_type_of_number(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    counts = rng.multinomial(51, np.full(10, 0.1), 10_000)  # int64, as the authors publish it
-    np.savez(tmp_path / "data" / "cifar10h.npz", counts=counts)
-    monkeypatch.setenv("PAIRLEARN_DATA", str(tmp_path / "data"))
-    found = load_cifar10h()
-    assert found.dtype == np.uint8
-    assert np.array_equal(found, counts)
-
-
-def test_counts_of_people_that_are_missing_or_wrong_are_refused(tmp_path):
+def test_counts_of_people(tmp_path):
     with pytest.raises(DatasetNotFoundError, match="PAIRLEARN_DATA"):
         load_cifar10h()
     data = tmp_path / "data"
     with pytest.raises(DatasetNotFoundError, match=r"cifar-10h .*NC"):
         load_cifar10h(data)
+    counts = np.random.default_rng(0).multinomial(51, np.full(10, 0.1), 10_000)
+    np.savez(data / "cifar10h.npz", counts=counts)  # int64, as the authors publish it
+    assert np.array_equal(load_cifar10h(data), counts)
     silent = np.full((10_000, 10), 5)
     silent[7] = 0
     for arrays, reason in (

@@ -19,7 +19,6 @@ from pairlearn.paper import (
     summarize,
 )
 from pairlearn.paper.cells import PUBLISHED, Cell
-from pairlearn.paper.headline import passes, report_data, report_text
 from pairlearn.paper.runs import PAPER_METHODS
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
@@ -127,7 +126,7 @@ def test_copied_cells_count_for_nothing() -> None:
     comparison = compare_with_published(cells, published_robustness())
     assert {(c.is_copy, c.ok) for c in comparison.cells} == {(True, False), (False, True)}
     assert (comparison.share, comparison.ok) == (1.0, True)
-    text = report_text(comparison)
+    text = str(comparison)
     assert "| MNIST    | 0.2 | 0.8 | 0.01 | SconfConfDiff-ABS | 0.974" in text
     assert "| copy |" in text
     assert "Left out, published numbers copied from a smaller noise: 1 cells" in text
@@ -162,8 +161,8 @@ def test_other_images_are_shown_and_not_counted() -> None:
     foreign = [cell(name, 0.99, dataset="cifar10") for name in ("likelihood-abs", "supervised")]
     comparison = compare_with_published(foreign, published_accuracy())
     assert (len(comparison.cells), comparison.share) == (1, None)
-    assert passes(comparison)
-    assert "Left out, published on other images: 1 cells" in report_text(comparison)
+    assert comparison.passes
+    assert "Left out, published on other images: 1 cells" in str(comparison)
 
 
 def test_report_in_words() -> None:
@@ -173,7 +172,7 @@ def test_report_in_words() -> None:
         cell("likelihood-abs", 0.985, annotator=0.986),
     ]
     comparison = compare_with_published(cells, published_accuracy())
-    assert report_text(comparison) == (
+    assert str(comparison) == (
         """\
 | data set | π₊  | method     | published | ours   | difference | tolerance | ok  |
 | -------- | --- | ---------- | --------- | ------ | ---------- | --------- | --- |
@@ -184,7 +183,7 @@ Within tolerance: 1 of 2 cells, 50.0% (at least 85% wanted)
 Furthest supervised or ABS cell: -0.0300, MNIST at 0.2, Sconf-ABS (at most 0.02 wanted)
 Published cells without runs of ours: 358"""
     )
-    data = report_data(comparison)
-    assert data["ok"] is passes(comparison) is False
+    data = comparison.to_dict()
+    assert data["ok"] is comparison.passes is False
     assert data["share_within_tolerance"] == 0.5
     assert data["worst_steady"]["method"] == "Sconf-ABS"

@@ -333,26 +333,12 @@ def wait_for_the_end_of(session: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture
-def undisturbed(tmp_path, monkeypatch) -> RunStore:
-    """The same runs, trained in this process in one go."""
-    monkeypatch.setattr(module, "load", pairlearn.datasets.load)
-    wanted = GRIDS["accuracy"].select(
-        datasets=["digits"], seeds=range(2), priors=[0.2], epochs=4, model="linear",
-        methods=["likelihood-abs", "sconfconfdiff-abs", "confdiff-none", "supervised"],
-    )  # fmt: skip
-    store = RunStore(tmp_path / "undisturbed.jsonl")
-    for run, found in execute(wanted.runs(), device="cpu", workers=1):
-        store.append(run, found)
-    return store
-
-
 @pytest.mark.long
-def test_killed_a_hundred_times(tmp_path, undisturbed):
+def test_killed_a_hundred_times(tmp_path):
     """At any moment of a whole run; whenever the grid is done, it is begun anew."""
     rng, kills, ends = random.Random(7), 0, 0
-    begin, process = time.monotonic(), start(tmp_path / "first.jsonl")
-    assert process.wait(timeout=300) == 0
+    begin, undisturbed = time.monotonic(), RunStore(tmp_path / "whole.jsonl")
+    assert start(undisturbed.path).wait(timeout=300) == 0
     length, path = time.monotonic() - begin, tmp_path / "killed.jsonl"
     while kills < 100:
         process = start(path)

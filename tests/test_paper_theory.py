@@ -19,13 +19,11 @@ from pairlearn.paper.theory import (
     beta_rows,
     compute_theory,
     lambda_rows,
-    limiting_prior_error,
     log_log_slope,
     member_rows,
     prior_rows,
     summarize_theory,
 )
-from pairlearn.risks import affine_table
 from paper_results import call
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -59,7 +57,7 @@ def test_the_error_of_the_prior_is_a_power_of_n(prior: float, low: float, high: 
     assert low < log_log_slope(sizes, errors) < high
     assert all(error > 1e3 * math.exp(-n) for n, error in zip(sizes, errors, strict=True))
     for row in rows:
-        assert row["rmse"] == pytest.approx(row["rmse_limit"], rel=0.2)
+        assert row["rmse"] == pytest.approx(row["rmse_limit"], rel=0.15)
         assert row["coverage_normal"] > 0.91
         assert row["coverage_mcdiarmid"] >= row["coverage_normal"]
         assert row["width_mcdiarmid"] > row["width_normal"]
@@ -68,21 +66,6 @@ def test_the_error_of_the_prior_is_a_power_of_n(prior: float, low: float, high: 
 def test_at_one_half_the_normal_interval_can_miss_on_one_side_only() -> None:
     (row,) = prior_rows(0.5, [300], repetitions=1500)
     assert 0.962 < row["coverage_normal"] < 0.988
-
-
-@pytest.mark.parametrize("prior", [0.1, 0.3, 0.5])
-def test_the_limit_of_the_error_from_simulated_similarities(prior: float) -> None:
-    rng, mu, size = np.random.default_rng(0), 5.0, 400_000
-    positive = rng.random((2, size)) < prior
-    u = rng.normal(np.where(positive, mu / 2, -mu / 2))
-    r = sigmoid(mu * u + math.log(prior / (1 - prior)))
-    assert r.mean() == pytest.approx(prior, abs=0.003), "the annotator is calibrated"
-    means = 0.5 + np.std(r[0] * r[1] + (1 - r[0]) * (1 - r[1])) * rng.normal(size=size) / 1e3
-    if prior != 0.5:
-        means += 2 * (prior - 0.5) ** 2
-    estimates = (1 - np.sqrt(np.clip(2 * means - 1, 0, None))) / 2
-    error = math.sqrt(np.mean((estimates - prior) ** 2))
-    assert limiting_prior_error(prior, 10**6) == pytest.approx(error, rel=0.02)
 
 
 # ---- variance -----------------------------------------------------------------------------------
@@ -149,15 +132,6 @@ def test_named_members_and_slices() -> None:
         assert all(abs(r["simulated"] - r["exact"]) < 5 * r["standard_error"] for r in line)
     convex = make_risk("convex-0.5", prior=world.prior).table
     assert members["convex-0.5"]["exact"] == pytest.approx(world.variance(convex), rel=1e-5)
-
-
-def test_every_member_is_unbiased() -> None:
-    world = SmallWorld()
-    z, r = np.array(world.logit), np.array(world.posterior)
-    risk = np.dot(world.mass, r * np.logaddexp(0, -z) + (1 - r) * np.logaddexp(0, z))
-    for betas in ((0, 0), (-1, -1), (0.7, -2.1)):
-        losses = world.pair_losses(affine_table(world.prior, *betas))
-        assert world.pair_mass @ losses == pytest.approx(risk)
 
 
 # ---- bounds -------------------------------------------------------------------------------------

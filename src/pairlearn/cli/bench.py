@@ -249,7 +249,6 @@ def figure(
 def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
     """Compare with the published tables cell by cell."""
     from pairlearn.paper.cells import PUBLISHED
-    from pairlearn.paper.headline import passes, report_data, report_text
     from pairlearn.paper.reproduction import compare_with_published
 
     if chosen.grid not in PUBLISHED:
@@ -261,8 +260,7 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
             "none of the runs has a counterpart in the published tables; those of the likelihood "
             "are counted by `pairlearn bench headline`"
         )
-    code = 0 if passes(comparison) else 1
-    return Told(report_data(comparison), [report_text(comparison)], code=code)
+    return Told(comparison.to_dict(), [str(comparison)], code=0 if comparison.passes else 1)
 
 
 @command("bench theory")

@@ -220,6 +220,18 @@ def dataset_title(name: str, variant: str = "") -> str:
     return ", ".join(filter(None, [title, variant]))
 
 
+def named(item: Any) -> str:
+    """A run or a compared cell in words."""
+    parts = [f"{dataset_title(item.dataset, item.variant)} at {item.prior:g}"]
+    if item.prior_factor != 1.0:
+        parts.append(f"ε = {item.prior_factor:g}")
+    if item.label_noise:
+        parts.append(f"σ = {item.label_noise:g}")
+    if getattr(item, "fraction", 1.0) != 1.0:
+        parts.append(f"{item.fraction:.0%} of the pairs")
+    return ", ".join(parts)
+
+
 CONDITION = ("dataset", "prior", "prior_factor", "label_noise", "fraction")
 """What methods are compared under."""
 

@@ -86,13 +86,12 @@ def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
     alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
     for members in alike.values():
         groups = list(grouped(members, company_of).values())
-        size = 1 if members[0].model in CONVOLUTIONAL else min(limit, _best_size(groups))
+        most = 1 if members[0].model in CONVOLUTIONAL else limit
+        size = min(most, _best_size(groups))
         pieces = [
             group[start : start + size] for group in groups for start in range(0, len(group), size)
         ]
-        per_fleet = max(1, limit // size)
-        if members[0].model in CONVOLUTIONAL:
-            per_fleet = 1
+        per_fleet = most // size
         fleets += [pieces[k : k + per_fleet] for k in range(0, len(pieces), per_fleet)]
     return fleets
 

@@ -7,36 +7,33 @@ of the likelihood is counted once however many priors it was not given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from pairlearn.paper.cells import (
     PUBLISHED,
     TEST_SUBSETS,
+    WITHOUT_PRIOR,
     Cell,
     PublishedCell,
-    dataset_title,
     match,
+    named,
     place,
     position,
     published_accuracy,
     summarize,
 )
 from pairlearn.paper.reproduction import (
-    REQUIRED_SHARE,
     ROUNDING,
-    WORST_ALLOWED,
-    AnyCell,
     ComparedCell,
     Comparison,
-    best_of,
     compare_with_published,
     is_comparable,
 )
 from pairlearn.paper.runs import Record, Run, grouped
 from pairlearn.paper.statements import LIKELIHOODS, READ_BY, SOFT, asked
-from pairlearn.paper.tables import aligned
 
+AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
 CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
 """Our methods that are compared with the others, and the prefix of their counts."""
 CEILING_MARGIN = 0.003
@@ -132,7 +129,7 @@ def _claims(
     """Everything that is counted of comparable runs, whether or not it has cells."""
     paper, fair = (summarize(records, subset) for subset in TEST_SUBSETS)
     reproduced = [
-        (f"{_named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
+        (f"{named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
         for cell in compare_with_published(paper, published).evidence
     ]
     claim = "within tolerance of the published number"
@@ -145,7 +142,7 @@ def _claims(
     )
     for method, prefix in CHALLENGERS.items():
         mine, ours = (
-            best_of(cell for cell in cells if cell.config.method == method)
+            _best_of(cell for cell in cells if cell.config.method == method)
             for cells in (paper, fair)
         )
         told = {at: c.annotator for at, c in ours.items() if c.annotator is not None}
@@ -163,14 +160,14 @@ def _claims(
             ("annotator", "at or above the annotator", ours, told),
         ):
             margins = [
-                (_named(replace(cell.config, prior_factor=1.0)), cell.mean - rivals[at])
+                (named(replace(cell.config, prior_factor=1.0)), cell.mean - rivals[at])
                 for at, cell in cells.items()
                 if at in rivals
             ]
             subset = "paper" if cells is mine else "stratified"
             yield f"{prefix}{name}", Tally(f"{method} {words}", subset, tuple(margins))
         runs = [
-            (f"{_named(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)
+            (f"{named(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)
             for r in records
             if r.run.method == method and "stratified" in r.results
         ]
@@ -178,7 +175,7 @@ def _claims(
         yield f"{prefix}mirrored", Tally(claim, "stratified", tuple(runs), "runs")
     stated = {(asked(c.config.method), place(c)): c for c in fair if c.config.method in LIKELIHOODS}
     siblings = [
-        (f"{_named(c.config)}, {c.config.method}", stated[at].mean - c.mean)
+        (f"{named(c.config)}, {c.config.method}", stated[at].mean - c.mean)
         for c in fair
         for at in [(asked(c.config.method), place(c))]
         if at in stated and c.method.risk in (*READ_BY, *SOFT) and c.method.correction == "none"
@@ -187,21 +184,19 @@ def _claims(
     yield "siblings", Tally(claim, "stratified", tuple(siblings))
 
 
+def _best_of(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
+    """The best of the cells in each place, whatever prior its estimator was given."""
+    best: dict[Any, AnyCell] = {}
+    for cell in cells:
+        at = place(cell, WITHOUT_PRIOR)
+        if at not in best or cell.mean > best[at].mean:
+            best[at] = cell
+    return best
+
+
 def _means(cells: Iterable[AnyCell]) -> dict[Any, float]:
     """The best mean in each place."""
-    return {at: cell.mean for at, cell in best_of(cells).items()}
-
-
-def _named(item: Any) -> str:
-    """A run or a compared cell in words."""
-    parts = [f"{dataset_title(item.dataset, item.variant)} at {item.prior:g}"]
-    if item.prior_factor != 1.0:
-        parts.append(f"ε = {item.prior_factor:g}")
-    if item.label_noise:
-        parts.append(f"σ = {item.label_noise:g}")
-    if getattr(item, "fraction", 1.0) != 1.0:
-        parts.append(f"{item.fraction:.0%} of the pairs")
-    return ", ".join(parts)
+    return {at: cell.mean for at, cell in _best_of(cells).items()}
 
 
 @dataclass(frozen=True)
@@ -260,68 +255,3 @@ def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
     lines = [Line(subsets[run], printed.get(run)) for run in sorted(subsets, key=position)]
     comparison = compare_with_published(cells, published)  # on the paper's test subset
     return GridSummary(grid, tuple(lines), comparison, headline_counts(grid, records))
-
-
-def passes(comparison: Comparison) -> bool:
-    """Whether nothing that was compared failed."""
-    return comparison.ok or not comparison.evidence
-
-
-def report_data(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as plain data, for JSON."""
-
-    def data(cell: ComparedCell) -> dict[str, Any]:
-        return asdict(cell) | {"difference": cell.difference, "ok": cell.ok}
-
-    return {
-        "ok": passes(comparison),
-        "share_within_tolerance": comparison.share,
-        "worst_steady": data(comparison.worst) if comparison.worst else None,
-        "absent": comparison.absent,
-        "cells": list(map(data, comparison.cells)),
-    }
-
-
-_OK = {True: "yes", False: "NO", None: "–"}
-
-
-def report_text(comparison: Comparison) -> str:
-    """The comparison as a Markdown table, with a summary below."""
-    rows = [
-        {
-            "data set": dataset_title(cell.dataset, cell.variant),
-            "π₊": f"{cell.prior:g}",
-            "ε": f"{cell.prior_factor:g}",
-            "σ": f"{cell.label_noise:g}",
-            "method": cell.method,
-            "published": f"{cell.published:.3f}",
-            "ours": f"{cell.ours:.4f}",
-            "difference": f"{cell.difference:+.4f}",
-            "tolerance": f"{cell.tolerance:.4f}",
-            "ok": "copy" if cell.is_copy else _OK[cell.ok if cell.counts else None],
-        }
-        for cell in comparison.cells
-    ]
-    noisy = any((row["ε"], row["σ"]) != ("1", "0") for row in rows)
-    shown = [name for name in rows[0] if noisy or name not in ("ε", "σ")]
-    table = aligned(shown, [[row[name] for name in shown] for row in rows])
-    return "\n".join([table, "", *_summary(comparison)])
-
-
-def _summary(comparison: Comparison) -> list[str]:
-    """How many cells agree, which is the worst, and what is left out."""
-    lines = []
-    if comparison.share is not None:
-        count = f"{sum(cell.ok for cell in comparison.evidence)} of {len(comparison.evidence)}"
-        share = f"{comparison.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
-        lines.append(f"Within tolerance: {count} cells, {share}")
-    if copies := sum(cell.is_copy for cell in comparison.cells):
-        lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
-    if others := sum(not (cell.is_copy or cell.counts) for cell in comparison.cells):
-        lines.append(f"Left out, published on other images: {others} cells")
-    if worst := comparison.worst:
-        where = f"{_named(worst)}, {worst.method} (at most {WORST_ALLOWED:g} wanted)"
-        lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {where}")
-    if comparison.absent:
-        lines.append(f"Published cells without runs of ours: {comparison.absent}")
-    return lines

@@ -11,17 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from pairlearn.paper.cells import (
-    PUBLISHED_SEEDS,
-    WITHOUT_PRIOR,
-    Cell,
-    PublishedCell,
-    match,
-    place,
-)
+from pairlearn.paper.cells import PUBLISHED_SEEDS, Cell, PublishedCell, dataset_title, match, named
+from pairlearn.paper.tables import aligned
 
 BASE_TOLERANCE = 0.006
 REQUIRED_SHARE = 0.85
@@ -91,6 +85,10 @@ class ComparedCell:
         """Whether they agree."""
         return abs(self.difference) <= self.tolerance + ROUNDING
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"difference": self.difference, "ok": self.ok}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -122,6 +120,64 @@ class Comparison:
         enough = self.share is not None and self.share >= REQUIRED_SHARE - ROUNDING
         far = self.worst is not None and abs(self.worst.difference) > WORST_ALLOWED + ROUNDING
         return enough and not far
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing that was compared failed."""
+        return self.ok or not self.evidence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "ok": self.passes,
+            "share_within_tolerance": self.share,
+            "worst_steady": self.worst and self.worst.to_dict(),
+            "absent": self.absent,
+            "cells": [cell.to_dict() for cell in self.cells],
+        }
+
+    def __str__(self) -> str:
+        """A Markdown table, with a summary below."""
+        rows = [
+            {
+                "data set": dataset_title(cell.dataset, cell.variant),
+                "π₊": f"{cell.prior:g}",
+                "ε": f"{cell.prior_factor:g}",
+                "σ": f"{cell.label_noise:g}",
+                "method": cell.method,
+                "published": f"{cell.published:.3f}",
+                "ours": f"{cell.ours:.4f}",
+                "difference": f"{cell.difference:+.4f}",
+                "tolerance": f"{cell.tolerance:.4f}",
+                "ok": "copy" if cell.is_copy else _OK[cell.ok if cell.counts else None],
+            }
+            for cell in self.cells
+        ]
+        noisy = any((row["ε"], row["σ"]) != ("1", "0") for row in rows)
+        shown = [name for name in rows[0] if noisy or name not in ("ε", "σ")]
+        table = aligned(shown, [[row[name] for name in shown] for row in rows])
+        return "\n".join([table, "", *self._summary()])
+
+    def _summary(self) -> list[str]:
+        """How many cells agree, which is the worst, and what is left out."""
+        lines = []
+        if self.share is not None:
+            count = f"{sum(cell.ok for cell in self.evidence)} of {len(self.evidence)}"
+            share = f"{self.share:.1%} (at least {REQUIRED_SHARE:.0%} wanted)"
+            lines.append(f"Within tolerance: {count} cells, {share}")
+        if copies := sum(cell.is_copy for cell in self.cells):
+            lines.append(f"Left out, published numbers copied from a smaller noise: {copies} cells")
+        if others := sum(not (cell.is_copy or cell.counts) for cell in self.cells):
+            lines.append(f"Left out, published on other images: {others} cells")
+        if worst := self.worst:
+            where = f"{named(worst)}, {worst.method} (at most {WORST_ALLOWED:g} wanted)"
+            lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {where}")
+        if self.absent:
+            lines.append(f"Published cells without runs of ours: {self.absent}")
+        return lines
+
+
+_OK = {True: "yes", False: "NO", None: "–"}
 
 
 def is_comparable(item: Any) -> bool:
@@ -156,16 +212,3 @@ def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedC
     matched = match(cells, published)
     absent = len(published) - len(set(matched.values()))
     return Comparison(tuple(ComparedCell.of(*pair) for pair in matched.items()), absent)
-
-
-AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
-
-
-def best_of(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
-    """The best of the cells in each place, whatever prior its estimator was given."""
-    best: dict[Any, AnyCell] = {}
-    for cell in cells:
-        at = place(cell, WITHOUT_PRIOR)
-        if at not in best or cell.mean > best[at].mean:
-            best[at] = cell
-    return best
