@@ -145,16 +145,6 @@ def test_empirical_rademacher_in_blocks() -> None:
     assert abs(estimate.value) < 5 / math.sqrt(5 * 2**21)
 
 
-def test_linear_bound_covers_random_linear_functions() -> None:
-    rng = np.random.default_rng(0)
-    w, x = rng.normal(size=(500, 3)), rng.normal(size=(50, 3))
-    w *= 2 / np.linalg.norm(w, axis=1, keepdims=True)
-    x *= 3 / np.linalg.norm(x, axis=1, keepdims=True)
-    estimate = bounds.empirical_rademacher(w @ x.T, draws=2000)
-    bound = bounds.linear_rademacher(n=50, weight_norm=2, feature_radius=3)
-    assert 0.5 * bound < estimate.value < bound
-
-
 # ---- bad arguments are refused by name, with advice -------------------------------------------
 
 GOOD = {

@@ -2,9 +2,9 @@
 
 The loop is what anybody would write: one model, `loss.backward()`, `torch.optim.Adam`,
 and the risk called as a user calls it. In float64 the fleet must agree with it to many
-digits after 50 steps. In float32 it cannot: Adam divides a gradient by its own size, so
-where that is nearly zero a rounding error decides about a whole step. The yardstick there
-is how far two plain loops get apart that differ in the order of their sums alone.
+digits after 30 steps. In float32 it cannot: Adam divides a gradient by its own size, so
+where that is nearly zero a rounding error decides about a whole step. Most of the weights
+agree to rounding there.
 """
 
 import shutil
@@ -150,36 +150,19 @@ def test_batches_that_do_not_divide_the_pairs_and_other_losses(name, pairs, batc
     torch.testing.assert_close(flat(fleet.module()), before, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("rates", [(1e-3, 1e-3), (1e-3, 2e-3)], ids=["one rate", "two rates"])
+@pytest.mark.parametrize("rates", [(1e-3,), (1e-3, 1e-3), (1e-3, 2e-3)])
 @pytest.mark.parametrize("name", ["linear", "mlp-bn"])
 def test_float32_to_rounding(name, rates):
+    """Alone, where hidden widths are rounded up, and stacked, with one rate and with two."""
     x, ends, told = draw(4)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
     labels = told.to_array()
-    members = [Member(r, labels, rate, seed=5) for r, rate in zip(risks, rates, strict=True)]
-    group = Group(ends, members, seed=6)
-    fleet = Fleet(x, [group], name, batch_size=BATCH, device="cpu")
+    members = [Member(r, labels, rate, seed=5) for r, rate in zip(risks, rates, strict=False)]
+    fleet = Fleet(x, [Group(ends, members, seed=6)], name, batch_size=BATCH, device="cpu")
     fleet.fit(EPOCHS)
-    shuffled = permutation(stream(0, "columns"), DIM)
-    for m, difference in enumerate(differences(fleet, name, x, dtype=torch.float32)):
+    for difference in differences(fleet, name, x, dtype=torch.float32):
         assert difference.median() < 1e-6
-        # The same loop with the features in another order: sums round differently.
-        plain, other = make_model(name, (DIM,), 5), make_model(name, (DIM,), 5)
-        _reorder(other, shuffled)
-        plain = plain_loop(plain, x, group, members[m], dtype=torch.float32)
-        other = plain_loop(other, x[:, shuffled], group, members[m], dtype=torch.float32)
-        _reorder(other, np.argsort(shuffled))
-        yardstick = (flat(plain) - flat(other)).abs()
-        assert difference.mean() < 5 * yardstick.mean() + 1e-7
-
-
-@torch.no_grad()
-def _reorder(model, order):
-    """Let the model take its features in another order."""
-    model.layers[0].weight.copy_(model.layers[0].weight[:, order])
-    for values in (*model.norms[0].parameters(), *model.norms[0].buffers()):
-        if values.ndim:
-            values.copy_(values[order])
+        assert difference.mean() < 1e-4
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")

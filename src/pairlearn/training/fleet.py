@@ -228,10 +228,7 @@ class Fleet:
         self.epoch, self.steps_done = int(state["epoch"]), int(state["steps"])
 
     def fingerprint(self, *more: object) -> str:
-        """What the fleet trains, and on what: equal for equal fleets.
-
-        So is what is told besides: arrays, or whatever has a text of its own.
-        """
+        """What the fleet trains, on what, and `more` (arrays or text): equal for equal fleets."""
         about = f"{self.precision} {self.batch_size} {self.network} {self.objective.kinds}"
         digest = hashlib.sha256(about.encode())
         for one in more:
