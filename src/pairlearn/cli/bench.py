@@ -16,10 +16,7 @@ from pairlearn.cli.options import Seed, check_new_file, listed
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
-    from pairlearn.paper.cells import Cell
-    from pairlearn.paper.grids import Selection
-    from pairlearn.paper.runs import Record, Run
-    from pairlearn.paper.store import RunStore
+    from pairlearn.paper import Cell, Record, Run, RunStore, Selection
 
 Subset = Literal["paper", "stratified"]
 
@@ -70,14 +67,14 @@ class Chosen:
 
     def selection(self) -> Selection:
         """Which runs of the experiment."""
-        from pairlearn.paper.grids import Selection
+        from pairlearn.paper import Selection
 
         which = {name: value for name, value in vars(self).items() if name not in PLACES}
         return Selection.parse(**which)
 
     def runs(self) -> list[Run]:
         """The runs themselves; an error if there are none."""
-        from pairlearn.paper.grids import GRIDS
+        from pairlearn.paper import GRIDS
 
         runs = self.selection().of(GRIDS[self.grid]).runs()
         if not runs:
@@ -86,14 +83,13 @@ class Chosen:
 
     def open_store(self) -> RunStore:
         """Where finished runs are kept."""
-        from pairlearn.paper.store import RunStore
+        from pairlearn.paper import RunStore
 
         return RunStore(self._path())
 
     def records(self) -> list[Record]:
         """The finished runs of the experiment that are chosen, of one file or of several."""
-        from pairlearn.paper.grids import GRIDS
-        from pairlearn.paper.store import read_sources
+        from pairlearn.paper import GRIDS, read_sources
 
         path = self._path()
         if path.is_dir() or path.suffix == ".parquet":
@@ -208,9 +204,7 @@ def table(
     out
         File in place of the terminal.
     """
-    from pairlearn.paper.cells import result_rows
-    from pairlearn.paper.store import to_csv
-    from pairlearn.paper.tables import TABLES, to_markdown
+    from pairlearn.paper import TABLES, result_rows, to_csv, to_markdown
 
     summaries = _summaries(chosen, test_subset)
     rows = result_rows(chosen.grid, [cell for cells in summaries for cell in cells])
@@ -345,9 +339,7 @@ def headline(sources: Sources) -> Told:
 
     For example: pairlearn bench headline --results results/
     """
-    from pairlearn.paper.grids import GRIDS
-    from pairlearn.paper.headline import headline_counts
-    from pairlearn.paper.store import read_sources
+    from pairlearn.paper import GRIDS, headline_counts, read_sources
 
     found = read_sources(sources.paths())
     data, lines = {}, []
