@@ -145,12 +145,14 @@ def test_other_formats_orders_and_extra_columns_predict_the_same(
     assert probabilities(tmp_path / "q.csv") == pytest.approx(expected, abs=1e-6)
     classifier = PairClassifier.load(made / "model")
     assert list(classifier.feature_names_in_) == COLUMNS and classifier.n_features_in_ == 5
-    with pytest.warns(ColumnsWarning, match="X has 'surplus', which the classifier was not fitted"):
+    with pytest.warns(
+        ColumnsWarning, match="X has the feature 'surplus' that the model was not fit"
+    ):
         found = classifier.predict_proba(turned)
     assert found[:, 1] == pytest.approx(expected, abs=1e-6)
     arrow = classifier.predict(pyarrow.Table.from_pandas(new, preserve_index=False))
     assert np.array_equal(arrow, np.where(expected > 0.5, 1, -1))
-    with pytest.raises(ValueError, match="X lacks 'colour', 'notes', which the classifier was fi"):
+    with pytest.raises(ValueError, match="X lacks 2 features 'colour', 'notes' that the model"):
         classifier.predict(new.drop(columns=["colour", "notes"]))
     with pytest.raises(ValueError, match="X has no column names"):
         classifier.predict(np.zeros((3, 5)))

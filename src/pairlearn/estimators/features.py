@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.columns import TableError, placed, shown
-from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_cells
-from pairlearn.tables.encoder import ItemEncoder
+from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_values
+from pairlearn.tables.encoder import ItemEncoder, unused_columns
 
 
 class ColumnsWarning(UserWarning):
@@ -63,7 +63,8 @@ class FeatureStep:
                 if self.own is None:
                     self._learn(_cells(_columns_of(raw, names)))
             else:
-                _compare(names, list(self.names))
+                for note in unused_columns(names, list(self.names), "X"):
+                    warnings.warn(note, ColumnsWarning, stacklevel=2)
             raw = _columns_of(raw, list(self.names))
         if self.own is not None:
             return self._by_own(raw)
@@ -98,8 +99,7 @@ class FeatureStep:
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
         with placed():
-            values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
-        self.fitted = ItemEncoder.fit(kinds, values)
+            self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
         self.names = np.array(self.fitted.names, dtype=object)
 
     def _by_own(self, raw: Any) -> NDArray[Any]:
@@ -125,18 +125,6 @@ def _names_of(frame: Any) -> list[str] | None:
 def _columns_of(frame: Any, names: Sequence[str]) -> Any:
     """Some columns of a data frame, in this order."""
     return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
-
-
-def _compare(names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse a data frame that lacks columns of training, and warn of others."""
-    if missing := [name for name in wanted if name not in names]:
-        raise ValueError(
-            f"X lacks {', '.join(map(shown, missing[:5]))}, which the classifier was fitted to"
-        )
-    if extra := [name for name in names if name not in wanted]:
-        listed = ", ".join(map(shown, extra[:5])) + ", …" * (len(extra) > 5)
-        what = f"X has {listed}, which the classifier was not fitted to: not used"
-        warnings.warn(what, ColumnsWarning, stacklevel=2)
 
 
 def _cells(frame: Any) -> dict[str, Any]:

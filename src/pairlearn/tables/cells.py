@@ -23,6 +23,8 @@ IN_TABLES = KINDS[:-1]
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )
+Values: TypeAlias = dict[str, NDArray[Any]]
+"""Columns by name: numbers (NaN is a gap; of a date, days since 1970) or text ("" is a gap)."""
 PIXELS = (3, 32, 32)
 """Colours, height and width of an image as it is learnt from."""
 MOST_CATEGORIES = 50
@@ -34,6 +36,11 @@ _NOTATIONS = {
 """How people write what is plain in files: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
 _FILE_NAME = re.compile(r".+\.(png|jpe?g|gif|bmp|tiff?|webp|txt|md)", re.IGNORECASE)
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
+
+
+def read_values(kinds: Mapping[str, ColumnKind], cells: Mapping[str, Any]) -> Values:
+    """What is in the cells of some columns, which are Arrow arrays, by their kinds."""
+    return {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
 
 
 def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:

@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Mask, RowError, first_rows, shown
+from pairlearn.columns import Mask, RowError, TableError, first_rows, shown
 from pairlearn.tables.cells import (
     KINDS,
     MOST_CATEGORIES,
     PIXELS,
     ColumnKind,
-    read_cells,
+    Values,
+    read_values,
     refuse_columns,
 )
-
-Values: TypeAlias = dict[str, NDArray[Any]]
-"""Columns by name: numbers (NaN is a gap; of a date, days since 1970) or text ("" is a gap)."""
 
 PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
 """Days after which a season comes again."""
@@ -111,6 +109,23 @@ class Column:
         return vectorizer
 
 
+def unused_columns(have: Sequence[str], wanted: Sequence[str], where: object) -> list[str]:
+    """A note if there are columns that a model was not fitted to; TableError if some are missing.
+
+    ``where`` the columns are is for messages.
+    """
+    missing, extra = ([n for n in a if n not in b] for a, b in ((wanted, have), (have, wanted)))
+    if missing:
+        raise TableError(f"{where} lacks {_listed(missing)} that the model was fitted to")
+    note = f"{where} has {_listed(extra)} that the model was not fitted to: not used"
+    return [note] * bool(extra)
+
+
+def _listed(names: Sequence[str]) -> str:
+    found = ", ".join(map(shown, names[:5])) + ", …" * (len(names) > 5)
+    return f"the feature {found}" if len(names) == 1 else f"{len(names)} features {found}"
+
+
 def _tfidf(**options: Any) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -132,7 +147,7 @@ class ItemEncoder:
     >>> from pairlearn.tables.cells import ColumnChoice
     >>> cells = {"age": pyarrow.array([31, None, 9]), "sex": pyarrow.array(["f", "m", "f"])}
     >>> kinds, _ = ColumnChoice().kinds_of(cells)
-    >>> values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
+    >>> values = read_values(kinds, cells)
     >>> encoder = ItemEncoder.fit(kinds, values)
     >>> encoder.outputs
     ('age', 'age is missing', 'sex=f', 'sex is another')
@@ -196,7 +211,7 @@ class ItemEncoder:
 
     def values(self, cells: Mapping[str, Any]) -> Values:
         """What is in the cells of its columns, which are Arrow arrays."""
-        return {one.name: read_cells(one.name, one.kind, cells[one.name]) for one in self.columns}
+        return read_values({one.name: one.kind for one in self.columns}, cells)
 
     def encode(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
         """Features (m, d) of columns."""

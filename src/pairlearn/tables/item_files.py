@@ -12,8 +12,8 @@ import numpy as np
 
 from pairlearn.columns import TableError, check_unique, placed, shown
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_cells
-from pairlearn.tables.encoder import ItemEncoder
+from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_values
+from pairlearn.tables.encoder import ItemEncoder, unused_columns
 from pairlearn.tables.items import ItemTable, check_names, npy_items
 from pairlearn.tables.read import PathLike, check_rows, rechunked, scan
 from pairlearn.tables.sources import (
@@ -156,11 +156,8 @@ def _item_batches(
         return npy_items(path, ids)
     there = [name for name in source.names if name != "id"]
     encoder = columns or ItemEncoder.of_numbers(there)
-    names, extra = encoder.names, [name for name in there if name not in encoder.names]
-    if missing := [name for name in names if name not in there]:
-        raise TableError(f"{path} lacks {_listed(missing)} that the model was fitted to")
-    note = f"{path} has {_listed(extra)} that the model was not fitted to: not used"
-    more = {"names": encoder.outputs, "notes": (note,) * bool(extra)}
+    notes = tuple(unused_columns(there, encoder.names, path))
+    more = {"names": encoder.outputs, "notes": notes}
     more |= {} if encoder.plain else {"encoder": encoder}
 
     def build(cells: Columns) -> ItemTable:
@@ -168,7 +165,7 @@ def _item_batches(
         ids = ids.astype(np.str_) if text_ids else ids
         return ItemTable.trusted(ids=ids, features=encoder.encode(encoder.values(cells)), **more)
 
-    return source.tables(["id", *names], build)
+    return source.tables(["id", *encoder.names], build)
 
 
 def item_kinds(
@@ -214,8 +211,7 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
     kinds, notes = _kinds(source, choice)
 
     def build(cells: Columns) -> Columns:
-        values = {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
-        return values | {"id": source.column("id", "id", cells["id"])}
+        return read_values(kinds, cells) | {"id": source.column("id", "id", cells["id"])}
 
     values = source.whole(["id", *kinds], build)
     constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
@@ -238,11 +234,6 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
 def _same(values: Any) -> bool:
     """Whether all items have the same value, and there are several."""
     return len(values) > 1 and bool((values == values[0]).all())
-
-
-def _listed(names: Sequence[str]) -> str:
-    found = ", ".join(map(shown, names[:5])) + ", …" * (len(names) > 5)
-    return f"the feature {found}" if len(names) == 1 else f"{len(names)} features {found}"
 
 
 _join_items = partial(ItemTable.concatenate, unique=False)
