@@ -180,12 +180,9 @@ def fit(
     check_share("--holdout", holdout, zero=True)
     if positive is not None and labelled is None:
         raise ValueError("--positive is a class of --labelled, which is not given")
-    if stream and labelled is not None:
-        raise ValueError("--labelled is for pairs in memory: leave out --stream, or it")
-    if stream and groups is not None:
-        raise ValueError("--groups is for pairs in memory: leave out --stream, or it")
-    import numpy as np
-
+    for option, given in (("--labelled", labelled), ("--groups", groups)):
+        if stream and given is not None:
+            raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
     from pairlearn.check import check
     from pairlearn.estimators import measuring
     from pairlearn.estimators.pair_files import PairFile
@@ -236,13 +233,11 @@ def fit(
             doubts = _usable(report, settled, (items, pairs), place)
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
-                said = table.judgements(known)
-                source = Table.of_items(known, said, classes, told)
-                judged = len(np.unique(said.ends[said.ends >= 0]))
-                statements = Counter(said.counts())
+                source = Table.of_items(known, table.judgements(known), classes, told)
+                judged, statements = len(table.numbered()[0]), Counter(report.said)
                 statements["label"] += 0 if classes is None else len(classes.rows)
                 if told is not None:  # a group is one statement about its items
-                    statements += Counter({name: len(np.unique(told.v)) for name in told.kinds()})
+                    statements += Counter({name: len({*told.v}) for name in told.kinds()})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
