@@ -154,33 +154,13 @@ def test_check_of_a_good_table(here: Path) -> None:
     assert text.endswith("0 errors, 0 warnings: fine")
 
 
-@pytest.mark.parametrize(
-    ("rows", "parts"),
-    [
-        (
-            ["a,[b],70,0.1", "c,c,1,0", "d,e,0.5,"],
-            ["similarity-scale", "self-pair", "(rows 2; c)", "2 errors, 1 warning: not usable"],
-        ),
-        (
-            [f"a{k},b{k},{40 + k % 50},{(k % 9 - 4) / 10}" for k in range(100)],
-            [
-                "error similarity-scale The similarities look like percentages, up to 89:",
-                "divide them by 100, so that they lie in [0, 1]",
-                "1 error, 0 warnings: not usable as it is",
-            ],
-        ),
-    ],
-)
-def test_check_of_a_bad_table_exits_with_1(
-    tmp_path: Path, rows: list[str], parts: list[str]
-) -> None:
+def test_check_of_a_bad_table_exits_with_1(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
-    path.write_text(BOTH + "\n".join(rows) + "\n")
+    path.write_text(BOTH + "a,[b],70,0.1\nc,c,1,0\nd,e,0.5,\n")
     result = run("check", path)
     assert (result.exit_code, result.stderr) == (1, "")
-    text = plain(result.stdout)
-    for part in parts:
-        assert part in text
+    for part in ("similarity-scale", "self-pair", "(rows 2; c)", "2 errors, 1 warning: not usable"):
+        assert part in plain(result.stdout)
     result = run("check", path, "--quiet")
     assert (result.exit_code, result.output) == (1, "")
 
