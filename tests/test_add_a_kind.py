@@ -128,13 +128,6 @@ def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
     np.testing.assert_allclose(one.decision_function(made), two.decision_function(made), atol=5e-3)
 
 
-def test_a_value_out_of_range_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("left,right,similarity,confidence\n1,2,0.5,\n1,,,1.7\n")
-    with pytest.raises(ValueError, match=r"row 2.*confidence is 1\.7, outside \[0, 1\]"):
-        read_pairs(path)
-
-
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
 def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
     made = simulate(pairs=150, seed=2, also={"confidence": 0.9, "unlabelled": 0.5})

@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from torch import nn
 
 from pairlearn import Judgements, PairLabels
 from pairlearn.estimators import PairClassifier
@@ -51,23 +50,6 @@ def test_a_scikit_learn_classifier_as_model(labelled):
     assert classifier.classes_.tolist() == ([-1, 1] if labelled is None else [1, 2])
     shifted = clone(classifier).set_params(target_prior=0.1).fit(PAIRS, LABELS)
     assert shifted.predict_proba(X)[:, 1].mean() == pytest.approx(0.1, abs=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore:the similarities allow for classes of equal size")
-@pytest.mark.parametrize("model", ["linear", "mlp-bn", nn.Linear(3, 1)])
-def test_saved_and_loaded_it_is_the_same(model, tmp_path):
-    told = PairLabels(LABELS.similarity, None)
-    options = {"majority": "positive", "target_prior": 0.7, "epochs": 2}
-    classifier = linear(**options).set_params(model=model).fit(PAIRS, told)
-    classifier.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="is a model already: choose another folder, or overwrite"):
-        classifier.save(tmp_path / "model")
-    classifier.save(tmp_path / "model", overwrite=True)
-    module = model if isinstance(model, nn.Module) else None
-    loaded = PairClassifier.load(tmp_path / "model", module=module)
-    assert np.array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
-    assert loaded.history_ == classifier.history_
-    assert loaded.get_params()["target_prior"] == 0.7
 
 
 @pytest.mark.filterwarnings("ignore:this is not an accuracy")

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from model_folders import plain, run
 from pairlearn import Judgements, PairClassifier, kinds
-from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.estimators.table import Table, with_groups
-from pairlearn.tables import read_items, write_items, write_pairs
+from pairlearn.tables import write_items, write_pairs
 
 SOURCE = Path(kinds.__file__).parents[1]
 NEW = ("confidence", "positive", "unlabelled", "same", "comparison", "group", "triplet")
@@ -163,22 +161,6 @@ def test_groups_from_files_and_from_python(tmp_path: Path) -> None:
         from_python.fit(made.items.features, None, groups=(of, {"west": 0.5}))
     with pytest.raises(ValueError, match="give labels as Judgements"):
         from_python.fit(made.items.features, np.ones((3, 2)), groups=(of, shares))
-
-
-def test_statements_about_items_alone_are_fitted_from_a_file(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(80, 2))
-    rows = "".join(f"i{k},{a},{b}\n" for k, (a, b) in enumerate(x))
-    (tmp_path / "items.csv").write_text("id,a,b\n" + rows)
-    sure = "".join(f"i{k},,{1 / (1 + np.exp(-3 * x[k, 0])):.2f}\n" for k in range(60))
-    (tmp_path / "said.csv").write_text("left,right,confidence\n" + sure)
-    files = [str(tmp_path / name) for name in ("items.csv", "said.csv")]
-    line = ["fit", *files, "--out", str(tmp_path / "m"), "--model", "linear"]
-    result = CliRunner().invoke(app, line)
-    assert result.exit_code == 0, result.output
-    new = read_items(tmp_path / "items.csv")[np.arange(60, 80)]
-    found = PairClassifier.load(tmp_path / "m").predict(new)
-    assert (found == np.where(x[60:, 0] > 0, 1, -1)).mean() > 0.8
 
 
 HEAD = "left,right,similarity,difference,label,confidence,positive\n"

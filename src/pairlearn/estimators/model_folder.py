@@ -90,8 +90,6 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
             tensors[f"fitted.{key}"] = torch.as_tensor(value)
         else:
             fitted[key] = _encoded(value, f"{name}.{key}")
-    if not networks:
-        raise ModelFolderError(f"this {name} has no network: fit it before it is saved")
     parameters = {
         key: _encoded_parameter(key, value)
         for key, value in estimator.get_params(deep=False).items()
