@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from pairlearn import PairLabels
@@ -50,64 +51,49 @@ def agreement(classifier):
 # --- what can be learnt from ----------------------------------------------------------------
 
 
-def test_learns_the_posteriors_from_both_judgements():
-    classifier = linear().fit(PAIRS, LABELS)
-    assert error(classifier) < 0.02
-    assert classifier.classes_.tolist() == [-1, 1]
-    assert classifier.prior_ == pytest.approx(R.mean(), abs=0.01)
-    proba = classifier.predict_proba(X)
-    assert np.allclose(proba.sum(1), 1)
-    assert np.array_equal(classifier.decision_function(X) > 0, proba[:, 1] > 0.5)
-    assert np.array_equal(classifier.predict(X), np.where(proba[:, 1] > 0.5, 1, -1))
-
-
-def test_one_judgement_of_each_pair_is_enough():
-    told = LABELS.to_array().copy()
-    told[::2, 0] = NAN
-    told[1::2, 1] = NAN
-    assert error(linear().fit(PAIRS, told)) < 0.03
+S, C = LABELS.similarity, LABELS.difference
+HALF = np.arange(600) % 2 == 0
+SAME = (POSTERIORS > 0.5)[:, 0] == (POSTERIORS > 0.5)[:, 1]
+PREFERRED = np.where(C > 0, "right", "left")
+PRIOR = {"prior": float(R.mean())}
+KNOWN = {"labelled": (X[:20], np.where(R[:20] > 0.5, "yes", "no")), "positive": "yes"}
+CASES = {  # similarity and difference, parameters, what else `fit` takes, and the largest error
+    "both": (S, C, {}, {}, 0.02),
+    "one of the two": (np.where(HALF, S, NAN), np.where(HALF, NAN, C), {}, {}, 0.02),
+    "similarity, majority": (S, NAN, {"majority": "negative"}, {}, 0.02),
+    "difference, prior": (NAN, C, PRIOR, {}, 0.02),
+    "preference, prior": (NAN, NAN, PRIOR, {"preference": PREFERRED}, 0.12),
+    "some preferences": (S, NAN, {}, {"preference": np.where(HALF, PREFERRED, None)}, 0.02),
+    "hard similarity, labels": (SAME, NAN, {}, KNOWN, 0.2),
+}
 
 
 @pytest.mark.filterwarnings("ignore:the similarities allow for classes of equal size")
-@pytest.mark.parametrize("majority", ["positive", "negative"])
-def test_similarities_alone_with_the_majority(majority):
-    told = PairLabels(LABELS.similarity, None)
+@pytest.mark.parametrize("model", ["linear", LogisticRegression(C=1e4)], ids=["net", "completion"])
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_of_judgement_teaches_the_posteriors(case, model):
+    s, c, options, more, most = CASES[case]
+    told = np.stack(np.broadcast_arrays(s, c, np.empty(600))[:2], 1)
+    classifier = linear(**options).set_params(model=model).fit(PAIRS, told, **more)
+    assert error(classifier) < most and agreement(classifier) > 0.95
+    assert classifier.prior_ == pytest.approx(R.mean(), abs=0.03)
+    assert classifier.classes_.tolist() == (["no", "yes"] if more is KNOWN else [-1, 1])
+    proba = classifier.predict_proba(X)
+    assert np.allclose(proba.sum(1), 1)
+    assert np.array_equal(classifier.decision_function(X) > 0, proba[:, 1] > 0.5)
+    assert np.array_equal(classifier.predict(X), classifier.classes_[(proba[:, 1] > 0.5) * 1])
+    if case.startswith(("difference", "preference")) and model == "linear":
+        assert proba[:, 1].mean() == pytest.approx(R.mean(), abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:the similarities allow for classes of equal size")
+def test_what_judgements_leave_open_has_to_be_told():
+    alike, apart = PairLabels(S, None), PairLabels(None, C)
     with pytest.raises(ValueError, match="the same with the two classes exchanged"):
-        linear().fit(PAIRS, told)
-    classifier = linear(majority=majority, epochs=50).fit(PAIRS, told)
-    assert R.mean() < 0.5
-    expected = agreement(classifier)
-    assert (expected if majority == "negative" else 1 - expected) > 0.95
-
-
-def test_differences_alone_with_the_prior():
-    told = PairLabels(None, LABELS.difference)
+        linear().fit(PAIRS, alike)
     with pytest.raises(ValueError, match="do not tell how frequent the classes are: pass prior="):
-        linear().fit(PAIRS, told)
-    prior = float(R.mean())
-    classifier = linear(prior=prior).fit(PAIRS, told)
-    assert error(classifier) < 0.03
-    assert classifier.predict_proba(X)[:, 1].mean() == pytest.approx(prior, abs=1e-6)
-
-
-def test_hard_preferences_with_the_prior():
-    right = LABELS.difference > 0
-    preference = np.where(right, "right", "left")
-    classifier = linear(prior=float(R.mean())).fit(PAIRS, None, preference=preference)
-    assert agreement(classifier) > 0.9
-    # Preferences also tell which class is which where similarities do the rest.
-    half = np.where(np.arange(len(PAIRS)) % 2 == 0, preference, None)
-    told = np.stack([LABELS.similarity, np.full(len(PAIRS), NAN)], 1)
-    assert agreement(linear(epochs=50).fit(PAIRS, told, preference=half)) > 0.95
-
-
-def test_hard_similarities_and_few_ordinary_labels():
-    same = (POSTERIORS > 0.5)[:, 0] == (POSTERIORS > 0.5)[:, 1]
-    told = PairLabels(same.astype(float), None)
-    names = np.where(R[:20] > 0.5, "yes", "no")
-    classifier = linear(epochs=50).fit(PAIRS, told, labelled=(X[:20], names), positive="yes")
-    assert classifier.classes_.tolist() == ["no", "yes"]
-    assert agreement(classifier) > 0.95
+        linear().fit(PAIRS, apart)
+    assert agreement(linear(majority="positive").fit(PAIRS, alike)) < 0.05
 
 
 @pytest.mark.parametrize("risk", ["sconfconfdiff", "confdiff-none", "convex-0.5", "sconf"])

@@ -40,16 +40,12 @@ def test_score_is_the_estimated_accuracy():
 # --- the parts around it --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("labelled", [None, (X[:30], np.where(R[:30] > 0.5, 2, 1))])
-def test_a_scikit_learn_classifier_as_model(labelled):
-    classifier = PairClassifier(model=LogisticRegression(), random_state=0)
-    classifier.fit(PAIRS, LABELS, labelled=labelled)
-    assert agreement(classifier) > 0.95
+def test_a_scikit_learn_classifier_as_model():
+    classifier = PairClassifier(model=LogisticRegression(), random_state=0, target_prior=0.1)
+    classifier.fit(PAIRS, LABELS)
     assert classifier.n_iter_ == len(classifier.history_)
     assert {"risk", "prior"} <= set(classifier.history_[0])
-    assert classifier.classes_.tolist() == ([-1, 1] if labelled is None else [1, 2])
-    shifted = clone(classifier).set_params(target_prior=0.1).fit(PAIRS, LABELS)
-    assert shifted.predict_proba(X)[:, 1].mean() == pytest.approx(0.1, abs=1e-4)
+    assert classifier.predict_proba(X)[:, 1].mean() == pytest.approx(0.1, abs=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:this is not an accuracy")

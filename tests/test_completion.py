@@ -159,39 +159,6 @@ def logistic() -> LogisticRegression:
     return LogisticRegression(C=1e4)
 
 
-def test_every_kind_of_judgement_finds_the_same_line() -> None:
-    x, r, pairs, told = problem()
-    s, c = told.similarity, told.difference
-    half = np.arange(len(s)) % 2 == 0
-    y = (np.random.default_rng(1).random(40) < r[:40]).astype(int)
-    cases: dict[str, dict[str, Any]] = {
-        "both": {"similarity": s, "difference": c},
-        "one of the two": {
-            "similarity": np.where(half, s, NAN),
-            "difference": np.where(half, NAN, c),
-        },
-        "similarity, majority": {"similarity": s},
-        "difference, prior": {"difference": c},
-        "similarity, labelled": {"similarity": s},
-        "similarity, preference": {"similarity": s, "preference": np.sign(c)},
-    }
-    known = {
-        "similarity, majority": {"majority": "negative"},
-        "difference, prior": {"prior": float(r.mean())},
-    }
-    for name, columns in cases.items():
-        rows = Judgements.from_columns(pairs, columns)
-        if name == "similarity, labelled":
-            labels = Judgements.about_items("label", np.arange(40), y)
-            rows = Judgements.concatenate([rows, labels])
-        model, history = complete_and_fit(
-            logistic(), x, rows, folds=1, rounds=100, tolerance=1e-5, **known.get(name, {})
-        )
-        p = model.predict_proba(x)[:, 1]
-        assert np.abs(p - r).mean() < 0.05, name
-        assert history[-1].prior == pytest.approx(r.mean(), abs=0.03), name
-
-
 def test_weights_are_repetitions_and_none_is_negative_under_noise() -> None:
     x, _, pairs, told = problem(100)
     noisy = add_noise(told, 0.5, seed=0)
