@@ -42,9 +42,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"pairs": PAIRS[:, 0]}, r"got \(20, 3\)"),
         ({"pairs": PAIRS[:, :1]}, r"pairs must have shape \(n, 2, d, ...\)"),
-        ({"pairs": PAIRS[0, 0]}, r"pairs must have shape .* got \(3,\)"),
         ({"pairs": PAIRS[:0]}, "pairs is empty"),
         ({"pairs": changed(PAIRS, NAN, 4, 1, 0)}, "pairs hold NaN or infinity in row 4"),
         ({"pairs": PAIRS.astype(str)[:, :, :1].astype(object) + "x"}, "pairs must be numbers"),
@@ -58,7 +56,6 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"labels": LABELS[:5]}, "labels has 5 rows and pairs has 20"),
         ({"labels": LABELS[:, 0]}, r"shape \(n, 2\), columns similarity and difference"),
         ({"labels": changed(LABELS, 5, 3, 0)}, r"similarity must lie in \[0, 1\]; row 3 is 5"),
-        ({"labels": changed(LABELS, -2, 3, 1)}, r"difference must lie in \[-1, 1\]; row 3 is -2"),
         ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
         ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3: drop"),
         (
@@ -66,7 +63,6 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
             "in row 1, and there is no preference: drop",
         ),
         ({"labels": np.full((20, 2), "a")}, "labels must be numbers"),
-        ({"labels": None}, "neither similarity nor difference in row 0"),
     ],
 )
 def test_pairs_and_labels(given, message):

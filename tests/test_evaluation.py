@@ -333,7 +333,7 @@ def overconfident(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, PairLabels
     return z, y, PairLabels.from_posteriors(*sigmoid(2 * z)), truth
 
 
-def test_the_right_slope_gives_the_true_accuracy() -> None:
+def test_the_right_slope_and_shift_give_the_true_accuracy() -> None:
     z, _, labels, truth = overconfident(50_000, 0)
     plain = estimate_accuracy(*z, labels).value
     assert plain > truth + 0.05
@@ -347,10 +347,6 @@ def test_the_right_slope_gives_the_true_accuracy() -> None:
     mirrored = PairLabels.from_posteriors(*sigmoid(-2 * z[::-1]))
     found = sensitivity(*z, mirrored, slopes=[0.5]).estimates[0][2]
     assert found.value == pytest.approx(right.value, abs=1e-9)
-
-
-def test_a_shift_moves_the_classes() -> None:
-    z, _, _, truth = overconfident(50_000, 2)
     leaning = PairLabels.from_posteriors(*sigmoid(z + 1))
     # The true log-odds choose some reflections wrongly where the annotator leans.
     band = sensitivity(*z, leaning, slopes=[1.0], shifts=[0.0, -1.0])
