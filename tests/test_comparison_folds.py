@@ -92,5 +92,5 @@ def test_a_ring_loses_little_and_random_pairs_less_than_a_random_split() -> None
 
 
 def test_one_fold_is_refused() -> None:
-    with pytest.raises(ValueError, match="folds must be at least 2; got 1"):
+    with pytest.raises(ValueError, match="folds must be a whole number of at least 2; got 1"):
         split_items([[0, 1]], 2, folds=1)

@@ -233,7 +233,7 @@ X4 = np.arange(4.0)[:, None]
         ([[NAN, 0.1], [NAN, 0.2]], {}, "which do not tell how frequent the classes are"),
         ([[1, 0], [1, 0]], {}, "no pair is judged to differ in class"),
         (None, {"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
-        (None, {"rounds": 0}, "rounds must be at least 1; got 0"),
+        (None, {"rounds": 0}, "rounds must be a whole number of at least 1; got 0"),
         (None, {"tolerance": 1.0}, r"tolerance must lie in \[0, 1\); got 1"),
         (None, {"features": X4[:3]}, "rows are about item 3, and there are 3 items"),
         (None, {"classifier": KNeighborsClassifier()}, "KNeighborsClassifier does not take sample"),

@@ -253,6 +253,12 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
 
 
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small a one."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+
+
 def columns_of(name: str, values: Any, n: int) -> Floats:
     """Numbers of shape (n,), none missing."""
     column = numbers(values)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, check_confidence
+from pairlearn.columns import Floats, check_confidence, check_whole
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.cross_fitting import listen
@@ -149,9 +149,8 @@ def compare(
     (['likelihood-abs', 'sconf-none'], (), 0)
     """
     check_confidence(confidence)
-    for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    check_whole("folds", folds, 2)
+    check_whole("repeats", repeats, 1)
     if parameters.is_scikit_learn(model):
         raise ValueError(
             "model is a scikit-learn classifier, which is trained by the pair likelihood alone: "

@@ -144,19 +144,16 @@ def _scored(
         raise ValueError(f"sign must be a finite number other than 0; got {sign}")
     numbers = []
     for name, values in zip(("mean", "scale"), standardisation or (0.0, 1.0), strict=True):
-        number = torch.as_tensor(np.array(values, dtype=np.float64))
+        given = np.asarray(values, dtype=np.float64)
         try:
-            number = number.broadcast_to(shape).clone()
-        except RuntimeError:
+            numbers.append(torch.tensor(np.broadcast_to(given, shape)))
+        except ValueError:
             raise ValueError(
-                f"standardisation {name} has shape {tuple(number.shape)}, which does not "
-                f"broadcast to an instance of shape {shape}"
+                f"standardisation {name} has shape {given.shape}, which does not broadcast to an "
+                f"instance of shape {shape}"
             ) from None
-        if not bool(torch.isfinite(number).all()) or (
-            name == "scale" and bool((number == 0).any())
-        ):
+        if not np.isfinite(given).all() or (name == "scale" and not given.all()):
             raise ValueError(f"standardisation {name} must be finite, and scale not 0")
-        numbers.append(number)
     plain = copy.deepcopy(module).cpu().float()
     return _Scored(plain, float(sign), float(shift), *numbers).eval()
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from pairlearn.columns import Floats, Indices, Mask, check_share
+from pairlearn.columns import Floats, Indices, Mask, check_share, check_whole
 from pairlearn.dependence import components
 from pairlearn.estimators.instances import same_rows
 from pairlearn.judgements import Judgements
@@ -281,8 +281,7 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
     1
     """
     pairs = np.asarray(ends, dtype=np.int64)
-    if folds < 2:
-        raise ValueError(f"folds must be at least 2; got {folds}")
+    check_whole("folds", folds, 2)
     rng = stream(seed, "folds")
     component = components(pairs, items)
     sizes = np.bincount(component[pairs[:, 0]], minlength=int(component.max()) + 1)
@@ -381,12 +380,7 @@ class ItemKFold:
     """
 
     def __init__(self, n_splits: int = 5, *, random_state: int = 0) -> None:
-        if (
-            isinstance(n_splits, bool)
-            or not isinstance(n_splits, (int, np.integer))
-            or n_splits < 2
-        ):
-            raise ValueError(f"n_splits must be a whole number of at least 2; got {n_splits!r}")
+        check_whole("n_splits", n_splits, 2)
         self.n_splits = int(n_splits)
         self.random_state = random_state
 

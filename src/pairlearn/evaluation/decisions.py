@@ -4,11 +4,9 @@ Two levels, decided positive and decided negative: q = share decided positive,
 p = P(+ | decided positive), o = P(+ | decided negative). Every measure of a classifier
 is a function of these three.
 
-Several classifiers are ranked by accuracies from the same judgements. To first order each is a
-sum of influences ψ of the pairs, and the difference of two has ψ_i − ψ_j: what is hard to judge
-cancels. A plain interval of a difference to the one that looks best would be too short, so the
-intervals hold *together*, for all couples of methods: their quantile is that of max over i < j of
-|Z_i − Z_j| / sd(Z_i − Z_j), Z normal with the covariance of the estimated accuracies.
+The intervals of differences between classifiers, to the one that looks best, hold *together*: their
+quantile is that of max over i < j of |Z_i − Z_j| / sd(Z_i − Z_j), Z normal with the covariance of
+the estimated accuracies, which the influences of the pairs give.
 """
 
 from __future__ import annotations
