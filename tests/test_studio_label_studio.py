@@ -67,57 +67,49 @@ NOTE = result("note", "textarea", text=["too dark"])
 SIDE = result("preference", "pairwise", selected="right")
 
 
-def test_json_with_several_annotations_a_task(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        [
-            task(
-                annotation(4, number("similarity", 80), number("difference", -10), NOTE),
-                annotation({"id": 5, "email": "bob@example.com"}, number("difference", 25)),
-                annotation(6, CHECKED, NOTE, number("similarity", 3)),
-                annotation(7, SIDE),
-            ),
-            task(annotation(4, number("similarity", 0)), left="b", right="c"),
-        ],
-    )
-    found = read_label_studio(path)
-    told = [
-        (one.annotator, one.left, one.right, one.answer.similarity, one.answer.difference)
-        for one in found.judgements
-    ]
-    assert told == [
-        ("label-studio-4", "a", "b", 0.8, -0.1),
-        ("bob@example.com", "a", "b", None, 0.25),
-        ("label-studio-6", "a", "b", None, None),
-        ("label-studio-7", "a", "b", None, None),
-        ("label-studio-4", "b", "c", 0.0, None),
-    ]
-    answers = [one.answer for one in found.judgements]
-    assert [one.cant_say for one in answers] == [False, False, True, False, False]
-    assert [one.preference for one in answers] == [0, 0, 0, 1, 0]
-    assert (answers[0].note, answers[0].seconds) == ("too dark", 37.426)
+def told(folder: Path, *tasks: object) -> list[tuple[Any, ...]]:
+    """Who said what of which pair: s, c, the preference, and whether they cannot say."""
+    found = read_label_studio(write(folder, tasks))
     assert (found.cancelled, found.empty, found.superseded) == (0, 0, 0)
+    said = [(one, one.answer) for one in found.judgements]
+    assert said[0][1].seconds == 37.426 and {one.note for _, one in said} == {"", "too dark"}
+    return [
+        (one.annotator, one.left + one.right, *answer.numbers, answer.preference, answer.cant_say)
+        for one, answer in said
+    ]
+
+
+def test_json_with_several_annotations_a_task(tmp_path: Path) -> None:
+    assert told(
+        tmp_path,
+        task(
+            annotation(4, number("similarity", 80), number("difference", -10), NOTE),
+            annotation({"id": 5, "email": "bob@example.com"}, number("difference", 25)),
+            annotation(6, CHECKED, NOTE, number("similarity", 3)),
+            annotation(7, SIDE),
+        ),
+        task(annotation(4, number("similarity", 0)), left="b", right="c"),
+    ) == [
+        ("label-studio-4", "ab", 0.8, -0.1, 0, False),
+        ("bob@example.com", "ab", None, 0.25, 0, False),
+        ("label-studio-6", "ab", None, None, 0, True),
+        ("label-studio-7", "ab", None, None, 1, False),
+        ("label-studio-4", "bc", 0.0, None, 0, False),
+    ]
 
 
 def test_json_min(tmp_path: Path) -> None:
-    path = write(
+    assert told(
         tmp_path,
-        [
-            minimal(similarity=[{"number": 80}], difference=[{"number": -10}], note="too dark"),
-            minimal(annotator="bob@example.com", difference=[{"number": 25}]),
-            minimal(annotator=6, cannot_say="Can't say", note=["a", "b"][:1]),
-            minimal(annotator=7, preference=[{"selected": "left"}]),
-        ],
-    )
-    told = [
-        (one.annotator, one.answer.similarity, one.answer.difference, one.answer.preference)
-        for one in read_label_studio(path).judgements
-    ]
-    assert told == [
-        ("label-studio-4", 0.8, -0.1, 0),
-        ("bob@example.com", None, 0.25, 0),
-        ("label-studio-6", None, None, 0),
-        ("label-studio-7", None, None, -1),
+        minimal(similarity=[{"number": 80}], difference=[{"number": -10}], note="too dark"),
+        minimal(annotator="bob@example.com", difference=[{"number": 25}]),
+        minimal(annotator=6, cannot_say="Can't say", note=["too dark"]),
+        minimal(annotator=7, preference=[{"selected": "left"}]),
+    ) == [
+        ("label-studio-4", "ab", 0.8, -0.1, 0, False),
+        ("bob@example.com", "ab", None, 0.25, 0, False),
+        ("label-studio-6", "ab", None, None, 0, True),
+        ("label-studio-7", "ab", None, None, -1, False),
     ]
 
 

@@ -235,7 +235,8 @@ def open_file(path: Path) -> sqlite3.Connection:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         program = connection.execute("PRAGMA application_id").fetchone()[0]
         # One without tables is a new one.
-        if program != APPLICATION_ID if version_of(connection) else tables:
+        ours = program == APPLICATION_ID if version_of(connection) else not tables
+        if not ours:
             raise StoreError(f"{path} is an SQLite file of another program")
         on_failure.pop_all()
     return connection
