@@ -40,7 +40,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, numbers, weights_of
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream, uniform
 
@@ -209,8 +209,7 @@ def inclusion_weights(weights: Any, items: int) -> Floats:
     ``weights`` are those of `choose_pairs` in the order of the draws, 1 for pairs at random.
     """
     v = pool_weights(weights, items)
-    v /= v.mean()
-    return v
+    return weights_of(v, len(v))
 
 
 def pool_weights(weights: Any, items: int) -> Floats:
@@ -224,16 +223,11 @@ def pool_weights(weights: Any, items: int) -> Floats:
     (Farquhar, Gal and Rainforth, "On Statistical Bias In Active Learning", ICLR 2021). Where few
     of the pairs are drawn v is w; where all are drawn it is 1.
     """
-    w = np.asarray(weights, dtype=np.float64)
+    w = numbers(weights)
     pool, drawn = items * (items - 1) // 2, len(w)
-    if w.ndim != 1 or not drawn:
-        raise ValueError(f"weights must have shape (M,), M at least 1; got {w.shape}")
-    if drawn > pool:
-        raise ValueError(f"weights has {drawn} rows, and {items} items make {pool} pairs")
-    bad = ~((w > 0) & (w < np.inf))
-    if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(f"weights must be positive and finite; row {row} is {w[row]:g}")
+    if not 0 < drawn <= pool:
+        raise ValueError(f"weights has {drawn} rows, and {items} items make 1 to {pool} pairs")
+    weights_of(w, drawn)  # refuses what is no weight
     left = pool - np.arange(1, drawn + 1)
     v: Floats = 1 + (pool - drawn) / np.maximum(left, 1) * (w - 1)
     return v

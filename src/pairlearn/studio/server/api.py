@@ -382,10 +382,9 @@ def view_of(studio: Studio, item: str) -> dict[str, Any]:
         # The others go on; whoever meets this one says that they can't say.
         view = ItemView("text", item, text="This item is not there any more.")
     title = "" if studio.project.hide_ids else view.title
-    shown = {
-        "image": f"image?item={quote(item, safe='')}",  # beside the api of the page
-        "text": view.text,
-        "table": view.rows,
+    shown: dict[str, dict[str, Any]] = {
+        "image": {"image": f"image?item={quote(item, safe='')}"},  # beside the api of the page
+        "text": {"text": view.text},
+        "table": {"rows": view.rows},
     }
-    name = "rows" if view.kind == "table" else view.kind
-    return {"kind": view.kind, "title": title, name: shown[view.kind]}
+    return {"kind": view.kind, "title": title} | shown[view.kind]
