@@ -389,6 +389,9 @@ def test_what_the_items_tell() -> None:
     assert find(report, "unknown-item").message.endswith("The items have '007': write ids alike in "
                                                          "both files.")  # fmt: skip
     assert "the same features (3)" in find(report, "constant-features").message
+    made = simulate(pairs=60, annotators=2)
+    alike = made.pairs.changed(difference=None)
+    assert check(alike, items=made.items, majority="negative", precision=False).ok
 
 
 @settings(max_examples=30, phases=[Phase.explicit, Phase.generate])

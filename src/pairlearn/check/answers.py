@@ -366,7 +366,8 @@ class Columns:
     @cached_property
     def crowd(self) -> Crowd:
         """How everybody answers."""
-        return Crowd.of(self.judged, self.features)
+        told = self.has_c.any() or self.preference.any()  # without which features tell nothing
+        return Crowd.of(self.judged, self.features if told else None)
 
     @cached_property
     def useful(self) -> Mask:

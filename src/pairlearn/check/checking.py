@@ -142,11 +142,15 @@ def _summary(columns: Columns, infeasible: Infeasible, implied: PriorEstimate | 
 
 
 def _features(columns: Columns, items: Any) -> Any:
-    """Features of the items in pairs; None where there are none, or not of all."""
-    if not isinstance(items, ItemTable) or not len(columns):
+    """Features of the items in pairs; None where there are none, not of all, or all the same."""
+    if not isinstance(items, ItemTable) or not len(columns) or _constant(items):
         return None
     rows = find_rows(columns.ids, items.ids)
     return items.features[rows] if (rows >= 0).all() else None
+
+
+def _constant(items: ItemTable) -> bool:
+    return bool((items.features[1:] == items.features[:1]).all())
 
 
 def _items(columns: Columns, items: Any) -> Iterator[Finding]:
@@ -165,7 +169,7 @@ def _items(columns: Columns, items: Any) -> Iterator[Finding]:
         yield finding("unknown-item", rows, absent, missing=number, known=len(known), hint=hint)
     if unused := len(known) - len({*places.tolist(), *alone.tolist()} - {-1}):
         yield finding("unjudged-items", count=unused, known=len(known))
-    if isinstance(items, ItemTable) and (items.features[1:] == items.features[:1]).all():
+    if isinstance(items, ItemTable) and _constant(items):
         yield finding("constant-features", features=len(items.names))
     if columns.features is not None:
         yield from _dependence(columns, columns.features)

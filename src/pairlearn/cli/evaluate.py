@@ -66,14 +66,13 @@ class Measuring:
         found = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
         if rest or None in found:
             given = " ".join(map(str, self.files or ())) or "none"
+            page = getattr(self, "out", None)
+            last = f"; the last file, {page}, is the page to write" * (page is not None)
             raise ValueError(
                 "give ITEMS and PAIRS, by position or as --items and --pairs; by position there "
-                f"are: {given}{self._page()}"
+                f"are: {given}{last}"
             )
         return found[0], found[1]  # type: ignore[return-value]
-
-    def _page(self) -> str:
-        return ""
 
     @cached_property
     def classifier(self) -> PairClassifier:
@@ -311,9 +310,6 @@ class Page(Measuring):
     """
 
     out: Annotated[Path, typer.Argument()]
-
-    def _page(self) -> str:
-        return f"; the last file, {self.out}, is the page to write"
 
 
 @command("report", Page, Reading)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairlearn.atomic import replacing
 from pairlearn.cli.command import Failed, Told, baseline, command
 from pairlearn.cli.options import (
     Columns,
@@ -201,13 +200,15 @@ def compare(
 
 
 def _write(found: Comparison, path: Path) -> None:
-    names = [f"{what}{end}" for what in ("accuracy", "difference") for end in ("", "_low", "_high")]
-    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["method", *names, "tie"])
-        for row in found.rows:
-            ends = [end for one in (row.accuracy, row.difference) for end in astuple(one)[:3]]
-            rows.writerow([row.name, *ends, str(row.tie).lower()])
+    from pairlearn.tables import open_rows
+
+    columns: dict[str, list[Any]] = {"method": [row.name for row in found.rows]}
+    for what, end in product(("accuracy", "difference"), ("value", "low", "high")):
+        name = what if end == "value" else f"{what}_{end}"
+        columns[name] = [getattr(getattr(row, what), end) for row in found.rows]
+    columns["tie"] = [str(row.tie).lower() for row in found.rows]
+    with open_rows(path, [*columns]) as rows:
+        rows.write(columns)
 
 
 def _text(found: Comparison, judgements: int, out: Path | None) -> Iterator[Any]:
