@@ -46,10 +46,6 @@ def test_a_clean_table_has_no_errors_and_no_warnings(seed: int) -> None:
     assert codes(check(made.pairs, items=made.items, precision=False), "error", "warning") == []
 
 
-def test_one_pair_is_not_fine() -> None:
-    assert "few-pairs" in codes(check(table((1, 2, 0.5, 0.1))), "warning")
-
-
 def test_summary_counts() -> None:
     made = simulate(pairs=200, missing=0.5, preference=0.25, annotators=2)
     report = check(made.pairs)
@@ -99,6 +95,7 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
         (table((1, 2, 0.5, 0.4), (3, 4, 0.5, 0.4), (5, 6, 0.5, 0.1),
                preference=["left", "right", "left"]),
          "preference-against-difference", "warning", (1,), "the difference the other"),
+        (table((1, 2, 0.5, 0.1)), "few-pairs", "warning", (), "too few judged pairs, 1, for"),
         # The other way round the second row says c = −0.4, the fourth what the third does.
         (table(("a", "b", 0.5, 0.4), ("b", "a", 0.5, 0.4), ("c", "d", 0.5, 0.4),
                ("d", "c", 0.5, -0.4), ("c", "d", NAN, 0.3), annotator=["x"] * 5),
@@ -324,7 +321,7 @@ def test_precision_is_what_plan_expects() -> None:
 # ---- items and arguments ----------------------------------------------------------------------
 
 
-def test_unknown_and_unjudged_items() -> None:
+def test_what_the_items_tell() -> None:
     told = table((1, 2, 0.5, 0.1), (2, 7, 0.5, 0.1), (9, 7, 0.5, 0.1))
     for items in ([1, 2, 3], ["1", "2", "3"], ItemTable([1, 2, 3], np.zeros((3, 1)))):
         report = check(told, items=items)
@@ -334,6 +331,13 @@ def test_unknown_and_unjudged_items() -> None:
     told = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
     assert "unjudged-items" not in codes(check(told, items=[1, 2, 3]))
     assert find(check(told, items=[1, 2, 3, 4]), "unjudged-items").count == 1
+    told, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
+    report = check(told, items=constant)
+    assert "have '007': write ids alike" in find(report, "unknown-item").message
+    assert "the same features (3)" in find(report, "constant-features").message
+    made = simulate(pairs=60, annotators=2)
+    alike = made.pairs.changed(difference=None)
+    assert check(alike, items=made.items, majority="negative", precision=False).ok
 
 
 @pytest.mark.parametrize(
@@ -381,17 +385,6 @@ def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
         check(table((1, 2, 0.5, 0.1)), **given_)
     with pytest.raises(ValueError, match="table has no rows"):
         check(PairTable([], [], [], []))
-
-
-def test_what_the_items_tell() -> None:
-    told, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
-    report = check(told, items=constant)
-    assert find(report, "unknown-item").message.endswith("The items have '007': write ids alike in "
-                                                         "both files.")  # fmt: skip
-    assert "the same features (3)" in find(report, "constant-features").message
-    made = simulate(pairs=60, annotators=2)
-    alike = made.pairs.changed(difference=None)
-    assert check(alike, items=made.items, majority="negative", precision=False).ok
 
 
 @settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
