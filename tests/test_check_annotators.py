@@ -140,10 +140,10 @@ def test_answers_that_fit_together_but_not_the_items_show_with_the_features() ->
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistently(shared):
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(6)
     count = 250 if shared else 500
-    x = rng.normal(size=(2 * count, 6))
-    r = 1 / (1 + np.exp(1.5 - 4 * x[:, 0]))
+    x = rng.normal(size=(2 * count, 5))
+    r = 1 / (1 + np.exp(0.3 - x @ [2.4, -1.6, 1.0, 0.0, 0.0]))
     posteriors = ((r[::2], r[1::2]), *rng.random((2, 2, count)))
     said = [PairLabels.from_posteriors(*two).to_array() for two in posteriors]
     ends = np.arange(2 * count).reshape(-1, 2)
@@ -160,7 +160,7 @@ def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistent
     )
     careful, *others = model.annotators_
     assert careful.guesses < 0.05 and all(one.guesses > 0.8 for one in others)
-    assert np.mean((model.predict(x) > 0) == (r > 0.5)) > 0.98
+    assert np.mean((model.predict(x) > 0) == (r > 0.5)) > 0.95
     if shared:  # the answers alone do not tell who is right, and nobody is accused
         (doubt,) = Crowd.of(table).doubts()
         assert doubt.code == "rival-annotators" and doubt.names == ("a", "b", "c")

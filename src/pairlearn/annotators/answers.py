@@ -13,9 +13,11 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 
 SHARED = 20
-"""Pairs that two must have answered alike, to the last digit, to be taken for one."""
+"""Pairs that two must have in common for what they said of them to tell something of the two."""
 MOST = 30
-"""Annotators, those who said most, whose sides are compared two by two."""
+"""Annotators, those who said most, who are compared two by two."""
+CLEAR = 3.0
+"""Standard errors that are no chance."""
 MOST_COARSE = 4
 """Levels of a scale that is so coarse that answers are taken for what is rounded to them."""
 SLACK = 0.02
@@ -161,6 +163,45 @@ class Answers:
             said, differs = self.values[rows].T
             found[rows] = scale_of(said, differs).admits(said, differs, slack)
         return found
+
+    def together(self) -> NDArray[np.bool_]:
+        """Whether two annotators (names, names) agree on what both answered, more than by chance.
+
+        Those who said most are compared: that similarities, or differences, of both are above
+        their own averages on the same pairs.
+        """
+        found = np.zeros((len(self.names),) * 2, bool)
+        most = np.argsort(-np.bincount(self.who, minlength=len(self.names)), kind="stable")[:MOST]
+        for said in self.values.T:
+            told = np.full((len(self.ends), len(self.names)), np.nan)
+            told[self.pair, self.who] = said
+            told = told[:, most]
+            given = ~np.isnan(told)
+            off = np.where(given, told - np.where(given, told, 0).sum(0) / given.sum(0).clip(1), 0)
+            beyond_chance = off.T @ off > CLEAR * np.sqrt(np.square(off).T @ np.square(off))
+            shared = given.T.astype(np.float64) @ given
+            found[np.ix_(most, most)] |= beyond_chance & (shared >= SHARED)
+        np.fill_diagonal(found, False)
+        return found
+
+    def strays(self, log_odds: Floats) -> frozenset[str]:
+        """Annotators whose differences have nothing to do with log-odds (P, 2) that fit another's.
+
+        They must have said enough that what fits another would show in theirs.
+        """
+        chances = 1 / (1 + np.exp(-log_odds.clip(-30, 30)))
+        fits, count = np.zeros((2, len(self.names)))
+        for number, rows in enumerate(self.each()):
+            said, expected = self.values[rows, 1], np.diff(chances)[self.pair[rows], 0]
+            given = ~np.isnan(said)
+            if given.sum() >= SHARED and min(said[given].std(), expected[given].std()) > 0:
+                count[number] = given.sum()
+                fits[number] = np.corrcoef(said[given], expected[given])[0, 1]
+        root = np.sqrt(count)
+        if (fits * root).max() < CLEAR:
+            return frozenset()
+        stray = (fits * root < CLEAR / 2) & (fits.max() * root > 2 * CLEAR)
+        return frozenset(np.array(self.names)[stray].tolist())
 
     @property
     def beyond(self) -> bool:

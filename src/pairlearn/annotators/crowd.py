@@ -20,6 +20,8 @@ CLEAR = 3.0
 """Standard errors by which a linear score must predict differences to be of use."""
 CLEAR_PAIRS = 100
 """Pairs from which on such scores tell which one of two is right."""
+VOICES = 6
+"""Annotators, those who said most, of whom linear scores are tried."""
 TINY = 1e-9
 KNOWN = 20
 """Answers from which on something is said about somebody."""
@@ -96,7 +98,7 @@ class Crowd:
         rivals = False
         if several or answers.speak() is not None:
             link, scores = learn_link(answers), None
-            if features is not None and (scores := _log_odds(answers, features)) is not None:
+            if features is not None and (scores := rough_log_odds(answers, features)) is not None:
                 link = learn_link(answers, scores, start=link)
             found = with_errors(link, answers, scores)
             voices = [one for one in found if not one.constant]
@@ -183,23 +185,35 @@ class Crowd:
         return {name: value / scale for name, value in sorted(trust.items())}
 
 
-def _log_odds(answers: Answers, features: Any) -> Floats | None:
-    """Rough log-odds (P, 2) of the items, by linear models of other pairs; None if they fail."""
-    count = len(answers.ends)
-    told = ~np.isnan(answers.values)
-    given, differs, c = np.zeros((3, count))
-    np.add.at(given, answers.pair, told[:, 1])
-    np.add.at(differs, answers.pair, np.where(told[:, 0], 1 - answers.values[:, 0], 0))
-    np.add.at(c, answers.pair, np.where(told[:, 1], answers.values[:, 1], 0))
-    c /= given.clip(1)
+def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
+    """Log-odds (P, 2) of the items, by linear models of other pairs; None if they fail.
+
+    They are learnt from what all say on average, or from one person's differences, whichever such
+    models predict best: guesses of others only blur those.
+    """
+    count, told = len(answers.ends), ~np.isnan(answers.values)
     x = (features - np.nanmean(features, 0)) / (np.nanstd(features, 0) + TINY)
-    scores = linear_scores(np.nan_to_num(x), answers.ends, c, given, FOLDS, PAIRS)
-    gap = scores[:, 1] - scores[:, 0]
-    if (c * gap).mean() < CLEAR * (c * gap).std() / np.sqrt(count):
-        return None
-    # Half way between the classes it is zero, and r grows with it as c does.
-    middle = differs @ scores.mean(1) / differs.sum().clip(TINY)
-    return np.asarray(4 * (c @ gap) / (gap @ gap) * (scores - middle))
+    x, clear, found = np.nan_to_num(x), CLEAR, None
+    voices = sorted(answers.each(), key=len, reverse=True)[:VOICES]
+    for rows in (np.arange(len(answers)), *(voices if len(voices) > 1 else ())):
+        given, differs, c = np.zeros((3, count))
+        np.add.at(given, answers.pair[rows], told[rows, 1])
+        np.add.at(differs, answers.pair[rows], np.nan_to_num(1 - answers.values[rows, 0]))
+        np.add.at(c, answers.pair[rows], np.nan_to_num(answers.values[rows, 1]))
+        if given.sum() < KNOWN:
+            continue
+        c /= given.clip(1)
+        scores = linear_scores(x, answers.ends, c, given, FOLDS, PAIRS)
+        gap, some = scores[:, 1] - scores[:, 0], given > 0
+        right = (c * gap)[some]
+        errors = float(right.mean() / (right.std() / np.sqrt(len(right)) + TINY))
+        if errors < clear:
+            continue
+        # Half way between the classes it is zero, and r grows with it as c does.
+        middle = differs @ scores.mean(1) / differs.sum().clip(TINY)
+        slope = 4 * (c[some] @ gap[some]) / (gap[some] @ gap[some])
+        clear, found = errors, np.asarray(slope * (scores - middle))
+    return found
 
 
 def _mean(values: list[float]) -> float:

@@ -10,7 +10,8 @@ s = rr' + (1 − r)(1 − r'), c = r' − r. Annotator j
 
 Honest answers fill a sixth of the (s, c) plane: a lean shows as answers outside of it and a guess
 as one far away; several answers to a pair show who goes with the others; and log-odds of a model
-that did not see the pair tell what an answer should be about. (r, r') is summed over a grid. Its
+that did not see the pair tell what an answer should be about, and, where no two confirm each
+other, whose answers are about something else. (r, r') is summed over a grid. Its
 distribution, given the log-odds, and the manners of all annotators are found by expectation
 maximisation. Where the data are silent, nothing is bent. A confidence that is wrong in everybody
 cannot be learnt so: log-odds of all answers times k are the honest answers of another world.
@@ -36,8 +37,6 @@ BINS = 10
 PAIRS = 1000
 """Pairs that manners are learnt from, of a larger table."""
 CLOSE_CALL = 0.2
-BELIEVABLE = 0.5
-"""Most guesses of somebody who may be right where nobody else is."""
 NEVER = 1e-300
 """Least density: people who contradict each other by far are all believed at first."""
 TRIAL = 300
@@ -66,6 +65,12 @@ class Link:
         """Everybody is believed: what is heard is the mean."""
         manners = tuple(Manner.believed(name) for name in answers.names)
         return cls(manners, np.full((1, SIZE), 1 / SIZE), np.empty(0))
+
+    @property
+    def blind(self) -> Link:
+        """The same people, who are no rivals any more, where there are no log-odds."""
+        overall = self.posteriors.mean(0)[None]
+        return replace(self, posteriors=overall, edges=np.empty(0), rivals=False)
 
     def heard(self, answers: Answers, log_odds: Floats | None = None) -> tuple[Floats, Floats]:
         """What all that was said about a pair comes to, (P, 2), and how much that is worth.
@@ -266,28 +271,34 @@ def learn_link(
     begins = [] if start is None or start.rivals else [start.manners]
     if not begins or len(answers.names) > 1:
         begins = _starts(answers) + begins
-    trials = [_climb(_begin(manners, scores), *small, iterations // 3) for manners in begins]
+    strays: frozenset[str] = frozenset()
+    if scores is not None and not answers.together().any():
+        strays = answers.strays(scores)
+        begins = [tuple(one.astray if one.name in strays else one for one in m) for m in begins]
+    trials = [_climb(_begin(m, scores), *small, iterations // 3, strays) for m in begins]
     if scores is not None and len(answers.names) > 1:
         # Those who begin as learnt before are ahead at first: the best two go on to the end.
         trials.sort(key=lambda link: link.fit)
-        trials[-2:] = [_climb(link, *small, iterations) for link in trials[-2:]]
+        trials[-2:] = [_climb(link, *small, iterations, strays) for link in trials[-2:]]
     best = max(trials, key=lambda link: link.fit)
     useful = [one.useful for one in best.manners]
     others = [link for link in trials if [one.useful for one in link.manners] != useful]
-    # Of a single one whom nobody confirms others are rivals who, alone, would be as believable.
+    # Where no two confirm each other, others are rivals who, alone, would be as believable.
+    believed = np.array([one.believable for one in best.manners])
     unconfirmed = (
         scores is None
-        and sum(useful) == 1
+        and not answers.together()[np.ix_(believed, believed)].any()
         and any(
-            one.useful and one.guesses < BELIEVABLE and not believed
-            for link in others
-            for one, believed in zip(link.manners, useful, strict=True)
+            one.believable and not taken
+            for link in trials
+            for one, taken in zip(link.manners, believed, strict=True)
         )
     )
     rivals = unconfirmed or any(link.fit > best.fit - CLOSE_CALL for link in others)
     if start is None or start.rivals:
-        best = _polished(best, *small, iterations // 4)
-    return replace(_climb(best, *rest, iterations), rivals=rivals, unconfirmed=unconfirmed)
+        best = _polished(best, *small, iterations // 4, strays)
+    best = _climb(best, *rest, iterations, strays)
+    return replace(best, rivals=rivals, unconfirmed=unconfirmed)
 
 
 def _starts(answers: Answers) -> list[tuple[Manner, ...]]:
@@ -319,14 +330,16 @@ def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
     return Link(manners, _spread_out(1 / (1 + np.exp(-middle.clip(-30, 30))), 6.0), edges)
 
 
-def _polished(link: Link, answers: Answers, scores: Floats | None, iterations: int) -> Link:
+def _polished(
+    link: Link, answers: Answers, scores: Floats | None, iterations: int, known: frozenset[str]
+) -> Link:
     """With leans of other forms and sizes where they explain more: small steps stop early."""
 
     def tried(number: int, word: str, form: str, amount: float) -> Link:
         changed: dict[str, Any] = {f"{word}_form": form, f"{word}_amount": amount}
         other = replace(link.manners[number], **changed)
         manners = (*link.manners[:number], other, *link.manners[number + 1 :])
-        return _climb(replace(link, manners=manners), answers, scores, iterations)
+        return _climb(replace(link, manners=manners), answers, scores, iterations, known)
 
     for number in range(len(link.manners)):
         for word in ("same", "right"):

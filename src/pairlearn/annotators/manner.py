@@ -120,6 +120,16 @@ class Manner:
         return not self.constant and self.guesses < 0.8
 
     @property
+    def believable(self) -> bool:
+        """Whether they may be right where nobody else is."""
+        return self.useful and self.guesses < 0.5
+
+    @property
+    def astray(self) -> Manner:
+        """The same scale, and nothing but answers that belong to other pairs."""
+        return self if self.constant else replace(self, random=0.02, borrowed=0.95)
+
+    @property
     def trust(self) -> float:
         """How much an answer of theirs should count beside others: precision, less for guesses."""
         if not self.useful:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pairlearn.annotators.answers import Answers, opposed, without_copies
-from pairlearn.annotators.crowd import with_errors
+from pairlearn.annotators.crowd import rough_log_odds, with_errors
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
 from pairlearn.columns import Floats
@@ -218,7 +218,11 @@ def listen(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner
             stacklevel=3,
         )
     link = learn_link(answers, seed=table.seed)
-    # Where it is open who is right, the features decide, by models of what all say on average.
+    # Where nobody confirms anybody the features tell whom to believe: whom linear models predict,
+    alone = len(answers.names) > 1 and not answers.together().any()
+    if (alone or link.rivals) and (odds := rough_log_odds(answers, table.features)) is not None:
+        link = learn_link(answers, odds, start=link, seed=table.seed).blind
+    # or, where these fail, whom models of what all say on average predict.
     first = Link.naive(answers) if link.rivals else link
     judged = first.statements(table.judged, answers)
     fold = np.full(len(judged), -1)  # what is said of single items is in all trainings

@@ -57,6 +57,10 @@ TOO_FEW = (
     "there are too few pairs, or their items recur too often, to hold some out: judge pairs of "
     "other items, and give them to `pairlearn evaluate`"
 )
+OTHERS_BELIEVED = (
+    "without the pairs that were held out other annotators look right than with them ({}): ask "
+    "several people about the same pairs, or leave out whom you do not trust"
+)
 NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
@@ -125,7 +129,20 @@ def fit_and_measure(
             measured = _measured(first, table, holdout, seed, prior, progress, kept.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         fit_table(classifier, table, progress, kept.fit)
+    if isinstance(measured, Measured) and (who := _believed_once(first, classifier)):
+        return OTHERS_BELIEVED.format(", ".join(who))
     return measured
+
+
+def _believed_once(*fitted: PairClassifier) -> list[str]:
+    """Annotators whom one of the classifiers believes, and the other one takes for guessing."""
+    two = [{one.name: one for one in classifier.annotators_ or ()} for classifier in fitted]
+    both = [(two[0][name], two[1][name]) for name in two[0].keys() & two[1].keys()]
+    return sorted(
+        one.name
+        for one, other in both
+        if (one.believable and not other.useful) or (other.believable and not one.useful)
+    )
 
 
 def _measured(
