@@ -149,9 +149,11 @@ class Person(Visitor):
     """Somebody who answers over HTTP, and remembers what was acknowledged."""
 
     def __init__(self, place: Place, name: str) -> None:
-        client = httpx2.Client(
-            base_url=f"http://127.0.0.1:{place.port}", follow_redirects=True, timeout=120
-        )
+        patient = httpx2.Limits(
+            keepalive_expiry=None
+        )  # one connection, however busy the machine is
+        url = f"http://127.0.0.1:{place.port}"
+        client = httpx2.Client(base_url=url, follow_redirects=True, timeout=120, limits=patient)
         place.connections.append(client)
         super().__init__(client, place.tokens[name])
         self.name, self.pair = name, self.task()["pair"]
