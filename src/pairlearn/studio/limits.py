@@ -9,17 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pairlearn.studio.store_file import (
-    BUSY_SECONDS,
-    SMALLEST_FILE,
-    failure,
-    version_of,
-    with_log,
-)
+from pairlearn.studio.store_file import connect_any, failure, find_damage, version_of, with_log
 
 T = TypeVar("T")
 
@@ -170,17 +164,16 @@ class AnswerCache:
 
     def __init__(self, path: Path) -> None:
         self.path, self._lock = path, threading.Lock()
-        # Only SQLite opens the file, as `pairlearn.studio.store_file` explains. It takes a
-        # file of one byte for an empty one, and writes over it.
-        if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
-            raise self._refusal(ValueError("not of SQLite"))
-        self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
+        # Only SQLite opens the file, as `pairlearn.studio.store_file` explains.
         try:
+            self._connection = connect_any(path)
+        except sqlite3.DatabaseError as error:
+            raise self._refusal(error) from None
+        with ExitStack() as on_failure:
+            on_failure.callback(self._connection.close)
             with self._using() as connection:
                 self._prepare(connection)
-        except ModelError:
-            self._connection.close()
-            raise
+            on_failure.pop_all()
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
@@ -208,8 +201,7 @@ class AnswerCache:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
         if any(name != "answers" and not name.startswith("sqlite_") for name in tables):
             raise sqlite3.DatabaseError(f"it has the table {tables[0]!r:.80}")
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
+        if found := find_damage(connection):
             raise sqlite3.DatabaseError(found)
         with_log(connection)
         connection.execute("PRAGMA synchronous = FULL")

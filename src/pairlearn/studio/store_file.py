@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -214,23 +214,26 @@ def with_log(connection: sqlite3.Connection) -> str:
             time.sleep(0.02)
 
 
+def connect_any(path: Path, suffix: str = "", **options: Any) -> sqlite3.Connection:
+    """Open a file for several threads, or make it; sqlite3.DatabaseError if it is too short.
+
+    SQLite takes a file of one byte for an empty one, and writes over it.
+    """
+    if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
+        raise sqlite3.DatabaseError("it is not of SQLite")
+    options |= {"uri": True, "timeout": BUSY_SECONDS, "check_same_thread": False}
+    connection: sqlite3.Connection = sqlite3.connect(path.absolute().as_uri() + suffix, **options)
+    return connection
+
+
 def open_file(path: Path) -> sqlite3.Connection:
     """Open an existing file of ours without writing to it; StoreError if it is not one."""
     if not path.is_file():
         raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
-    # SQLite takes a file of one byte for an empty one, and writes over it.
-    if 0 < path.stat().st_size < SMALLEST_FILE:
-        raise failure(path, ValueError("it is not of SQLite"))
-    name = path.absolute().as_uri() + ("?immutable=1" if _unchanging(path) else "")
     with ExitStack() as on_failure, reading(path):
-        connection = sqlite3.connect(
-            name,
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,  # transactions begin where we say so
-            check_same_thread=False,
-            factory=_Connection,
-        )
+        # Transactions begin where we say so.
+        suffix = "?immutable=1" if _unchanging(path) else ""
+        connection = connect_any(path, suffix, isolation_level=None, factory=_Connection)
         on_failure.callback(connection.close)
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         program = connection.execute("PRAGMA application_id").fetchone()[0]
