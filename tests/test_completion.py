@@ -1,5 +1,4 @@
-"""Target completion against enumeration of the four joint classes, and on problems with
-known posteriors."""
+"""Target completion on problems with known posteriors; test_kinds has what kinds complete."""
 
 from __future__ import annotations
 
@@ -38,43 +37,7 @@ def targets(judgements: Targets, p: float, p_prime: float) -> NDArray[np.float64
     return weights[0]
 
 
-def enumerated(p: float, p_prime: float, events: dict[Any, float]) -> list[float]:
-    """Σ over events of their judged share × P(y = + | event), by the model's joint table.
-
-    Events are sets of joint classes; the model draws the two classes independently.
-    """
-    joint = {
-        (y, y_prime): (p if y else 1 - p) * (p_prime if y_prime else 1 - p_prime)
-        for y, y_prime in itertools.product((0, 1), repeat=2)
-    }
-    result = [0.0, 0.0]
-    for event, share in events.items():
-        mass = sum(joint[classes] for classes in event)
-        for classes in event:
-            for end in (0, 1):
-                result[end] += classes[end] * share * joint[classes] / mass
-    return result
-
-
-SAME, LEFT, RIGHT = ((0, 0), (1, 1)), ((1, 0),), ((0, 1),)
-
-
 # ---- completion -------------------------------------------------------------------------------
-
-
-@settings(max_examples=30)
-@given(r=inner, r_prime=inner, p=inner, p_prime=inner)
-def test_statements_by_enumeration(r: float, r_prime: float, p: float, p_prime: float) -> None:
-    left, right = r * (1 - r_prime), (1 - r) * r_prime
-    s, c = 1 - left - right, right - left
-    for judgements, events in (
-        (judged(s, c), {LEFT: left, RIGHT: right, SAME: s}),
-        (judged(s=s), {SAME: s, LEFT + RIGHT: 1 - s}),
-        (judged(preference=1), {SAME + RIGHT: 1.0}),
-        (judged(preference=-1), {SAME + LEFT: 1.0}),
-    ):
-        wanted = enumerated(p, p_prime, events)
-        assert targets(judgements, p, p_prime) == pytest.approx(wanted, abs=1e-6)
 
 
 @settings(max_examples=30)

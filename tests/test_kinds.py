@@ -195,6 +195,21 @@ def test_the_true_posteriors_cost_least(name: str) -> None:
     assert slope.abs().max() * 60 < 0.03
 
 
+@pytest.mark.parametrize("name", [k.name for k in KINDS if not k.completes(PairLikelihood())])
+def test_posteriors_given_a_statement_are_the_slope_of_what_it_costs(name: str) -> None:
+    """E[y | statement] = p − ∂cost/∂z, where the cost is −log of the statement's probability."""
+    rng = np.random.default_rng(0)
+    z, values, h = 2 * rng.normal(size=(2, 30)), honest(name, *rng.random((2, 30)), rng), 1e-5
+    p = 1 / (1 + np.exp(-z))
+    for end, found in enumerate(kind(name).complete(*p, *values.T)):
+        step = h * np.eye(2)[end][:, None]
+        up, down = (
+            np.array([COSTS[name](*row) for row in zip(*(z + s), *values.T, strict=True)])
+            for s in (step, -step)
+        )
+        assert found == pytest.approx(p[end] - (up - down) / (2 * h), abs=1e-6)
+
+
 def test_batches_average_to_the_whole_table_whatever_kinds_fall_into_them() -> None:
     rows, z = table(NAMES), logits(40)
     objective = objective_of(rows, "likelihood-none")
