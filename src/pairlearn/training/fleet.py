@@ -156,30 +156,23 @@ class Fleet:
             Accuracy is measured after each of the last `window` epochs, if every group has a
             test set: the result has arrays (window, G, M) by subset, NaN in idle places.
         progress : callable, optional
-            Called after each epoch with its number and the members' mean risk.
+            Called after each epoch with its number and the members' mean risk, and with those
+            of the epochs before when training resumes.
         checkpoint : Path, optional
             Written between steps, at most every `checkpoint_seconds`, and removed at the end. If
             it is there already, training resumes from it.
         """
-        from pairlearn.training.loop import Callback, Guidance, Testing, run_epochs
+        from pairlearn.training.loop import Callback, Guidance, Report, Testing, run_epochs
 
         testing = Testing(window)
-
-        class Told(Callback):
-            def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
-                if progress is not None:
-                    progress(fleet.epoch, row["risk"])
-
-        tested = all(group.test is not None for group in self.groups)
+        callbacks: list[Callback] = [] if self.objective.guiding is None else [Guidance()]
+        if all(group.test is not None for group in self.groups):
+            callbacks.append(testing)
+        if progress is not None:
+            callbacks.append(Report(lambda _, row: progress(int(row["epoch"]), row["risk"])))
         kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
-        guided = [] if self.objective.guiding is None else [Guidance()]
-        run_epochs(
-            self,
-            epochs,
-            [*guided, *([testing] if tested else []), Told()],
-            checkpoint=kept,
-            work=self.fingerprint() if kept else "",
-        )
+        work = self.fingerprint() if kept else ""
+        run_epochs(self, epochs, callbacks, checkpoint=kept, work=work)
         if kept is not None and self.ranks.first:
             kept.remove()
         return {name: values.cpu().numpy() for name, values in testing.accuracies.items()}
@@ -307,7 +300,7 @@ class Fleet:
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
         assert isinstance(self.batches, MemoryBatches)  # else `can_restart` says no
-        self.batches.restart(self._pairs_and_labels(), self._seeds())
+        self.batches.restart(self._pairs_and_labels(), [group.seed for group in self.groups])
         self.objective.restart(self.groups)
         self._forget_steps()
 
@@ -373,10 +366,9 @@ class Fleet:
             kinds = self.groups[0].kinds
             return StreamBatches(source, self.batch_size, self.ranks, kinds, like, pads=pads)
         held = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
-        return MemoryBatches(held, self._seeds(), self.batch_size, self.ranks, pads=pads)
-
-    def _seeds(self) -> list[int]:
-        return [group.seed for group in self.groups]
+        return MemoryBatches(
+            held, [group.seed for group in self.groups], self.batch_size, self.ranks, pads=pads
+        )
 
     def _pairs_and_labels(self) -> list[Tensor]:
         """Both ends (G, n) of the pairs, values and weights of the kinds (G, M, n)."""
