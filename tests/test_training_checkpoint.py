@@ -74,8 +74,7 @@ def test_callbacks_keep_what_they_name(tmp_path: Path) -> None:
 
     def stopping() -> list[loop.Callback]:
         rows = Judgements.from_pairs(np.arange(20).reshape(10, 2), np.full((10, 2), [0.7, 0.1]))
-        average = loop.Average()
-        return [average, loop.EarlyStopping(rows, 9, average, (0.5, 1.0, 2.0))]
+        return [loop.EarlyStopping(rows, 9, (0.5, 1.0, 2.0))]
 
     checkpoint, first, again = Checkpoint(tmp_path / "one"), stopping(), stopping()
     loop.run_epochs(make_fleet(), 3, first, checkpoint=checkpoint, work="mine")

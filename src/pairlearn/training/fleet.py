@@ -162,12 +162,11 @@ class Fleet:
             Written between steps, at most every `checkpoint_seconds`, and removed at the end. If
             it is there already, training resumes from it.
         """
-        from pairlearn.training.loop import Callback, Guidance, Report, Testing, run_epochs
+        from pairlearn.training.loop import Callback, Report, Testing, run_epochs
 
         testing = Testing(window)
-        callbacks: list[Callback] = [] if self.objective.guiding is None else [Guidance()]
-        if all(group.test is not None for group in self.groups):
-            callbacks.append(testing)
+        tested = all(group.test is not None for group in self.groups)
+        callbacks: list[Callback] = [testing] if tested else []
         if progress is not None:
             callbacks.append(Report(lambda _, row: progress(int(row["epoch"]), row["risk"])))
         kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)

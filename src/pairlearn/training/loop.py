@@ -91,6 +91,7 @@ def run_epochs(
             "them there in place of `state` and `load_state`, which nothing calls any more"
         )
     history: History = []
+    callbacks = [Guidance(), *callbacks]
     if any(kind(name).joint for name in fleet.objective.kinds):
         callbacks = [Completion(fleet), *callbacks]
     spent = 0.0  # seconds of the epoch that has begun
@@ -132,10 +133,12 @@ class Average(Callback):
     0.003 beside the best single epoch by held-out risk, and 0.01 beside the last one.
     """
 
-    kept = ("weights",)
+    kept: ClassVar[tuple[str, ...]] = ("weights",)
+    best_epoch, best_slope = 0, 1.0  # none is better than the last one
 
     def __init__(self) -> None:
         self.weights: dict[str, Tensor] = {}
+        self.best: dict[str, Tensor] = {}
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
         """Take in the weights after an epoch."""
@@ -155,33 +158,33 @@ class Average(Callback):
         fleet.network.load_state_dict(present)
 
 
-class EarlyStopping(Callback):
+class EarlyStopping(Average):
     """The averaged weights of the epoch with the least risk of held-out rows, for one model.
 
     Training stops after ``patience`` epochs without improvement; none counts before the part
     ``earliest`` of the epochs, where few rows choose by chance. The best of ``slopes``, factors of
     the log-odds, counts: networks that memorise hard answers become overconfident long before
-    their decisions are worse. ``average`` is called before.
+    their decisions are worse.
     """
 
-    kept = ("best_risk", "best_epoch", "best_slope", "best")
+    kept = ("weights", "best_risk", "best_epoch", "best_slope", "best")
 
     def __init__(
         self,
         rows: Judgements,
         patience: int,
-        average: Average,
         slopes: Sequence[float] = (1.0,),
         earliest: float = 0.0,
     ) -> None:
-        self.rows, self.patience, self.average = rows, patience, average
+        super().__init__()
+        self.rows, self.patience = rows, patience
         self.slopes, self.earliest = slopes, earliest
-        self.best_risk, self.best_epoch, self.best_slope = float("inf"), 0, 1.0
-        self.best: dict[str, Tensor] = {}
+        self.best_risk = float("inf")
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
         """See whether the averaged weights are better."""
-        with self.average.in_use(fleet):
+        super().after_epoch(fleet, row)
+        with self.in_use(fleet):
             left, right = fleet.logits(self.rows.ends.T.reshape(-1))[0].chunk(2, -1)
         risk, slope = min(
             (float(fleet.objective.of(self.rows, k * left, k * right)[0]), k) for k in self.slopes
@@ -191,7 +194,7 @@ class EarlyStopping(Callback):
         if counts and row["validation_risk"] < self.best_risk:
             self.best_risk, self.best_epoch = row["validation_risk"], fleet.epoch
             self.best_slope = slope
-            self.best = {name: value.clone() for name, value in self.average.weights.items()}
+            self.best = {name: value.clone() for name, value in self.weights.items()}
 
     def finished(self, fleet: Fleet) -> bool:
         """Whether none of the last epochs was better."""

@@ -237,11 +237,10 @@ def _epochs(
     checkpoint: Checkpoint | None,
 ) -> list[Trained]:
     average = loop.Average()
-    stopping = None
     if held_out is not None:
-        stopping = loop.EarlyStopping(held_out, recipe.patience, average, *choosing)
+        average = loop.EarlyStopping(held_out, recipe.patience, *choosing)
     callbacks: list[loop.Callback] = [loop.Cosine()] if recipe.schedule == "cosine" else []
-    callbacks += [loop.Guidance(), average, *([] if stopping is None else [stopping]), *more]
+    callbacks += [average, *more]
     work = ""
     if checkpoint is not None:
         held = held_out and (held_out.ends, held_out.kind, held_out.values, held_out.weight)
@@ -249,12 +248,11 @@ def _epochs(
     with at_most_threads(_useful_threads(fleet)):
         history = loop.run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
     # Without a best epoch (none was looked for, or every risk was NaN) the last one.
-    best, slope = (stopping.best_epoch, stopping.best_slope) if stopping is not None else (0, 1.0)
-    fleet.network.load_state_dict(stopping.best if stopping and best else average.weights)
-    count = len(fleet.groups[0].members)
+    fleet.network.load_state_dict(average.best or average.weights)
+    epoch = average.best_epoch or fleet.epoch
     return [
-        Trained(fleet.module(0, m), best or fleet.epoch, list(history), slope=slope)
-        for m in range(count)
+        Trained(fleet.module(0, m), epoch, list(history), slope=average.best_slope)
+        for m in range(len(fleet.groups[0].members))
     ]
 
 
