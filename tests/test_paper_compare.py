@@ -19,7 +19,7 @@ from pairlearn.paper import (
     summarize,
 )
 from pairlearn.paper.cells import PUBLISHED, Cell
-from pairlearn.paper.runs import PAPER_METHODS
+from pairlearn.paper.runs import METHODS
 
 BASE = Run(dataset="mnist", prior=0.2, seed=0, method="supervised", pairs=15000, epochs=200)
 
@@ -37,7 +37,7 @@ def test_published_accuracy_is_whole() -> None:
     assert Counter((c.dataset, c.prior) for c in cells) == {
         (name, prior): count for name in PAPER_DATASETS for prior, count in priors.items()
     }
-    assert {c.method.name for c in cells} == set(PAPER_METHODS)
+    assert {c.method.name for c in cells} < set(METHODS)
     assert all(0 < c.mean < 1 and 0 <= c.std < 0.4 for c in cells)
     # SconfConfDiff has no negative weight at ½, so that nothing is corrected.
     rows = Counter(

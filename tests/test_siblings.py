@@ -254,9 +254,9 @@ def test_a_classifier_learns_from_them(name: str) -> None:
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_statement_has_a_row_for_each_pair(name: str) -> None:
     pairs, posterior = np.arange(400).reshape(-1, 2), np.linspace(0, 1, 400)
-    rows = stated(name, pairs, posterior, 0.5, seed=0)
+    rows = stated(name, pairs, posterior, seed=0)
     assert len(rows) == 200 and np.isin(rows.ends, pairs).all()
-    assert (rows.values == stated(name, pairs, posterior, 0.5, seed=0).values).all()
+    assert (rows.values == stated(name, pairs, posterior, seed=0).values).all()
     share = held_share(rows, 0.5)
     assert share is None or 0.3 < share < 0.8
 

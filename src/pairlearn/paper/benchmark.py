@@ -150,7 +150,7 @@ class Benchmark:
         pairs = train[ends]
         rows = read = None
         if name is not None:
-            rows = stated(name, pairs, annotators[annotator_of(first)], first.prior, first.seed)
+            rows = stated(name, pairs, annotators[annotator_of(first)], first.seed)
         members = []
         for run in runs:
             risk = risk_of(run.method, run.estimator_prior)

@@ -145,9 +145,6 @@ _WEAK = (
     *SCONFCONFDIFF,
     *(convex_method(gamma, c) for c in CORRECTIONS for gamma in (0, 0.2, 0.5, 0.8, 1)),
 )
-PAPER_METHODS: tuple[str, ...] = (*_WEAK, "supervised")
-"""The methods of the paper's tables."""
-
 METHODS: tuple[str, ...] = (
     *_WEAK,
     *("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS), GUIDED),

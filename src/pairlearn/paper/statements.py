@@ -22,11 +22,10 @@ from pairlearn.randomness import permutation, stream, uniform
 
 @dataclass(frozen=True)
 class Items:
-    """Pairs (n, 2) of items, the annotator's posteriors of all items, and the class prior."""
+    """Pairs (n, 2) of items, and the annotator's posteriors of all items."""
 
     pairs: Indices
     posterior: Floats
-    prior: float
     rng: np.random.Generator
 
     def drawn(self, items: Indices) -> Mask:
@@ -182,9 +181,9 @@ def asked(method: str) -> str:
     return statements_of(method) or SOFT.get(method.partition("-")[0], "soft")
 
 
-def stated(name: str, pairs: Indices, posterior: Any, prior: float, seed: int) -> Judgements:
+def stated(name: str, pairs: Indices, posterior: Any, seed: int) -> Judgements:
     """The rows that are asked for, about these pairs."""
-    items = Items(pairs, np.asarray(posterior, np.float64), prior, stream(seed, "asked", name))
+    items = Items(pairs, np.asarray(posterior, np.float64), stream(seed, "asked", name))
     return STATEMENTS[name].rows(items)
 
 
