@@ -146,14 +146,9 @@ def chat_url(base_url: str, *, plain_http: bool = False) -> str:
 
     ``plain_http`` admits http to other machines.
     """
-    httpx = _import_httpx()
     if not base_url.isascii() or any(character <= " " for character in base_url):
         raise ModelError(f"{base_url!r} must be plain ASCII without spaces")
-    try:
-        url = httpx.URL(base_url)
-    except httpx.InvalidURL as error:
-        raise ModelError(f"{base_url!r} is no URL: {error}") from None
-    if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > 65535:
+    if (url := http_url(base_url)) is None:
         raise ModelError(
             f"{base_url!r} must be an http or https URL such as http://127.0.0.1:8000/v1"
         )
@@ -167,6 +162,18 @@ def chat_url(base_url: str, *, plain_http: bool = False) -> str:
             "read on the way: use https, or --plain-http if the network is yours"
         )
     return str(url.copy_with(path=url.path.rstrip("/") + "/chat/completions"))
+
+
+def http_url(text: str) -> Any:
+    """An address of the web as the client reads it; None if it is not one."""
+    httpx = _import_httpx()
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, UnicodeError):
+        return None
+    port = 80 if url.port is None else url.port
+    usable = url.scheme in ("http", "https") and url.host and 0 < port < 2**16
+    return url if usable else None
 
 
 def _import_httpx() -> Any:

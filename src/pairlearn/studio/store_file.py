@@ -231,8 +231,8 @@ def open_file(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
     with ExitStack() as on_failure, reading(path):
-        # Transactions begin where we say so.
         suffix = "?immutable=1" if _unchanging(path) else ""
+        # Transactions begin where we say so.
         connection = connect_any(path, suffix, isolation_level=None, factory=_Connection)
         on_failure.callback(connection.close)
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

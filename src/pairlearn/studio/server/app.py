@@ -12,9 +12,7 @@ from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
@@ -26,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from pairlearn.studio.choosing import choosing
 from pairlearn.studio.creating import check_features
-from pairlearn.studio.endpoint import is_loopback
+from pairlearn.studio.endpoint import http_url, is_loopback
 from pairlearn.studio.project import Project, words_of
 from pairlearn.studio.server import api, pages
 from pairlearn.studio.server.security import Connection, Denied, Guard, Hosts, refused
@@ -292,14 +290,9 @@ def _address(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
     """Whether an address is https, and its name."""
     if url is None:
         return False, frozenset()
-    try:
-        parts, _ = urlsplit(url), httpx2.URL(url)
-        usable = parts.scheme in ("http", "https") and parts.port != 0
-    except (ValueError, httpx2.InvalidURL):
-        usable = False
-    if not usable or not parts.hostname:
+    if (found := http_url(url)) is None:
         raise ValueError(f"{name} is {url!r}: give an address such as https://studio.example")
-    return parts.scheme == "https", frozenset({parts.hostname})
+    return found.scheme == "https", frozenset({found.raw_host.decode()})
 
 
 _ERRORS = (HTTPException, StoreError, OSError, Exception)
