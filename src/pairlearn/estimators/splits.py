@@ -197,10 +197,7 @@ class Connected:
         self.parent[ends] = self.roots(ends)
 
     def held_out(self, fraction: float, most: int, seed: int) -> Mask:
-        """The items that `hold_out_items` holds out, for about a share of the pairs.
-
-        Of i items among k that n pairs connect, n (i/k)² pairs are expected to have both ends.
-        """
+        """About the items of `hold_out_items`: i of k that n pairs connect have n (i/k)² of them."""
         component = np.unique(self.roots(np.arange(len(self.parent))), return_inverse=True)[1]
         order = _one_after_another(component, seed)
         first, at = np.unique(component[order], return_index=True, return_inverse=True)[1:]

@@ -140,14 +140,12 @@ class StreamedTable(Table):
 
     ``fingerprint`` is the same for the same file, items and split. In the rows that are not for
     measuring, ``instance_weight`` (2, m) is how much each item counts in pairs and alone, and
-    ``told`` (m,) whether more is said of it than its group's share; ``named`` (m,) are those in the
-    file, and ``connected`` those that its pairs connect. ``group_training`` counts the training
-    rows in each row group, ``counts`` the statements of each kind, those about an item and itself
-    ("self_pairs"), and "pairs" not for measuring;
-    ``sums`` has those of w s and of w over similarities, and of w over training rows. Kept are
-    parts of a random sample of the rows for training (``sampled``), of those that early stopping
-    looks at (``validating``) and of those to measure with (``apart``), and the ``first`` training
-    row of each kind. `judged` is the sample, with one row of every kind at least.
+    ``told`` (m,) whether more is said of it than its group's share; ``named`` (m,) are all in the
+    file, and ``connected`` those that its pairs connect. ``counts`` are of kinds, of "self_pairs"
+    and of "pairs" not for measuring; ``sums`` those of w s and of w over similarities, and of w
+    over training rows. Kept are random rows for training (``sampled``), those that early stopping
+    looks at (``validating``), those to measure with (``apart``), and the ``first`` training row of
+    each kind. `judged` is the sample, with one row of every kind at least.
     """
 
     file: PairFile = field(kw_only=True)

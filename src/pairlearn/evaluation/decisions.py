@@ -185,13 +185,11 @@ class MethodResult:
     ----------
     name : str
         The method, as `PairClassifier` and `make_risk` name it.
-    accuracy : Estimate
-        Mean accuracy of its models, as the annotator sees it, on held-out pairs.
-    difference : Estimate
-        Its accuracy less that of the best; the intervals of all differences hold together.
+    accuracy, difference : Estimate
+        Mean accuracy of its models on held-out pairs, as the annotator sees it, and this less that
+        of the best; the intervals of all differences hold together.
     tie : bool
-        Whether the interval of the difference contains 0, so that the two cannot be told
-        apart. False for the best itself.
+        Whether the interval of the difference contains 0. False for the best itself.
     same_as : str or None
         A method before it in the ranking that decides all held-out pairs as it does. Risks
         often coincide: on feasible labels no correction changes the non-negative one.

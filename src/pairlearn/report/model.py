@@ -58,24 +58,11 @@ class Disagreement:
 class Measured:
     """A model, judged pairs, and what they tell about it; see `measure`.
 
-    Parameters
-    ----------
-    model, pairs : str
-        Their names.
-    evaluation, check, table
-        The `Evaluation`, the `CheckReport` and the pairs.
-    threshold : float
-        Probability above which an item is called positive.
-    warnings : tuple of str
-        Reasons for doubt in the evaluation.
-    probabilities : array
-        Of the positive class, of the different items in the pairs.
-    roc, calibration, band : optional
-        Where the judgements allow them; `reasons` says why not.
-    annotators, disagreements : tuple
-        Annotators, if the table names them; pairs on which they and the model are furthest apart.
-    history, facts, classes
-        Of the training (may be empty), about the model, and names of the two classes.
+    ``model`` and ``pairs`` are their names, ``table`` the pairs with a similarity or a difference,
+    ``warnings`` reasons for doubt, ``probabilities`` those of the different items in the pairs.
+    ``roc``, ``calibration`` and ``band`` are there where the judgements allow them; ``reasons``
+    says why not. ``disagreements`` are the pairs on which annotators and model are furthest apart,
+    ``history`` is that of the training, ``facts`` are about the model.
     """
 
     model: str
@@ -315,16 +302,10 @@ def _plot_judgements(measured: Measured, ax: Axes) -> None:
 
 @dataclass(frozen=True)
 class AnnotatorRow:
-    """One annotator.
+    """One annotator: how many judgements, and in ``words`` how they answer.
 
-    Parameters
-    ----------
-    name, judgements, words
-        Who, how many rows, and how they answer.
-    model_gap : float
-        Mean distance |Δs| and |Δc| to the model's answers; NaN where there are none.
-    manner : Manner or None
-        Guesses, leans and precision, where known.
+    ``model_gap`` is the mean distance |Δs| and |Δc| to the model's answers, NaN where there are
+    none; ``manner`` has guesses, leans and precision, where known.
     """
 
     name: str
