@@ -197,7 +197,7 @@ class Connected:
         self.parent[ends] = self.roots(ends)
 
     def held_out(self, fraction: float, most: int, seed: int) -> Mask:
-        """About the items of `hold_out_items`: i of k that n pairs connect have n (i/k)² of them."""
+        """About the items of `hold_out_items`: i of k that n pairs connect have n (i/k)²."""
         component = np.unique(self.roots(np.arange(len(self.parent))), return_inverse=True)[1]
         order = _one_after_another(component, seed)
         first, at = np.unique(component[order], return_index=True, return_inverse=True)[1:]
