@@ -141,14 +141,7 @@ def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint
     Peterson et al. (ICCV 2019) showed every image to about 51 people. Their counts are licensed CC
     BY-NC-SA 4.0 (non-commercial): they are no part of this package and it downloads none. The
     folder ``data``, by default ``PAIRLEARN_DATA``, must have ``cifar10h.npz`` with the authors'
-    table as its array ``counts``.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        If there is no such file; the message says how to make it.
-    DatasetCorruptError
-        If the file holds something else.
+    table as its array ``counts``; DatasetNotFoundError says how to make it.
 
     Examples
     --------

@@ -74,16 +74,8 @@ def subset_at_prior(
     zeros and some twos. That raises accuracies on MNIST by 0.007 (0.2) to 0.015 (0.8), less
     elsewhere; use it to reproduce published numbers, and for nothing else.
 
-    Parameters
-    ----------
-    positive : array of bool, shape (m,)
-    prior : float
-        π₊ in (0, 1).
-    kind : {"stratified", "paper"}
-    classes : array of int, shape (m,), optional
-        Original classes: the strata, or the order of truncation.
-    seed : int
-        Of the draw ("stratified" only).
+    ``positive`` (m,) says which instances are positive, and ``classes`` (m,), if given, their
+    original classes: the strata, or the order of truncation. ``seed`` is that of the draw.
 
     Examples
     --------

@@ -106,13 +106,10 @@ class Tally:
 def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     """Count what an experiment shows, with what speaks against it.
 
-    Returns
-    -------
-    dict of str to Tally
-        ``reproduced``, ``published`` and ``ceiling`` on the paper's test subset, ``own``,
-        ``supervised``, ``annotator`` and ``mirrored`` on the stratified one; only those that have
-        cells. ``guided-`` is before those of the guided likelihood, and ``cifar10-resnet32-``
-        before those on CIFAR-10's published images, which are not among the others.
+    ``reproduced``, ``published`` and ``ceiling`` are on the paper's test subset, ``own``,
+    ``supervised``, ``annotator`` and ``mirrored`` on the stratified one; only those that have cells
+    are there. ``guided-`` is before those of the guided likelihood, and ``cifar10-resnet32-``
+    before those on CIFAR-10's published images, which are not among the others.
     """
     known = [record for record in records if is_comparable(record.run)]
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()

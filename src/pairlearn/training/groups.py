@@ -74,14 +74,9 @@ class Member:
 class TestSet:
     """Labelled instances to measure accuracy on, with named subsets.
 
-    Parameters
-    ----------
-    rows, positive : arrays of int and bool, shape (t,)
-        Rows of the fleet's features, and their classes.
-    subsets : mapping of str to array of int
-        Positions in `rows`; "all" by default.
-    thresholds : mapping of str to float
-        Logits above which an instance of a subset counts as positive, where not zero.
+    ``rows`` and ``positive`` (t,) are rows of the fleet's features, and whether each is positive;
+    ``subsets`` are positions in ``rows`` by name, "all" by default; ``thresholds`` are the logits
+    above which an instance of a subset counts as positive, where not zero.
     """
 
     __test__ = False  # pytest: not a test

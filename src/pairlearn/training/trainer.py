@@ -83,14 +83,11 @@ def train(
     Parameters
     ----------
     features : array of shape (N, ...)
-        Instances that rows refer to.
     rows : Judgements
         What to learn from, packed; with a `source` a sample of it, with one row of every
         kind at least, by which the sides are compared.
-    risks : sequence of Risk
-    model : str or nn.Module
+    risks, model, recipe
         A module of one's own trains with one risk.
-    recipe : Recipe
     source : PairStream, optional
         Rows that do not fit into memory.
     held_out, slopes, earliest
