@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from model_folders import run
+from model_folders import answer, run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import fit_file
@@ -53,15 +53,13 @@ def test_from_simulation_through_files_to_a_model(tmp_path: Path) -> None:
     assert run("simulate", folder, "--pairs", 60, "--also", "either=0.5").exit_code == 0
     assert "either" in (folder / "pairs.csv").read_text().splitlines()[0]
     assert run("check", folder / "pairs.csv", "--items", folder / "items.csv").exit_code == 0
-    model, options = tmp_path / "model", ("--model", "linear", "--epochs", 40, "--json")
-    result = run("fit", folder / "items.csv", folder / "pairs.csv", "--out", model, *options)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["judgements"] == len(read_pairs(folder / "pairs.csv")) > 60
+    model, options = tmp_path / "model", ("--model", "linear", "--epochs", 40)
+    told = answer("fit", folder / "items.csv", folder / "pairs.csv", "--out", model, *options)
+    assert told["judgements"] == len(read_pairs(folder / "pairs.csv")) > 60
     fresh = tmp_path / "fresh"
     assert run("simulate", fresh, "--pairs", 80, "--seed", 5).exit_code == 0
-    result = run("evaluate", model, fresh / "items.csv", fresh / "pairs.csv", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["accuracy"]["value"] > 0.85
+    told = answer("evaluate", model, fresh / "items.csv", fresh / "pairs.csv")
+    assert told["accuracy"]["value"] > 0.85
 
 
 @pytest.fixture
@@ -102,10 +100,8 @@ def test_every_command_takes_it(
         model.fit(other.pairs.ids(), other.pairs).save(names["MODEL"])
     for name, path in names.items():
         words = tuple(str(word).replace(name, path) for word in words)
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.output
+    told = answer(*words)
     if words[0] == "split":
-        told = json.loads(result.stdout)
         parts = [read_pairs(told[part]["path"]) for part in ("training", "held_out")]
         assert sum(map(len, parts)) + told["left_out"] == len(read_pairs(files[1]))
         assert told["left_out"] and "a smaller --share" in run(*words, "--force").stdout
@@ -149,15 +145,13 @@ def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
     judged.write_text("\n".join([head, *rows]) + "\n")
     assert run("annotate", "init", project, items, "--pairs", 1).exit_code == 0
     for new in (4, 0):  # the second time all of it is there
-        result = run("annotate", "import", project, judged, "--json")
-        assert result.exit_code == 0, result.output
-        assert json.loads(result.stdout)["new"] == new
+        assert answer("annotate", "import", project, judged)["new"] == new
     assert run("annotate", "export", project, tmp_path / "out.csv").exit_code == 0
     assert sorted((tmp_path / "out.csv").read_text().splitlines()) == sorted([head, *rows])
     assert run("annotate", "import", project, tmp_path / "out.csv").exit_code == 0
     judged.write_text(judged.read_text().replace("ann\n", "bob\n"))
     assert run("annotate", "import", project, judged).exit_code == 0
-    status = json.loads(run("annotate", "status", project, "--json").stdout)
+    status = answer("annotate", "status", project)
     assert (status["answers"], status["cant_say"]) == (8, 0)
     assert (status["pairs"], status["pairs_answered"]) == (2, 2)
     assert run("annotate", "label-studio", project, tmp_path / "tasks").exit_code == 0

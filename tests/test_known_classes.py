@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from model_folders import run
+from model_folders import answer
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.estimators import KnownClassesWarning
 from pairlearn.estimators.population import PriorMismatchWarning
@@ -67,9 +66,10 @@ def test_similarities_alone_are_measured(told_by: str, tmp_path: Path) -> None:
     more = ("--majority", "negative") if told_by == "majority" else (
         "--labelled", tmp_path / "known.csv")  # fmt: skip
     files = tmp_path / "items.csv", tmp_path / "pairs.csv"
-    result = run("fit", *files, "--model", "linear", "--epochs", 30, *more, "--json",
-                 "--out", tmp_path / "m")  # fmt: skip
-    found = json.loads(result.stdout)["accuracy"]
+    told = answer(
+        "fit", *files, "--model", "linear", "--epochs", 30, *more, "--out", tmp_path / "m"
+    )
+    found = told["accuracy"]
     new, r_new = made(0.8 if told_by == "majority" else 0.0, seed=3)
     positive = PairClassifier.load(tmp_path / "m").decision_function(ItemTable(None, new)) > 0
     truth = np.where(positive, r_new, 1 - r_new).mean()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from model_folders import plain, run
+from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
@@ -141,10 +140,8 @@ def test_groups_from_files_and_from_python(tmp_path: Path) -> None:
     told = [f"{name},{share},0.02" for name, share in shares.items()]
     (tmp_path / "groups.csv").write_text("\n".join(["group,share,uncertainty", *told]) + "\n")
     files = tmp_path / "items.csv", tmp_path / "pairs.csv"
-    options = ("--groups", tmp_path / "groups.csv", "--model", "linear", "--epochs", 40, "--json")
-    result = run("fit", *files, "--out", tmp_path / "model", *options, "--holdout", 0)
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    options = ("--groups", tmp_path / "groups.csv", "--model", "linear", "--epochs", 40)
+    found = answer("fit", *files, "--out", tmp_path / "model", *options, "--holdout", 0)
     assert found["features"] == made.items.features.shape[1]
     assert found["statements"] == {"both": 10, "group": 2}
     from_files = PairClassifier.load(tmp_path / "model")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, cross_val_score
 
-from model_folders import plain, run
+from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
 from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, seen_items
@@ -87,11 +86,7 @@ def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_pa
     write_pairs(fresh, tmp_path / "fresh.csv")
 
     def told_of(name: str) -> Any:
-        result = run(
-            "evaluate", judged / "model", tmp_path / "items.csv", tmp_path / name, "--json"
-        )
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        return answer("evaluate", judged / "model", tmp_path / "items.csv", tmp_path / name)
 
     alone, mixed = told_of("fresh.csv"), told_of("both.csv")
     assert mixed["accuracy"] == alone["accuracy"] and mixed["n"] == 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from model_folders import run
+from model_folders import answer, run
 from pair_files import made, write_groups
 from pairlearn.estimators import PairClassifier, measuring, streams
 from pairlearn.estimators.streams import fit_file
@@ -175,7 +174,7 @@ def test_two_ranks_are_one(tmp_path: Path) -> None:
 
 # ---- the commands -----------------------------------------------------------------------------
 
-QUICK = ("--model", "linear", "--epochs", 5, "--learning-rate", 0.1, "--json")
+QUICK = ("--model", "linear", "--epochs", 5, "--learning-rate", 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -183,13 +182,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files")
     made(path, pairs=900, items=200, rows=100)
     return path
-
-
-def answer(*words: object) -> dict[str, Any]:
-    result = run(*words)
-    assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
 
 
 def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
@@ -264,11 +256,11 @@ def forget_items(model: Path) -> None:
 def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     files = folder / "items.npy", folder / "pairs.parquet"
     model = tmp_path / "model"
-    assert run("fit", *files, "--out", model, "--holdout", 0, *QUICK[:-1]).exit_code == 0
+    assert run("fit", *files, "--out", model, "--holdout", 0, *QUICK).exit_code == 0
     refused = run("evaluate", model, *files, "--stream")
     assert refused.exit_code == 2 and "measures no accuracy" in refused.output
     forget_items(model)
-    options = ("--choose-threshold", "--calibration", "--sensitivity", "--json")
+    options = ("--choose-threshold", "--calibration", "--sensitivity")
     whole = answer("evaluate", model, *files, *options)
     assert answer("evaluate", model, *files, *options, "--stream") == whole
     assert whole["sampled_from"] is None

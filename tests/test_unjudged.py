@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from model_folders import run
+from model_folders import answer
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
@@ -70,9 +69,7 @@ def test_fit_says_how_many_were_learnt_from(unjudged: str, tmp_path: Path) -> No
     write_items(ItemTable(ids, x.astype(np.float32), names), tmp_path / "items.csv")
     write_pairs(PairTable(*ends.T, said.similarity, said.difference), tmp_path / "pairs.csv")
     files = tmp_path / "items.csv", tmp_path / "pairs.csv"
-    options = ("--epochs", 10, "--holdout", 0, "--unjudged", unjudged, "--json")
-    result = run("fit", *files, "--out", tmp_path / "model", *options)
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    options = ("--epochs", 10, "--holdout", 0, "--unjudged", unjudged)
+    told = answer("fit", *files, "--out", tmp_path / "model", *options)
     assert told["items"] == 2 * PAIRS
     assert told["unjudged"] == (520 if unjudged == "auto" else 0)
