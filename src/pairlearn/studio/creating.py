@@ -122,30 +122,28 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
             name = f"items{source.suffix.lower()}"
             shutil.copyfile(source, folder / name)
             return "table", name
-        kind = kind or _kind_of(source)
         if kind == "table":
             raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
-        for name, path in files_of(source, ENDINGS[kind]).items():
+        kind, files = _files(source, [kind] if kind else ["image", "text"])
+        for name, path in files.items():
             _check(path, kind)
             copy = folder / "items" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
     except TableError as error:
         raise ProjectError(str(error)) from None
-    if not (folder / "items").exists():
-        endings = ", ".join(ENDINGS[kind])
-        raise ProjectError(f"{source} has no files of kind {kind!r} ({endings})")
     return kind, "items"
 
 
-def _kind_of(folder: Path) -> Kind:
-    kinds: list[Kind] = [one for one in ("image", "text") if files_of(folder, ENDINGS[one])]
-    if len(kinds) > 1:
+def _files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:
+    """The files of the one kind that is there."""
+    found = {kind: files for kind in kinds if (files := files_of(folder, ENDINGS[kind]))}
+    if len(found) > 1:
         raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
-    if not kinds:
-        images, texts = (", ".join(ENDINGS[kind]) for kind in ("image", "text"))
-        raise ProjectError(f"{folder} has no images ({images}) and no texts ({texts})")
-    return kinds[0]
+    if not found:
+        lacking = " and no ".join(f"{kind}s ({', '.join(ENDINGS[kind])})" for kind in kinds)
+        raise ProjectError(f"{folder} has no {lacking}")
+    return found.popitem()
 
 
 def _check(path: Path, kind: Kind) -> None:
