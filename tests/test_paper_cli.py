@@ -122,8 +122,6 @@ def test_status_counts(calls: list[dict[str, Any]]) -> None:
         "| MNIST    | 57       | 285    |\n"
         "| Letter   | 0        | 285    |\n"
     )
-    done = call("status", *MNIST, "--seeds", "1", "--json")
-    assert json.loads(done.output) == {"mnist": {"finished": 57, "wanted": 57}}
 
 
 def test_table_in_every_format(calls: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -138,15 +136,6 @@ def test_table_in_every_format(calls: list[dict[str, Any]], tmp_path: Path) -> N
     done = call("table", "accuracy", "--format", "csv", "--out", str(file))
     assert (done.exit_code, done.output) == (0, "")
     assert len(file.read_text().splitlines()) == 58
-
-
-def test_runs_that_would_hide_each_other_are_an_error(calls: list[dict[str, Any]]) -> None:
-    for epochs in ("20", "200"):
-        call("run", *MNIST, "--seeds", "1", "--epochs", epochs)
-    done = call("table", "accuracy")
-    assert done.exit_code == 2
-    assert "epochs 20 and 200: choose one" in done.stderr
-    assert call("table", "accuracy", "--epochs", "20").exit_code == 0
 
 
 def test_figure_writes_files(calls: list[dict[str, Any]]) -> None:
