@@ -41,8 +41,9 @@ from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
 from pairlearn.studio.stored import Stored
 from pairlearn.tables import PairTable, TableError
+from pairlearn.tables.cells import Kind, convert
 from pairlearn.tables.pairs import check_pairs
-from pairlearn.tables.sources import Kind, convert, open_source
+from pairlearn.tables.sources import open_source
 from pairlearn.tables.write import in_words, open_rows
 
 Rule: TypeAlias = Literal["mean", "median", "reliability"]

@@ -1,10 +1,12 @@
-"""What columns of items hold, found from their cells or said, and the cells as values."""
+"""Cells as values; what columns of items hold, found from their cells or said."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
@@ -12,10 +14,24 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, RowError, TableError, first_rows, shown
+from pairlearn.columns import (
+    MAX_LENGTH,
+    Floats,
+    RowError,
+    TableError,
+    as_ids,
+    as_text,
+    first_rows,
+    shown,
+    too_long,
+)
 from pairlearn.tables.items import as_features
-from pairlearn.tables.sources import MISSING_WORDS, NUMBER, convert, given
 
+Kind: TypeAlias = Literal["id", "number", "word", "text"]
+"""What a column holds: ids, numbers (NaN = not given), or words and text ("" = not given).
+
+Of numbers and words, those in `MISSING_WORDS` are not given either.
+"""
 ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 IN_TABLES = KINDS[:-1]
@@ -25,6 +41,12 @@ BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
 )
 Values: TypeAlias = dict[str, NDArray[Any]]
 """Columns by name: numbers (NaN is a gap; of a date, days since 1970) or text ("" is a gap)."""
+_WANTED = {"id": "integers or text", "number": "numbers", "word": "text", "text": "text"}
+NUMBER = re.compile(
+    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
+)
+MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
+THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", re.ASCII)
 PIXELS = (3, 32, 32)
 """Colours, height and width of an image as it is learnt from."""
 MOST_CATEGORIES = 50
@@ -36,6 +58,113 @@ _NOTATIONS = {
 """How people write what is plain in files: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
 _FILE_NAME = re.compile(r".+\.(png|jpe?g|gif|bmp|tiff?|webp|txt|md)", re.IGNORECASE)
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
+
+
+def text_array(cells: Iterable[str]) -> Any:
+    """Cells as an Arrow array, null where they are empty."""
+    import pyarrow
+
+    return pyarrow.array([cell or None for cell in cells], pyarrow.string())
+
+
+def convert(
+    name: str, kind: Kind, cells: Any, *, typed: bool = False, empty: bool = False
+) -> NDArray[Any]:
+    """A column of cells as an array of its kind; RowError for a cell of another kind.
+
+    Numbers and words may have spaces around them, and an empty number is NaN; ids and text are
+    taken as they are. Cells are text or an Arrow array; `typed` takes text for text, never for a
+    number, and `empty` admits ids that are "".
+
+    Examples
+    --------
+    >>> convert("similarity", "number", ["0.5", "NA", " 5e-1"])
+    array([0.5, nan, 0.5])
+    >>> convert("left", "id", ["1", "20"]), convert("left", "id", ["1", "020"])
+    (array([ 1, 20]), array(['1', '020'], dtype='<U3'))
+    """
+    import pyarrow
+    from pyarrow import compute, types
+
+    column = cells if isinstance(cells, pyarrow.Array) else text_array(cells)
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    text = column.type in (pyarrow.string(), pyarrow.large_string())
+    whole = types.is_integer(column.type)
+    number = whole or types.is_floating(column.type) or types.is_boolean(column.type)
+    fits = (number or (not typed and text)) if kind == "number" else text or whole
+    if not fits and not types.is_null(column.type):
+        wanted = f"has the type {column.type}; it must hold {_WANTED[kind]}"
+        raise RowError(None, f"column {name!r} {wanted}")
+    column = given(column) if kind == "word" else column
+    if kind == "number":
+        if text:
+            return _parsed(name, column)
+        if types.is_boolean(column.type):
+            column = column.cast(pyarrow.int8())
+        return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if kind == "id" and column.null_count and not empty:
+        row = int(np.asarray(column.is_null()).argmax())
+        raise RowError(row, f"{name} is empty; every row needs it")
+    if kind == "id" and whole and not column.null_count:
+        return as_ids(name, column.to_numpy(zero_copy_only=False))
+    if kind == "id" and text and not typed and not column.null_count:
+        with suppress(pyarrow.ArrowInvalid):
+            integers = column.cast(pyarrow.int64())
+            if integers.cast(pyarrow.string()).equals(column):
+                return np.array(integers.to_numpy())
+    # Every word once: most ids and annotators are in many rows.
+    encoded = column.cast(pyarrow.string()).fill_null("").dictionary_encode()
+    rows, words = np.asarray(encoded.indices), encoded.dictionary
+    lengths = np.asarray(compute.utf8_length(words))
+    try:
+        # Before numpy gives every word the room of the longest.
+        for word in first_rows(lengths > MAX_LENGTH):
+            raise too_long(name, word, int(lengths[word]))
+        found = as_text(name, words.to_pylist(), empty=empty or kind != "id")
+    except RowError as error:
+        raise RowError(first_rows(rows == error.row)[0], error.text) from None
+    return np.asarray(found[rows])
+
+
+def given(column: Any) -> Any:
+    """Cells of an Arrow array: words without spaces around them, null if they stand for a gap."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    column = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    if column.type not in (pyarrow.string(), pyarrow.large_string()):
+        return column
+    words = compute.utf8_trim_whitespace(column)
+    missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(["", *MISSING_WORDS]))
+    return compute.if_else(missing, pyarrow.scalar(None, words.type), words)
+
+
+def _parsed(name: str, column: Any, *, trimmed: bool = False) -> Floats:
+    """Text as numbers; only where pyarrow does not see any, gaps and spaces are looked for."""
+    import pyarrow
+
+    with suppress(pyarrow.ArrowInvalid):
+        values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
+        if np.isfinite(values).sum() + column.null_count == len(values):
+            return values
+    if not trimmed:
+        return _parsed(name, given(column), trimmed=True)
+    return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
+
+
+def _number(name: str, row: int, text: str | None) -> float:
+    if text is None:
+        return math.nan
+    if NUMBER.fullmatch(text):
+        if math.isfinite(value := float(text)):
+            return value
+        raise RowError(row, f"{name} is {shown(text)}, not a finite number")
+    point = text.replace(",", ".")
+    hint = f": write {point}" if NUMBER.fullmatch(point) else ""
+    if THOUSANDS.fullmatch(text):
+        hint = ": write it without a comma"
+    raise RowError(row, f"{name} is {shown(text)}, not a number{hint}")
 
 
 def read_values(kinds: Mapping[str, ColumnKind], cells: Mapping[str, Any]) -> Values:

@@ -12,17 +12,16 @@ import numpy as np
 
 from pairlearn.columns import TableError, check_unique, placed, shown
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_values
+from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_values, text_array
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 from pairlearn.tables.items import ItemTable, check_names, npy_items
-from pairlearn.tables.read import PathLike, check_rows, rechunked, scan
+from pairlearn.tables.read import PathLike, check_rows, rechunked
 from pairlearn.tables.sources import (
     Columns,
     Source,
     existing_file,
     open_source,
     suffix_of,
-    text_array,
 )
 
 LOOKED_AT = 10_000
@@ -118,9 +117,9 @@ def iter_items(
     check_rows(rows)
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _item_source(path, ids)
-    text = source is not None and scan(source, ["id"], set())[0]
-    batches = _item_batches(path, ids, source, columns, text_ids=text)
-    return rechunked(batches, rows, _join_items)
+    if source is not None:
+        source.look_at(["id"])
+    return rechunked(_item_batches(path, ids, source, columns), rows, _join_items)
 
 
 def _item_source(path: Path, ids: Path | None) -> Source | None:
@@ -144,12 +143,7 @@ def _item_source(path: Path, ids: Path | None) -> Source | None:
 
 
 def _item_batches(
-    path: Path,
-    ids: Path | None,
-    source: Source | None,
-    columns: Any,
-    *,
-    text_ids: bool = False,
+    path: Path, ids: Path | None, source: Source | None, columns: Any
 ) -> Iterator[ItemTable]:
     """Items in parts, by an encoder; without one all columns are plain numbers."""
     if source is None:
@@ -161,9 +155,8 @@ def _item_batches(
     more |= {} if encoder.plain else {"encoder": encoder}
 
     def build(cells: Columns) -> ItemTable:
-        ids = source.column("id", "id", cells["id"])
-        ids = ids.astype(np.str_) if text_ids else ids
-        return ItemTable.trusted(ids=ids, features=encoder.encode(encoder.values(cells)), **more)
+        ids, values = source.column("id", "id", cells["id"]), encoder.values(cells)
+        return ItemTable.trusted(ids=ids, features=encoder.encode(values), **more)
 
     return source.tables(["id", *encoder.names], build)
 

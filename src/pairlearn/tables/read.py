@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -16,7 +17,6 @@ from pairlearn import kinds
 from pairlearn.columns import (
     Indices,
     Mask,
-    RowError,
     TableError,
     check_unique,
     find_rows,
@@ -28,9 +28,10 @@ from pairlearn.columns import (
     unknown_id,
 )
 from pairlearn.judgements import Judgements
+from pairlearn.tables.cells import Kind, given
 from pairlearn.tables.items import ItemTable
 from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, columns_about, pair_columns
-from pairlearn.tables.sources import Columns, Kind, Source, missing_column, open_source
+from pairlearn.tables.sources import Columns, Source, missing_column, open_source
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Chunk = TypeVar("Chunk", PairTable, ItemTable, Judgements)
@@ -72,7 +73,7 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     """
     source = open_source(Path(path), "pairs")
     names = named_pairs(source)
-    table = PairTable.concatenate(list(source.tables(names, pair_builder(source, noisy))))
+    table = PairTable.concatenate([*source.tables(names, partial(_build, source, noisy))])
     return (
         table if table.single.any() else table.changed(**dict.fromkeys(columns_about(single=True)))
     )
@@ -101,10 +102,10 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     check_rows(rows)
     source = open_source(Path(path), "pairs")
     names = named_pairs(source)
-    text, alone = scan(source, ["left", "right"], set(names) & {*columns_about(single=True)})
-    if not alone:
-        names = [name for name in names if name not in columns_about(single=True)]
-    tables = source.tables(names, pair_builder(source, noisy, text_ids=text))
+    single = columns_about(single=True)
+    if not source.look_at(["left", "right"], empty=bool({*names} & {*single})):
+        names = [name for name in names if name not in single]
+    tables = source.tables(names, partial(_build, source, noisy))
     return rechunked(tables, rows, PairTable.concatenate)
 
 
@@ -128,43 +129,19 @@ def named_pairs(source: Source) -> list[str]:
     return [name for name in pair_columns() if name in source.names]
 
 
-def scan(source: Source, names: Sequence[str], single: set[str]) -> tuple[bool, bool]:
-    """Whether ids of a file are text, and whether some are empty; a look at the whole file."""
-    text = alone = False
-    try:
-        for columns in source.batches(names):
-            for name in names:
-                ids = source.column(name, "id", columns[name], empty=bool(single))
-                text |= ids.dtype.kind == "U"
-                alone |= bool(single) and bool(np.any(ids == ""))
-            if text and (alone or not single):
-                break
-    except (TableError, RowError):  # reading the file will come to it
-        return True, bool(single)
-    return text, alone
+def _build(source: Source, noisy: bool, columns: Columns) -> PairTable:
+    """A batch of a file as a table."""
+    empty = any(name in columns for name in columns_about(single=True))
+    left = source.column("left", "id", columns["left"])
+    right = source.column("right", "id", columns["right"], empty=empty)
+    left, right = same_kind([left, right])
+    said = statements(source, columns, np.asarray(right == ""))
+    table = PairTable.trusted(left=left, right=right, **said)
+    check_pairs(table, noisy=noisy)
+    return table
 
 
-def pair_builder(
-    source: Source, noisy: bool, *, text_ids: bool = False
-) -> Callable[[Columns], PairTable]:
-    """How a batch of a file becomes a table; its ids as text, or as they come."""
-
-    def build(columns: Columns) -> PairTable:
-        empty = any(name in columns for name in columns_about(single=True))
-        left = source.column("left", "id", columns["left"])
-        right = source.column("right", "id", columns["right"], empty=empty)
-        left, right = same_kind([left, right])
-        if text_ids:
-            left, right = left.astype(np.str_), right.astype(np.str_)
-        alone = right == "" if empty and right.dtype.kind == "U" else None
-        table = PairTable.trusted(left=left, right=right, **statements(source, columns, alone))
-        check_pairs(table, noisy=noisy)
-        return table
-
-    return build
-
-
-def statements(source: Source, columns: Columns, alone: Mask | None = None) -> Columns:
+def statements(source: Source, columns: Columns, alone: Mask) -> Columns:
     """What a batch of a file says of its pairs, and of the items that stand alone in a row."""
     import pyarrow
     from pyarrow import compute
@@ -174,10 +151,9 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
         if name in columns:
             cells = columns[name]
             if name in columns_about(single=True):  # beside a pair it is no statement
-                none, given = pyarrow.nulls(len(cells), cells.type), _filled(cells)
-                some = alone is not None and alone.any()
-                cells = compute.if_else(alone, cells, none) if some else pyarrow.nulls(len(cells))
-                if beside := given - _filled(cells):
+                whole, none = cells, pyarrow.nulls(len(cells), cells.type if alone.any() else None)
+                cells = compute.if_else(alone, whole, none) if alone.any() else none
+                if beside := given(cells).null_count - given(whole).null_count:
                     found["ignored"][name] = beside
             found[name] = column.read(
                 source.column(name, "word" if column.words else "number", cells)
@@ -188,17 +164,6 @@ def statements(source: Source, columns: Columns, alone: Mask | None = None) -> C
     if "annotator" in columns:
         found["annotator"] = source.column("annotator", "text", columns["annotator"])
     return found
-
-
-def _filled(cells: Any) -> int:
-    """How many cells are neither null nor empty text."""
-    import pyarrow
-    from pyarrow import compute
-
-    given = int(len(cells) - cells.null_count)
-    if pyarrow.types.is_primitive(cells.type) or not given:
-        return given
-    return given - int(compute.equal(cells.cast("string"), "").true_count)
 
 
 def check_rows(rows: int) -> None:

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as batches of columns, and what their cells mean.
+"""CSV and Parquet files as batches of columns.
 
 pyarrow reads unambiguous lines of CSV: UTF-8, no quotes, NUL or lone carriage returns, each as long
 as the header. It would accept unclosed cells and text after a closing quote, so Python's csv module
@@ -8,38 +8,25 @@ reads all other lines, and finds what is wrong. Messages count rows from 1, with
 from __future__ import annotations
 
 import csv
-import math
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
-    MAX_LENGTH,
-    Floats,
     RowError,
     TableError,
-    as_ids,
-    as_text,
-    first_rows,
     placed,
     same_kind,
     shown,
-    too_long,
 )
+from pairlearn.tables.cells import Kind, convert, text_array
 
-Kind: TypeAlias = Literal["id", "number", "word", "text"]
-"""What a column holds: ids, numbers (NaN = not given), or words and text ("" = not given).
-
-Of numbers and words, those in `MISSING_WORDS` are not given either.
-"""
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")
 
@@ -55,12 +42,6 @@ ROWS = 65536
 """Rows of Parquet that are read at once."""
 
 _BOM = b"\xef\xbb\xbf"
-_WANTED = {"id": "integers or text", "number": "numbers", "word": "text", "text": "text"}
-NUMBER = re.compile(
-    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
-)
-MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
-THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", re.ASCII)
 _CSV_ERRORS = {
     "unexpected end": "a quoted cell is never closed",
     "field larger": f"a cell has more than {MAX_CELL} characters; is a quoted cell never closed?",
@@ -72,12 +53,14 @@ _CSV_ERRORS = {
 class Source(ABC):
     """A file as batches of columns, which are Arrow arrays.
 
-    ``names`` is the header, stripped; ``typed`` is false where all cells are text.
+    ``names`` is the header, stripped; ``typed`` is false where all cells are text, and
+    ``text_ids`` takes all ids for text.
     """
 
     path: Path
     names: list[str]
     typed: ClassVar[bool]
+    text_ids = False
 
     @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
@@ -89,7 +72,24 @@ class Source(ABC):
 
     def column(self, name: str, kind: Kind, cells: Any, *, empty: bool = False) -> NDArray[Any]:
         """A column of a batch as an array of its kind; see `convert`."""
-        return convert(name, kind, cells, typed=self.typed, empty=empty)
+        found = convert(name, kind, cells, typed=self.typed, empty=empty)
+        return found.astype(np.str_) if kind == "id" and self.text_ids else found
+
+    def look_at(self, names: Sequence[str], *, empty: bool = False) -> bool:
+        """Find out from the whole file whether ids are text, and whether some are empty."""
+        text = alone = False
+        try:
+            for columns in self.batches(names):
+                for name in names:
+                    ids = self.column(name, "id", columns[name], empty=empty)
+                    text |= ids.dtype.kind == "U"
+                    alone |= empty and bool(np.any(ids == ""))
+                if text and alone >= empty:
+                    break
+        except (TableError, RowError):  # reading the file will come to it
+            text, alone = True, empty
+        self.text_ids = text
+        return alone
 
     def tables(self, names: Sequence[str], build: Callable[[Columns], Table]) -> Iterator[Table]:
         """The batches of some columns as tables; errors say in which row they are."""
@@ -202,13 +202,6 @@ class CsvSource(Source):
             yield text
 
 
-def text_array(cells: Iterable[str]) -> Any:
-    """Cells as an Arrow array, null where they are empty."""
-    import pyarrow
-
-    return pyarrow.array([cell or None for cell in cells], pyarrow.string())
-
-
 def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, Any] | None:
     """Columns of whole lines as text, or None where pyarrow should not decide."""
     import pyarrow
@@ -294,104 +287,6 @@ class ParquetSource(Source):
             raise TableError(
                 f"{self.path} is not a Parquet file, or is damaged ({reason})"
             ) from None
-
-
-def convert(
-    name: str, kind: Kind, cells: Any, *, typed: bool = False, empty: bool = False
-) -> NDArray[Any]:
-    """A column of cells as an array of its kind; RowError for a cell of another kind.
-
-    Numbers and words may have spaces around them, and an empty number is NaN; ids and text are
-    taken as they are. Cells are text or an Arrow array; `typed` takes text for text, never for a
-    number, and `empty` admits ids that are "".
-
-    Examples
-    --------
-    >>> convert("similarity", "number", ["0.5", "NA", " 5e-1"])
-    array([0.5, nan, 0.5])
-    >>> convert("left", "id", ["1", "20"]), convert("left", "id", ["1", "020"])
-    (array([ 1, 20]), array(['1', '020'], dtype='<U3'))
-    """
-    import pyarrow
-    from pyarrow import compute, types
-
-    column = cells if isinstance(cells, pyarrow.Array) else text_array(cells)
-    if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    text = column.type in (pyarrow.string(), pyarrow.large_string())
-    whole = types.is_integer(column.type)
-    number = whole or types.is_floating(column.type) or types.is_boolean(column.type)
-    fits = (number or (not typed and text)) if kind == "number" else text or whole
-    if not fits and not types.is_null(column.type):
-        wanted = f"has the type {column.type}; it must hold {_WANTED[kind]}"
-        raise RowError(None, f"column {name!r} {wanted}")
-    if kind == "word" and text:
-        column = given(column)
-    if kind == "number":
-        if text:
-            return _parsed(name, column)
-        if types.is_boolean(column.type):
-            column = column.cast(pyarrow.int8())
-        return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if kind == "id" and column.null_count and not empty:
-        row = int(np.asarray(column.is_null()).argmax())
-        raise RowError(row, f"{name} is empty; every row needs it")
-    if kind == "id" and whole and not column.null_count:
-        return as_ids(name, column.to_numpy(zero_copy_only=False))
-    if kind == "id" and text and not typed and not column.null_count:
-        with suppress(pyarrow.ArrowInvalid):
-            integers = column.cast(pyarrow.int64())
-            if integers.cast(pyarrow.string()).equals(column):
-                return np.array(integers.to_numpy())
-    # Every word once: most ids and annotators are in many rows.
-    encoded = column.cast(pyarrow.string()).fill_null("").dictionary_encode()
-    rows, words = np.asarray(encoded.indices), encoded.dictionary
-    lengths = np.asarray(compute.utf8_length(words))
-    try:
-        # Before numpy gives every word the room of the longest.
-        for word in first_rows(lengths > MAX_LENGTH):
-            raise too_long(name, word, int(lengths[word]))
-        found = as_text(name, words.to_pylist(), empty=empty or kind != "id")
-    except RowError as error:
-        raise RowError(first_rows(rows == error.row)[0], error.text) from None
-    return np.asarray(found[rows])
-
-
-def given(column: Any) -> Any:
-    """Words of an Arrow array without spaces around them, null where they stand for a gap."""
-    import pyarrow
-    from pyarrow import compute
-
-    words = compute.utf8_trim_whitespace(column)
-    missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(["", *MISSING_WORDS]))
-    return compute.if_else(missing, pyarrow.scalar(None, words.type), words)
-
-
-def _parsed(name: str, column: Any, *, trimmed: bool = False) -> Floats:
-    """Text as numbers; only where pyarrow does not see any, gaps and spaces are looked for."""
-    import pyarrow
-
-    with suppress(pyarrow.ArrowInvalid):
-        values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
-        if np.isfinite(values).sum() + column.null_count == len(values):
-            return values
-    if not trimmed:
-        return _parsed(name, given(column), trimmed=True)
-    return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
-
-
-def _number(name: str, row: int, text: str | None) -> float:
-    if text is None:
-        return math.nan
-    if NUMBER.fullmatch(text):
-        if math.isfinite(value := float(text)):
-            return value
-        raise RowError(row, f"{name} is {shown(text)}, not a finite number")
-    point = text.replace(",", ".")
-    hint = f": write {point}" if NUMBER.fullmatch(point) else ""
-    if THOUSANDS.fullmatch(text):
-        hint = ": write it without a comma"
-    raise RowError(row, f"{name} is {shown(text)}, not a number{hint}")
 
 
 def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
