@@ -319,8 +319,8 @@ class Testing(Callback):
         """Measure, if it is one of the last epochs."""
         if fleet.epoch > self.epochs - self.window:
             for name, values in fleet.accuracy().items():
-                now = torch.from_numpy(values)[None].to(fleet.device)
-                before = self.accuracies.get(name, now[:0])
+                now = torch.from_numpy(values)[None]
+                before = self.accuracies.get(name, now[:0]).cpu()
                 self.accuracies[name] = torch.cat([before, now])
 
 
