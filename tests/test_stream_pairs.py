@@ -251,10 +251,12 @@ def test_about_the_pairs_that_are_held_out_in_memory(together: int) -> None:
     if together == 30:
         ends = np.concatenate([rng.choice(row, (200, 2)) for row in items])
     training, held = hold_out_items(ends, 0.2, seed=1)
-    connected = Connected(600)
+    connected = Connected(700)  # a hundred in no pair
     for part in np.array_split(ends, 7):
         connected.add(part)
-    inside = connected.held_out(0.2, 10**6, seed=1)[ends].sum(1)
+    apart = connected.held_out(0.2, 10**6, seed=1)
+    inside = apart[ends].sum(1)
+    assert not apart[600:].any()
     found, wanted = [(inside == k).sum() for k in (0, 2)], [training.sum(), held.sum()]
     assert found == wanted if together < 30 else found == pytest.approx(wanted, rel=0.1)
     assert (connected.held_out(0.2, 50, seed=1)[ends].sum(1) == 2).sum() <= 60

@@ -190,24 +190,28 @@ class Connected:
 
     def add(self, ends: Indices) -> None:
         """Take in some pairs."""
-        self.pairs += np.bincount(ends[:, 0], minlength=len(self.pairs))
-        names, at = np.unique(self.roots(ends), return_inverse=True)
-        found = components(at.reshape(-1, 2), len(names))
-        self.parent[names] = names[np.unique(found, return_index=True)[1]][found]
-        self.parent[ends] = self.roots(ends)
+        np.add.at(self.pairs, ends[:, 0], 1)
+        roots = self.roots(ends)
+        apart = roots[roots[:, 0] != roots[:, 1]]
+        if len(apart):
+            names, at = np.unique(apart, return_inverse=True)
+            found = components(at.reshape(-1, 2), len(names))
+            self.parent[names] = names[np.unique(found, return_index=True)[1]][found]
+        self.parent[ends] = self.roots(roots)
 
     def held_out(self, fraction: float, most: int, seed: int) -> Mask:
         """About the items of `hold_out_items`: i of k that n pairs connect have n (i/k)²."""
-        component = np.unique(self.roots(np.arange(len(self.parent))), return_inverse=True)[1]
-        order = _one_after_another(component, seed)
-        first, at = np.unique(component[order], return_index=True, return_inverse=True)[1:]
-        share = (np.arange(len(order)) - first[at] + 1) / np.bincount(at)[at]
+        every = np.arange(len(self.parent))
+        root = self.roots(every)
+        order = _one_after_another((np.cumsum(root == every) - 1)[root], seed)
+        begins = np.diff(root[order], prepend=-1) != 0
+        first, at = np.flatnonzero(begins), np.cumsum(begins) - 1
+        share = (every - first[at] + 1) / np.bincount(at)[at]
         inside = np.bincount(at, self.pairs[order])
-        before = np.zeros_like(inside)
-        before[np.argsort(first)[1:]] = np.cumsum(inside[np.argsort(first)])[:-1]
+        before = np.cumsum(inside) - inside
         wanted = max(1, min(round(fraction * self.pairs.sum()), most))
         held = np.zeros(len(order), bool)
-        held[order] = before[at] + inside[at] * share**2 <= wanted
+        held[order] = (inside[at] > 0) & (before[at] + inside[at] * share**2 <= wanted)
         return held
 
 

@@ -241,7 +241,8 @@ class StreamedTable(Table):
     def take(self, group: int, said: Judgements, drawn: Mask) -> None:
         """Take in some rows of a row group, those drawn into the sample too."""
         self.named[item_ends(said)] = True
-        self.connected.add(said.ends[~said.single])
+        if self.split.held is None:
+            self.connected.add(said.ends[~said.single])
         self.counts.update(said.counts())
         self.counts["self_pairs"] += int((said.ends[:, 0] == said.ends[:, 1]).sum())
         usable, training = self.split.usable(said), self.split.training(said)
