@@ -124,36 +124,35 @@ class RowWriter:
         table = pyarrow.table(
             [pyarrow.array(array, from_pandas=True) for array in arrays], [*self.columns]
         )
-        for field, first in zip(table.schema, self._schema or table.schema, strict=True):
+        self._open(table.schema)
+        for field, first in zip(table.schema, self._schema, strict=True):
             if field.type != first.type:
                 raise TableError(f"column {field.name!r} was of another kind in an earlier batch")
-        self._put(table, arrays)
-        self.count += n
-
-    def _put(self, table: Any, arrays: Sequence[NDArray[Any]] = ()) -> None:
-        """Write a table, and the header before the first one."""
-        from pyarrow import parquet
-
-        if self._schema is None:
-            self._schema = table.schema
-            if self._suffix == ".csv":
-                self._sink = self._path.open("w", encoding="utf-8", newline="")
-                self._csv = csv.writer(self._sink, lineterminator="\n")
-                self._csv.writerow(self.columns)
-            else:
-                options = {"write_page_checksum": True}
-                self._sink = parquet.ParquetWriter(self._path, table.schema, **options)
         if self._suffix == ".csv":
             self._csv.writerows(zip(*map(_cells, arrays), strict=True))
-        elif len(table):
+        elif n:
             self._sink.write_table(table)
+        self.count += n
+
+    def _open(self, schema: Any) -> None:
+        """Begin the file with its header, once."""
+        from pyarrow import parquet
+
+        if self._schema is not None:
+            return
+        self._schema = schema
+        if self._suffix == ".csv":
+            self._sink = self._path.open("w", encoding="utf-8", newline="")
+            self._csv = csv.writer(self._sink, lineterminator="\n")
+            self._csv.writerow(self.columns)
+        else:
+            self._sink = parquet.ParquetWriter(self._path, schema, write_page_checksum=True)
 
     def close(self) -> None:
         """Finish the file, of a header alone if nothing was written."""
-        if self._schema is None:
-            import pyarrow
+        import pyarrow
 
-            self._put(pyarrow.table({name: pyarrow.nulls(0) for name in self.columns}))
+        self._open(pyarrow.schema([(name, pyarrow.null()) for name in self.columns]))
         self._sink.close()
 
 
