@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Literal
@@ -115,20 +115,6 @@ class JudgedPairs:
 
     def __len__(self) -> int:
         return len(self.z)
-
-    def saying(self, labels: PairLabels, rows: Mask) -> JudgedPairs:
-        """Some of these pairs, with other judgements."""
-        told = numbers(labels.to_array())
-        return replace(
-            self,
-            z=self.z[rows],
-            z_prime=self.z_prime[rows],
-            similarity=told[:, 0],
-            difference=told[:, 1],
-            weight=weights_of(self.weight[rows], len(told)),
-            dependence=self.dependence.rows(rows),
-            noisy=not bool(labels.feasible().all()),
-        )
 
     def require_identified(self) -> None:
         """Refuse tables with one kind of judgement and no prior, saying what is missing."""

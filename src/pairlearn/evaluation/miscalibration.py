@@ -243,16 +243,18 @@ class _Told:
     """Pairs with both judgements, and the annotators' log-odds (n, 2) of their ends."""
 
     def __init__(self, pairs: JudgedPairs, threshold: float = 0.0) -> None:
-        whole = pairs.has_similarity & pairs.has_difference
-        self.pairs, self.whole, self.threshold = pairs, whole, threshold
+        whole, ends = pairs.has_similarity & pairs.has_difference, pairs.dependence.ends
+        self.z, self.z_prime, self.threshold = pairs.z[whole], pairs.z_prime[whole], threshold
         self.labels = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
-        self.odds = _log_odds(self.labels, pairs.z[whole], pairs.z_prime[whole])
-        self.n = len(self.labels)
+        self.odds, self.n = _log_odds(self.labels, self.z, self.z_prime), len(self.labels)
+        items = None if ends is None else ends[whole]
+        self.options = pairs.weight[whole], items, pairs.confidence
 
     def accuracy(self, slope: float | None = None, shift: float = 0.0) -> AccuracyEstimate:
         """As annotators with other log-odds would see it; without a slope as these do."""
         labels = self.labels if slope is None else _judgements(self.odds, slope, shift)
-        return accuracy_of(self.pairs.saying(labels, self.whole), self.threshold)
+        told = JudgedPairs.of(self.z, self.z_prime, labels, *self.options)
+        return accuracy_of(told, self.threshold)
 
 
 def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float) -> int:
