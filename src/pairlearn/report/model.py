@@ -304,7 +304,7 @@ def _plot_judgements(measured: Measured, ax: Axes) -> None:
 class AnnotatorRow:
     """One annotator: how many judgements, and in ``words`` how they answer.
 
-    ``model_gap`` is the mean distance |Δs| and |Δc| to the model's answers, NaN where there are
+    ``model_gap`` is the mean distance in s and in c to the model's answers, NaN where there are
     none; ``manner`` has guesses, leans and precision, where known.
     """
 
