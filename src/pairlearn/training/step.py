@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -289,7 +291,19 @@ class _Recording:
             return self.result
         if self.graph is None:
             self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
+            with _nothing_freed(), torch.cuda.graph(self.graph):
                 self.result = self.step(self.chosen, self.weight)
         self.graph.replay()
         return self.result
+
+
+@contextmanager
+def _nothing_freed() -> Iterator[None]:
+    """Without garbage collection: a graph of an earlier fit that it frees makes a capture fail."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
