@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,6 +144,14 @@ class Answers:
             weight=self.weight[pairs],
             turned=self.turned[rows],
         )
+
+    def without(self, names: Collection[str]) -> Answers:
+        """The answers of the others, with the same pairs and names."""
+        kept = ~np.isin(self.names, list(names))[self.who]
+        return replace(
+            self, pair=self.pair[kept], who=self.who[kept], values=self.values[kept],
+            turned=self.turned[kept],
+        )  # fmt: skip
 
     def spread(self, most: int) -> Indices:
         """At most so many pairs, evenly from all: tables are often in order of the annotators."""

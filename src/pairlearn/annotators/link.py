@@ -148,7 +148,7 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
     typical = np.zeros(len(answers))
     for number, manner in enumerate(link.manners):
         rows = answers.by(number)
-        if manner.constant:
+        if manner.constant or not len(rows):
             honest.append(np.zeros((len(rows), len(HONEST))))
             guesses.append(np.ones(len(rows)))
             continue
@@ -262,19 +262,20 @@ def learn_link(
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(answers.ends))
     scores = None if log_odds is None else np.asarray(log_odds, np.float64)
+    agreeing, strays = answers.together(), frozenset[str]()
+    if scores is not None and not agreeing.any():
+        strays = answers.strays(scores)
+    heard = answers.without(strays)
 
     def some(count: int) -> tuple[Answers, Floats | None]:
         chosen = np.sort(order[:count])
-        return answers.part(chosen), None if scores is None else scores[chosen]
+        return heard.part(chosen), None if scores is None else scores[chosen]
 
     small, rest = some(TRIAL), some(PAIRS)
     begins = [] if start is None or start.rivals else [start.manners]
     if not begins or len(answers.names) > 1:
         begins = _starts(answers) + begins
-    strays: frozenset[str] = frozenset()
-    if scores is not None and not answers.together().any():
-        strays = answers.strays(scores)
-        begins = [tuple(one.astray if one.name in strays else one for one in m) for m in begins]
+    begins = [tuple(one.astray if one.name in strays else one for one in m) for m in begins]
     trials = [_climb(_begin(m, scores), *small, iterations // 3, strays) for m in begins]
     if scores is not None and len(answers.names) > 1:
         # Those who begin as learnt before are ahead at first: the best two go on to the end.
@@ -287,7 +288,7 @@ def learn_link(
     believed = np.array([one.believable for one in best.manners])
     unconfirmed = (
         scores is None
-        and not answers.together()[np.ix_(believed, believed)].any()
+        and not agreeing[np.ix_(believed, believed)].any()
         and any(
             one.believable and not taken
             for link in trials

@@ -219,7 +219,8 @@ def listen(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner
         )
     link = learn_link(answers, seed=table.seed)
     # Where nobody confirms anybody the features tell whom to believe: whom linear models predict,
-    alone = len(answers.names) > 1 and not answers.together().any()
+    believed = np.array([one.believable for one in link.manners])
+    alone = believed.sum() > 1 and not answers.together()[np.ix_(believed, believed)].any()
     if (alone or link.rivals) and (odds := rough_log_odds(answers, table.features)) is not None:
         link = learn_link(answers, odds, start=link, seed=table.seed).blind
     # or, where these fail, whom models of what all say on average predict.
