@@ -81,8 +81,8 @@ def leaderboard() -> str:
         if line.cell.config.prior == 0.2 and line.cell.config.method in SHOWN
     ]
     absent = (
-        "**Not run**: PMU-UD, whose data could not be had, and a part of CIFAR-10: together "
-        f"{accuracy.comparison.absent} of the 360 published\naccuracy cells and "
+        "**Not run**: PMU-UD, whose data could not be had, and the noise tables of CIFAR-10: "
+        f"together {accuracy.comparison.absent} of the 360 published\naccuracy cells and "
         f"{robustness.comparison.absent} of the 600 robustness cells."
     )
     return f"{aligned(header, rows)}\n\n{absent}"
