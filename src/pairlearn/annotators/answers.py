@@ -181,10 +181,12 @@ class Answers:
         """
         found = np.zeros((len(self.names),) * 2, bool)
         most = np.argsort(-np.bincount(self.who, minlength=len(self.names)), kind="stable")[:MOST]
+        place = np.full(len(self.names), len(most))
+        place[most] = np.arange(len(most))
         for said in self.values.T:
-            told = np.full((len(self.ends), len(self.names)), np.nan)
-            told[self.pair, self.who] = said
-            told = told[:, most]
+            told = np.full((len(self.ends), len(most) + 1), np.nan)
+            told[self.pair, place[self.who]] = said
+            told = told[:, :-1]  # the last column is of all others
             given = ~np.isnan(told)
             off = np.where(given, told - np.where(given, told, 0).sum(0) / given.sum(0).clip(1), 0)
             beyond_chance = off.T @ off > CLEAR * np.sqrt(np.square(off).T @ np.square(off))
@@ -207,7 +209,7 @@ class Answers:
                 count[number] = given.sum()
                 fits[number] = np.corrcoef(said[given], expected[given])[0, 1]
         root = np.sqrt(count)
-        if (fits * root).max() < CLEAR:
+        if (fits * root).max(initial=0) < CLEAR:
             return frozenset()
         stray = (fits * root < CLEAR / 2) & (fits.max() * root > 2 * CLEAR)
         return frozenset(np.array(self.names)[stray].tolist())

@@ -192,8 +192,11 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
     models predict best: guesses of others only blur those.
     """
     count, told = len(answers.ends), ~np.isnan(answers.values)
-    x = (features - np.nanmean(features, 0)) / (np.nanstd(features, 0) + TINY)
-    x, clear, found = np.nan_to_num(x), CLEAR, None
+    used, ends = np.unique(answers.ends, return_inverse=True)
+    seen, clear, found = features[used], CLEAR, None
+    if not seen.size:
+        return None
+    x = _standard(seen)
     voices = sorted(answers.each(), key=len, reverse=True)[:VOICES]
     for rows in (np.arange(len(answers)), *(voices if len(voices) > 1 else ())):
         given, differs, c = np.zeros((3, count))
@@ -203,7 +206,7 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
         if given.sum() < KNOWN:
             continue
         c /= given.clip(1)
-        scores = linear_scores(x, answers.ends, c, given, FOLDS, PAIRS)
+        scores = linear_scores(x, ends.reshape(-1, 2), c, given, FOLDS, PAIRS)
         gap, some = scores[:, 1] - scores[:, 0], given > 0
         right = (c * gap)[some]
         errors = float(right.mean() / (right.std() / np.sqrt(len(right)) + TINY))
@@ -214,6 +217,15 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
         slope = 4 * (c[some] @ gap[some]) / (gap[some] @ gap[some])
         clear, found = errors, np.asarray(slope * (scores - middle))
     return found
+
+
+def _standard(features: Any) -> Floats:
+    """Features (m, d) of mean 0 and standard deviation 1, and 0 where one is missing."""
+    x = np.asarray(features, np.float64).reshape(len(features), -1)
+    known = ~np.isnan(x)
+    count = known.sum(0).clip(1)
+    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
+    return np.asarray(x / (np.sqrt(np.square(x).sum(0) / count) + TINY))
 
 
 def _mean(values: list[float]) -> float:

@@ -14,13 +14,13 @@ def linear_scores(
 ) -> Floats:
     """Scores (n, 2) of both ends of pairs, fitted to at most so many pairs of other folds.
 
-    Row i is in fold i mod `folds`; rows of weight 0 are scored, and not fitted to.
+    Rows of weight 0 are scored, and not fitted to; the others are in the folds in turn.
     """
     used, places = np.unique(ends, return_inverse=True)
     x, places = features.reshape(len(features), -1)[used], places.reshape(-1, 2)
-    scores = np.empty((len(ends), 2))
+    scores, turn = np.empty((len(ends), 2)), (np.cumsum(weight > 0) - 1) % folds
     for fold in range(folds):
-        held = np.arange(len(ends)) % folds == fold
+        held = turn == fold
         kept = np.flatnonzero(~held & (weight > 0))[:most]
         left, right = (x[end].astype(np.float64) for end in places[kept].T)
         score = x @ ridge(right - left, difference[kept], weight[kept]).astype(x.dtype)

@@ -1,0 +1,86 @@
+"""Who goes with whom, and with what the features say: corners of the tables of answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn import PairLabels
+from pairlearn.annotators import answers as module
+from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.crowd import rough_log_odds
+from pairlearn.judgements import Judgements
+
+PAIRS = 300
+
+
+def world(*shape: int) -> tuple[Any, Any, Any]:
+    """Features of items, the log-odds of both ends of pairs, and honest answers to these."""
+    x = np.random.default_rng(0).normal(size=(2 * PAIRS, *shape))
+    z = 3 * x.reshape(PAIRS, 2, -1)[..., 0]
+    r = 1 / (1 + np.exp(-z))
+    return x, z, np.asarray(PairLabels.from_posteriors(r[:, 0], r[:, 1]).to_array())
+
+
+def told_by(names: Any, said: Any, ends: Any = None) -> Answers:
+    ends = np.arange(2 * len(said)).reshape(-1, 2) if ends is None else ends
+    return Answers.of(Judgements.from_pairs(ends, said, annotator=names))
+
+
+@pytest.mark.parametrize("people", [1, 2, 5, 10])
+def test_features_tell_the_odds_whoever_answers_which_pair(people: int) -> None:
+    """As many people as folds, who take turns, are no reason to see nothing of one of them."""
+    x, z, honest = world(4)
+    names = np.array([f"a{row % people}" for row in range(PAIRS)])
+    guessed = np.random.default_rng(1).permutation(honest)
+    odds = rough_log_odds(told_by(names, np.where(names[:, None] == "a0", honest, guessed)), x)
+    assert odds is not None
+    assert np.corrcoef(odds.ravel(), z.ravel())[0, 1] > 0.9
+
+
+def test_features_of_images_with_gaps_and_in_a_file(tmp_path: Any) -> None:
+    x, z, honest = world(2, 3, 3)
+    x[:, 1, 0], x[::3, 1, 1] = np.nan, np.nan  # of nobody, and of some
+    file = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, x.shape)
+    file[:] = x
+    answers = told_by(np.tile(["a", "b"], PAIRS // 2), honest)
+    odds = rough_log_odds(answers, file)
+    assert odds is not None
+    assert np.corrcoef(odds.ravel(), z.ravel())[0, 1] > 0.9
+    assert rough_log_odds(answers, x[:, 0, 0, :0]) is None
+    assert rough_log_odds(answers, np.ones((2 * PAIRS, 2))) is None
+    assert rough_log_odds(answers.part(np.arange(0)), x) is None
+    honest[:, 1] = np.nan
+    assert rough_log_odds(told_by(None, honest), x) is None
+
+
+def test_who_goes_with_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, z, honest = world(2)
+    guessed = np.random.default_rng(1).permutation(honest)
+    names, ends = np.repeat(["", "b", "c"], PAIRS), np.tile(np.arange(2 * PAIRS), 3).reshape(-1, 2)
+    all_three = told_by(names, np.concatenate([honest, honest, guessed]), ends)
+    expected = np.zeros((3, 3), bool)
+    expected[[0, 1], [1, 0]] = True
+    np.testing.assert_array_equal(all_three.together(), expected)
+    assert all_three.strays(z) == {"c"}
+    similar = all_three.values.copy()
+    similar[:, 1] = np.nan
+    similar = told_by(names, similar, ends)
+    np.testing.assert_array_equal(similar.together(), expected)
+    assert similar.strays(z) == frozenset()
+    monkeypatch.setattr(module, "MOST", 2)  # only those who said most are compared
+    np.testing.assert_array_equal(all_three.together(), expected)
+
+
+def test_nobody_goes_with_anybody_who_answers_other_pairs_or_none() -> None:
+    _, z, honest = world(2)
+    for names, count in ((["a", "b"], 2), (["", ""], 1)):
+        apart = told_by(np.repeat(names, PAIRS // 2), honest)
+        assert apart.together().shape == (count, count) and not apart.together().any()
+        assert apart.strays(z) == frozenset()
+    nobody = told_by(["a"] * PAIRS, honest).without(["a"])
+    assert not nobody.together().any() and nobody.strays(z) == frozenset()
+    empty = told_by([], honest[:0])
+    assert empty.together().shape == (0, 0) and empty.strays(z[:0]) == frozenset()
