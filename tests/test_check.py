@@ -331,10 +331,12 @@ def test_what_the_items_tell() -> None:
     told = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
     assert "unjudged-items" not in codes(check(told, items=[1, 2, 3]))
     assert find(check(told, items=[1, 2, 3, 4]), "unjudged-items").count == 1
+    assert "unjudged-items" not in codes(check(told, items=[1, 2, 3, 1]))
     told, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
     report = check(told, items=constant)
     assert "have '007': write ids alike" in find(report, "unknown-item").message
     assert "the same features (3)" in find(report, "constant-features").message
+    assert "constant-features" not in codes(check(told, items=ItemTable([8], np.ones((1, 3)))))
     made = simulate(pairs=60, annotators=2)
     alike = made.pairs.changed(difference=None)
     assert check(alike, items=made.items, majority="negative", precision=False).ok

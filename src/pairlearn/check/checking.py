@@ -150,7 +150,9 @@ def _features(columns: Columns, items: Any) -> Any:
 
 
 def _constant(items: ItemTable) -> bool:
-    return bool((items.features[1:] == items.features[:1]).all())
+    """Whether there are several items, and all have the same features."""
+    first, parts = items.features[:1], range(1, len(items), MOST_ROWS)
+    return len(parts) > 0 and all((items.features[k : k + MOST_ROWS] == first).all() for k in parts)
 
 
 def _items(columns: Columns, items: Any) -> Iterator[Finding]:
@@ -167,7 +169,7 @@ def _items(columns: Columns, items: Any) -> Iterator[Finding]:
         near = near_id(absent[0].item(), known)
         hint = "" if near is None else f" The items have {near}: write ids alike in both files."
         yield finding("unknown-item", rows, absent, missing=number, known=len(known), hint=hint)
-    if unused := len(known) - len({*places.tolist(), *alone.tolist()} - {-1}):
+    if unused := len(np.unique(known)) - len({*places.tolist(), *alone.tolist()} - {-1}):
         yield finding("unjudged-items", count=unused, known=len(known))
     if isinstance(items, ItemTable) and _constant(items):
         yield finding("constant-features", features=len(items.names))
