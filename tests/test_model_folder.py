@@ -191,6 +191,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (config(b"[" * 100_000 + b"]" * 100_000), NOT_JSON),
     (config(b'{"a": "\xff"}'), NOT_JSON),
     (announce(format="onnx"), "'format' is 'onnx', not 'pairlearn-model'"),
+    (config(b'{"model_type": "bert"}'), "'format' is None, .*: this is not a pairlearn model"),
     (
         announce(version=2, pairlearn="9.0", surprise={}),
         "version 2 of the format, written by pairlearn 9.0; .* update pairlearn",

@@ -130,11 +130,11 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _read_manifest(file: Path) -> Manifest:
     manifest = _read_json(file)
     try:
-        head = msgspec.convert(manifest, Head)
-        if head.format != FORMAT:
+        if (found_format := manifest.get("format")) != FORMAT:
             raise ModelFolderError(
-                f"'format' is {head.format!r:.80}, not {FORMAT!r}: this is not a pairlearn model"
+                f"'format' is {found_format!r:.80}, not {FORMAT!r}: this is not a pairlearn model"
             )
+        head = msgspec.convert(manifest, Head)
         if head.version > VERSION:
             raise ModelFolderError(
                 f"version {head.version} of the format, written by pairlearn {head.pairlearn:.80}; "
