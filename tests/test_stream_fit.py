@@ -154,6 +154,34 @@ def test_a_checkpoint_of_other_pairs_is_refused(tmp_path: Path) -> None:
         streamed(tmp_path, classifier_of(), checkpoint=kept)
 
 
+def test_the_same_command_goes_on_in_the_middle_of_an_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, pairs=600, items=300, rows=40)
+    files = tmp_path / "items.npy", tmp_path / "pairs.parquet"
+    words = ("fit", *files, "--stream", "--model", "linear", "--epochs", 3, "--batch-size", 32)
+    assert run(*words, "--out", tmp_path / "straight").exit_code == 0
+    again = (*words, "--out", tmp_path / "again", "--checkpoint-seconds", 0)
+    save, begun = Checkpoint.save, []
+
+    def stopping(self: Checkpoint, state: Any, work: Any) -> None:
+        save(self, state, work)
+        begun.append((int(state["epoch"]), int(state["steps"])))
+        if self.path.name == "fit" and begun[-1] == (1, 5):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "save", stopping)
+    assert run(*again).exit_code != 0
+    assert not (tmp_path / "again").exists()
+    assert (tmp_path / "again.checkpoint" / "fit").exists()
+    begun.clear()
+    assert run(*again).exit_code == 0
+    assert begun[0] == (1, 6), "neither the model that measures nor the epochs before begin again"
+    assert not (tmp_path / "again.checkpoint").exists()
+    one, two = (PairClassifier.load(tmp_path / name) for name in ("straight", "again"))
+    assert_same(one, two)
+
+
 # ---- several processes ------------------------------------------------------------------------
 
 
