@@ -133,11 +133,11 @@ def test_lines_are_broken_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "word " * 39 + "word"
-    cli.command.Told(None, [line]).show(as_json=False, quiet=False)
+    cli.command.Output(None, [line]).show(as_json=False, quiet=False)
     assert capsys.readouterr().out == f"{line}\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    cli.command.Told(None, [line]).show(as_json=False, quiet=False)
+    cli.command.Output(None, [line]).show(as_json=False, quiet=False)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 

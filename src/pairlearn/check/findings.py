@@ -101,8 +101,8 @@ class Summary:
 class CheckReport:
     """The result of `check`: errors first, then warnings, then notes; and the table in numbers.
 
-    ``crowd`` says how its annotators answer, where that could be looked at, and ``said`` counts
-    the statements about pairs of each kind.
+    ``crowd`` describes how the annotators answer, where that is known, and ``statements`` counts
+    the statements of each kind.
 
     Examples
     --------
@@ -116,7 +116,12 @@ class CheckReport:
     findings: tuple[Finding, ...]
     summary: Summary
     crowd: Crowd | None = None
-    said: Mapping[str, int] = field(default_factory=dict)
+    statements: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def said(self) -> Mapping[str, int]:
+        """The old name of `statements`."""
+        return self.statements
 
     @property
     def ok(self) -> bool:

@@ -11,8 +11,8 @@ import typer
 from pairlearn.cli.annotate_ask import ask
 from pairlearn.cli.annotate_exchange import backup, export, import_, label_studio, opened, restore
 from pairlearn.cli.annotate_serve import NOT_RANDOM, demo, serve
-from pairlearn.cli.command import Told, as_options, command, register
-from pairlearn.cli.options import AtLeastOne, PerhapsSome, Seed, listed
+from pairlearn.cli.command import Output, as_options, command, register
+from pairlearn.cli.options import Count, OptionalCount, Seed, parse_names
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store
@@ -31,8 +31,8 @@ def init(
     project: Path,
     items: Path,
     *,
-    pairs: PerhapsSome = None,
-    overlap: AtLeastOne = 1,
+    pairs: OptionalCount = None,
+    overlap: Count = 1,
     annotators: str = "",
     title: str = "Which pairs are alike?",
     positive: str = "positive",
@@ -51,7 +51,7 @@ def init(
     mode: Literal["uniform", "information"] = "uniform",
     seed: Seed = 0,
     address: str = ADDRESS,
-) -> Told:
+) -> Output:
     """Make a project from items: the pairs to judge, the questions, an empty store.
 
     Parameters
@@ -105,7 +105,7 @@ def init(
     from pairlearn.studio.changes import check_name
     from pairlearn.studio.creating import create_project, what_fit_needs
 
-    people, address = listed(annotators), _checked(address)
+    people, address = parse_names(annotators), _checked(address)
     for place, name in enumerate(people):
         check_name(name)
         if name in people[:place]:
@@ -114,7 +114,7 @@ def init(
         project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
         title=title, positive_name=positive, negative_name=negative,
         question_similarity=question_similarity, question_difference=question_difference,
-        help=help_text, columns=tuple(listed(columns)), answers=answers, hide_ids=hide_ids,
+        help=help_text, columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
         language=language,
     )  # fmt: skip
@@ -140,7 +140,7 @@ def init(
         "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
         data["fit"],
     ]
-    return Told(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
+    return Output(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
 
 
 @command("annotate link")
@@ -151,7 +151,7 @@ def link(
     renew: bool = False,
     supervisor: bool = False,
     address: str | None = None,
-) -> Told:
+) -> Output:
     """Add annotators and print their links; each is shown once.
 
     Links have the address at which the project is being served, or was the last time.
@@ -187,7 +187,7 @@ def link(
                 links[who.name] = f"{address}/a/{token}"
         if supervisor:
             links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
-    return Told(links, [f"{name}  {one}" for name, one in links.items()])
+    return Output(links, [f"{name}  {one}" for name, one in links.items()])
 
 
 @command("annotate known")
@@ -197,7 +197,7 @@ def known(
     *,
     share: Annotated[float, typer.Option(min=0.001, max=1)] = 0.05,
     repeats: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
-) -> Told:
+) -> Output:
     """State pairs whose answer is known, in place of those that were stated before.
 
     Parameters
@@ -231,7 +231,7 @@ def known(
     made.save()
     counts = {use: len(made.known_for(use)) for use in ("example", "practice", "check")}
     text = ", ".join(f"{number} {use}" for use, number in counts.items())
-    return Told(
+    return Output(
         counts, [f"{made.path}: {text}; a server that runs takes them up when it starts again"]
     )
 
@@ -258,7 +258,7 @@ def retire(project: Path, names: list[str]) -> None:
 
 
 @command("annotate status")
-def status(project: Path) -> Told:
+def status(project: Path) -> Output:
     """How far a project is, and how its annotators work.
 
     For example:
@@ -293,7 +293,7 @@ def status(project: Path) -> Told:
         checks = [f"{found.right} of {found.known} known pairs right"] * bool(found.known)
         checks += [f"{found.agree} of {found.repeats} repeats alike"] * bool(found.repeats)
         text += [f"{name}: {'; '.join(checks + found.flags)}"] * bool(checks or found.flags)
-    return Told(data, text)
+    return Output(data, text)
 
 
 def _overview(rows: list[AnnotatorOverview]) -> Any:

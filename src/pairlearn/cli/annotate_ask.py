@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn.cli.annotate_exchange import opened
-from pairlearn.cli.command import INTERRUPTED, Told, command
-from pairlearn.cli.options import PerhapsSome
+from pairlearn.cli.command import INTERRUPTED, Output, command
+from pairlearn.cli.options import OptionalCount
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def ask(
     project: Path,
     *,
     name: str | None = None,
-    pairs: PerhapsSome = None,
+    pairs: OptionalCount = None,
     max_requests: Annotated[int | None, typer.Option(min=0)] = None,
     max_cost: Annotated[float | None, typer.Option(min=0)] = None,
     price_in: Price = 0.0,
@@ -127,7 +127,7 @@ def ask(
     rpm: float | None = None,
     concurrent: Annotated[int | None, typer.Option(min=1, max=256)] = None,
     cache: Path | None = None,
-) -> Told:
+) -> Output:
     """Have a model judge the pairs of a project, as one of its annotators.
 
     Items are sent to the endpoint. Run again after an interruption or a limit: what is
@@ -209,8 +209,8 @@ def ask(
     }
     code = (INTERRUPTED if filled.stopped == "interrupted" else LIMITED) if filled.stopped else 0
     if filled.error is None:
-        return Told(report, [_shown(report)], code=code)
-    return Told(report, [_shown(report)], failed=str(filled.error), code=FAILED)
+        return Output(report, [_shown(report)], code=code)
+    return Output(report, [_shown(report)], error=str(filled.error), code=FAILED)
 
 
 def _limited(function: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[..., Any]:

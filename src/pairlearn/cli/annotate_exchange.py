@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.command import Told, command, counted
-from pairlearn.cli.options import Reading, check_absent, check_new_file, in_file, listed
+from pairlearn.cli.command import Output, command, counted
+from pairlearn.cli.options import Reading, check_absent, check_new_file, in_file, parse_names
 
 if TYPE_CHECKING:
     from pairlearn.studio import Store
@@ -37,7 +37,7 @@ def export(
     without: str = "",
     weights: Annotated[bool | None, typer.Option("--weights/--no-weights")] = None,
     force: bool = False,
-) -> Told:
+) -> Output:
     """Write the judgements as a table of pairs, which check and fit read.
 
     Answers "can't say" are left out and counted. Infeasible answers are written as given:
@@ -74,7 +74,7 @@ def export(
         answers = exchange.exportable(store)
         checks = len(store.answers()) - len(answers)
         mode, levels, author = store.project.answers, store.project.levels, store.adjudicator
-    left_out = {*listed(without)}
+    left_out = {*parse_names(without)}
     if unknown := sorted(left_out - {one.annotator for one in answers}):
         raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
     given = [one for one in answers if one.annotator not in left_out]
@@ -121,7 +121,7 @@ def export(
         f"  reliability of {name}: {weight:.2f}{few * (crowd.manners[name].answers < KNOWN)}"
         for name, weight in trust.items()
     ]
-    return Told(data, [line.format(numbers=numbers, **data), *reliable])
+    return Output(data, [line.format(numbers=numbers, **data), *reliable])
 
 
 @command("annotate import", Reading)
@@ -133,7 +133,7 @@ def import_(
     annotator: str | None = None,
     preference_column: str | None = None,
     preference_means: Literal["ties-half", "given-different", "side-only"] | None = None,
-) -> Told:
+) -> Output:
     """Take judgements in from elsewhere, all of a file or nothing.
 
     Parameters
@@ -174,13 +174,13 @@ def import_(
     )
     told = ", ".join(f"{number:,} {what}" for what, number in left_out.items())
     lost = [f"  left out: {told}"] if any(left_out.values()) else []
-    return Told(data, [line.format(**data), *lost])
+    return Output(data, [line.format(**data), *lost])
 
 
 @command("annotate label-studio")
 def label_studio(
     project: Path, out: Path, *, prefix: str = "/data/local-files/?d=", force: bool = False
-) -> Told:
+) -> Output:
     """Write a labelling config and tasks for Label Studio; import reads what it exports.
 
     Parameters
@@ -201,11 +201,11 @@ def label_studio(
     with opened(project) as store:
         files = write_label_studio(out, store.project, store.items, store.pairs(), prefix)
     names = [str(path) for path in files]
-    return Told(names, names)
+    return Output(names, names)
 
 
 @command("annotate backup")
-def backup(project: Path, out: Path | None = None) -> Told:
+def backup(project: Path, out: Path | None = None) -> Output:
     """Copy the answers into one file, also while people are answering.
 
     Use this, and not a copy of answers.sqlite: the last answers may still be in its log. The
@@ -225,11 +225,11 @@ def backup(project: Path, out: Path | None = None) -> Told:
     from pairlearn.studio.writer import back_up
 
     path, answers = back_up(Project.load(project), out)
-    return Told({"file": path, "answers": answers}, [f"{path}: {answers:,} answers, checked"])
+    return Output({"file": path, "answers": answers}, [f"{path}: {answers:,} answers, checked"])
 
 
 @command("annotate restore")
-def restore(project: Path, source: Path | None = None) -> Told:
+def restore(project: Path, source: Path | None = None) -> Output:
     """Put the answers of a backup in the place of those that are there, which are kept aside.
 
     Links stay as they are, also those of people who joined, got another link or retired since.
@@ -256,7 +256,7 @@ def restore(project: Path, source: Path | None = None) -> Told:
     if done.links:
         text.append(f"  links changed since the backup, and left so: {', '.join(done.links)}")
     warnings = [OLD_LINKS] if done.links is None else []
-    return Told({"file": path} | done._asdict(), text, warnings=warnings)
+    return Output({"file": path} | done._asdict(), text, warnings=warnings)
 
 
 def _read(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.command import INTERRUPTED, Failed, Told, command, register
-from pairlearn.cli.options import Seed, check_new_file, listed
+from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, register
+from pairlearn.cli.options import Seed, check_new_file, parse_names
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def run(
     precision: Literal["float32", "tf32", "bf16"] = "float32",
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
-) -> Told:
+) -> Output:
     """Train what is not in the store yet; stop it at any time and start it again.
 
     Parameters
@@ -132,7 +132,7 @@ def run(
             finished = _train(missing, kept, checkpoint_seconds, among=wanted, **options)
         except KeyboardInterrupt:
             where = f"interrupted: finished runs are in {kept.path}; the same command goes on"
-            raise Failed(where, INTERRUPTED) from None
+            raise CommandError(where, INTERRUPTED) from None
     report = {
         "grid": chosen.grid,
         "store": str(kept.path),
@@ -142,7 +142,7 @@ def run(
         "seconds": round(time.monotonic() - start, 3),
     }
     text = "{finished} runs finished, {found} of {wanted} were there before: {store}"
-    return Told(report, [text.format(**report)])
+    return Output(report, [text.format(**report)])
 
 
 def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **options: Any) -> int:
@@ -172,7 +172,7 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
 
 
 @command("bench status", Chosen)
-def status(chosen: Chosen) -> Told:
+def status(chosen: Chosen) -> Output:
     """How much of an experiment is finished."""
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
@@ -184,7 +184,7 @@ def status(chosen: Chosen) -> Told:
         count["finished"] += one in finished
         count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
-    return Told(counts, [aligned(["data set", "finished", "wanted"], rows)])
+    return Output(counts, [aligned(["data set", "finished", "wanted"], rows)])
 
 
 @command("bench table", Chosen)
@@ -194,7 +194,7 @@ def table(
     test_subset: Literal["paper", "stratified", "both"] = "stratified",
     format: Literal["markdown", "csv"] = "markdown",
     out: Path | None = None,
-) -> Told:
+) -> Output:
     """Mean and standard deviation over seeds, laid out as in the paper.
 
     Parameters
@@ -212,7 +212,7 @@ def table(
         text = to_csv(rows).rstrip("\n")
     else:
         text = "\n\n".join(to_markdown(TABLES[chosen.grid](cells)) for cells in summaries)
-    return Told(rows, [text], file=out)
+    return Output(rows, [text], file=out)
 
 
 @command("bench figure", Chosen)
@@ -222,7 +222,7 @@ def figure(
     test_subset: Subset = "stratified",
     out: Path = Path("figures"),
     formats: str = "png,svg",
-) -> Told:
+) -> Output:
     """Draw the figures of an experiment.
 
     Parameters
@@ -235,12 +235,12 @@ def figure(
     from pairlearn.paper.figures import save_figures
 
     (cells,) = _summaries(chosen, test_subset)
-    names = list(map(str, save_figures(chosen.grid, cells, out, listed(formats, "--formats"))))
-    return Told(names, names)
+    names = list(map(str, save_figures(chosen.grid, cells, out, parse_names(formats, "--formats"))))
+    return Output(names, names)
 
 
 @command("bench compare", Chosen, exits="0 they agree, 1 they do not")
-def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
+def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Output:
     """Compare with the published tables cell by cell."""
     from pairlearn.paper.cells import PUBLISHED
     from pairlearn.paper.reproduction import compare_with_published
@@ -254,11 +254,11 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Told:
             "none of the runs has a counterpart in the published tables; those of the likelihood "
             "are counted by `pairlearn bench headline`"
         )
-    return Told(comparison.to_dict(), [str(comparison)], code=0 if comparison.passes else 1)
+    return Output(comparison.to_dict(), [str(comparison)], code=0 if comparison.passes else 1)
 
 
 @command("bench theory")
-def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Told:
+def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Output:
     """Class prior, variances, and bounds beside measured errors.
 
     Parameters
@@ -278,7 +278,7 @@ def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -
     files, summary = tables.save_theory(made, out), tables.summarize_theory(made)
     seconds = round(time.monotonic() - start, 3)
     rows = [[k, f"{v:,.0f}" if v >= 100 else f"{v:.3f}"] for k, v in summary.items()]
-    return Told(
+    return Output(
         {"files": list(map(str, files)), "seconds": seconds, "summary": summary},
         [aligned(["what", "value"], rows), f"\n{len(files)} files in {out}"],
     )
@@ -305,7 +305,7 @@ class Sources:
 
 
 @command("bench report", Sources)
-def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
+def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
     """Write one page with the paper's numbers and ours: tables, figures, what ran.
 
     The page needs no network and nothing beside itself. Without --store and --results it is
@@ -330,11 +330,11 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Told:
     made = build_report(found)
     size = write_page(out, made.page, [source.path for source in found])
     text = f"{out}: {made.runs:,} runs, {made.figures} figures, {size / 1e6:.1f} MB"
-    return Told({"path": out, "bytes": size, **made.to_dict()}, [text])
+    return Output({"path": out, "bytes": size, **made.to_dict()}, [text])
 
 
 @command("bench headline", Sources)
-def headline(sources: Sources) -> Told:
+def headline(sources: Sources) -> Output:
     """Count where the paper's numbers are reproduced and the likelihood is ahead, and where not.
 
     For example: pairlearn bench headline --results results/
@@ -348,7 +348,7 @@ def headline(sources: Sources) -> Told:
         tallies = headline_counts(grid, records)
         data[grid] = {name: tally.to_dict() for name, tally in tallies.items()}
         lines += [f"{grid}, {name}: {tally}" for name, tally in tallies.items()]
-    return Told(data, lines)
+    return Output(data, lines)
 
 
 def _summaries(chosen: Chosen, test_subset: str) -> list[list[Cell]]:

@@ -33,8 +33,8 @@ AS_OPTIONS = (
 """Parameters of the library that messages name, and that are options of the same name."""
 
 
-class Failed(Exception):
-    """What ends a command with a line and an exit code of its own."""
+class CommandError(Exception):
+    """An error with an exit code of its own."""
 
     def __init__(self, message: object, code: int = 1) -> None:
         super().__init__(str(message))
@@ -42,8 +42,8 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a command has found out.
+class Output:
+    """What a command prints.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Told:
         Printed with the text, to standard error.
     file : Path, optional
         Where the JSON or the lines go in place of the terminal.
-    failed : str
+    error : str
         The final error, which is always printed.
     code : int
         The exit code.
@@ -69,7 +69,7 @@ class Told:
     short: str | ValueError = ""
     warnings: Sequence[str] = ()
     file: Path | None = None
-    failed: str = ""
+    error: str = ""
     code: int = 0
 
     def show(self, *, as_json: bool, quiet: bool) -> None:
@@ -159,7 +159,7 @@ def _refusing(name: str, options: Collection[str]) -> Iterator[None]:
         message, code = as_options(str(error)), REFUSED
         if "noisy" not in options:
             message = message.replace(" (--noisy admits labels with noise)", "")
-    except Failed as error:
+    except CommandError as error:
         message, code = str(error), error.code
     except KeyboardInterrupt:
         message, code = "interrupted before anything was written", INTERRUPTED
@@ -176,7 +176,7 @@ def command(
     quiet: str = "",
     has_json: bool = True,
     exits: str = "0 done",
-) -> Callable[[Callable[..., Told | None]], Callable[..., None]]:
+) -> Callable[[Callable[..., Output | None]], Callable[..., None]]:
     """Make a command of a function, called ``name`` after ``pairlearn``.
 
     ``blocks`` are dataclasses of options that several commands share, or that belong together: the
@@ -186,7 +186,7 @@ def command(
     ending = [("as_json", "--json", HELP["json"])] if has_json else []
     ending += [("quiet", "--quiet", quiet)] if quiet else []
 
-    def decorate(function: Callable[..., Told | None]) -> Callable[..., None]:
+    def decorate(function: Callable[..., Output | None]) -> Callable[..., None]:
         codes = ", ".join(sorted([*exits.split(", "), "2 wrong request or unusable file"]))
         about = f"{_documented(function)[0]}\n\nExit codes: {codes}."
         own = _parameters(function, len(blocks))
@@ -205,7 +205,7 @@ def command(
                 if told is not None:
                     told.show(as_json=as_json, quiet=silent)
                     if told.code:
-                        raise Failed(told.failed, told.code)
+                        raise CommandError(told.error, told.code)
 
         flags = [
             inspect.Parameter(

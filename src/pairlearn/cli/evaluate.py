@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairlearn.cli.command import NO_RANGE, Told, as_options, baseline, command, counted
+from pairlearn.cli.command import NO_RANGE, Output, as_options, baseline, command, counted
 from pairlearn.cli.options import Reading, check_new_file
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def evaluate(
     positive: str | None = None,
     at_least: float | None = None,
     stream: bool = False,
-) -> Told:
+) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 
     No label is needed. Everything is as the annotators see it: with a calibrated annotator,
@@ -222,7 +222,7 @@ def evaluate(
         f"above {what.threshold:g}"
     )
     headline = band and f"accuracy {band.words()};\n  {band.remedy()} (--labelled)"
-    return Told(
+    return Output(
         data | more | {"warnings": warnings},
         [*filter(None, [held.seen, headline]), head, _measures(told), *text]
         + [NO_RANGE] * (band is None),
@@ -313,7 +313,7 @@ class Page(Measuring):
 
 
 @command("report", Page, Reading)
-def report(what: Page, reading: Reading, *, force: bool = False) -> Told:
+def report(what: Page, reading: Reading, *, force: bool = False) -> Output:
     """Write a page about a model for readers who do not know the method.
 
     Its accuracy without labels and what that means, rates, calibration, the judgements, the
@@ -354,4 +354,4 @@ def report(what: Page, reading: Reading, *, force: bool = False) -> Told:
         f"{baseline(told.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
         f"{size / 1e3:.0f} kB"
     )
-    return Told({"path": what.out, "bytes": size, **data}, [line, *seen])
+    return Output({"path": what.out, "bytes": size, **data}, [line, *seen])

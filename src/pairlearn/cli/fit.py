@@ -15,8 +15,8 @@ import typer
 from pairlearn.cli.command import (
     INTERRUPTED,
     NO_RANGE,
-    Failed,
-    Told,
+    CommandError,
+    Output,
     as_options,
     baseline,
     command,
@@ -24,7 +24,7 @@ from pairlearn.cli.command import (
 )
 from pairlearn.cli.options import (
     Columns,
-    PerhapsSome,
+    OptionalCount,
     Reading,
     Training,
     check_new_model,
@@ -94,7 +94,7 @@ class Learning(Training):
     target_prior: float | None = None
     annotator_prior: float | None = None
     labelled_weight: float | None = None
-    batch_size: PerhapsSome = None
+    batch_size: OptionalCount = None
     weight_decay: float | None = None
     early_stopping: bool = False
 
@@ -132,7 +132,7 @@ def fit(
     checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
     stream: bool = False,
     force: bool = False,
-) -> Told | None:
+) -> Output | None:
     """Learn a classifier from judged pairs.
 
     ITEMS has an id and the features of each item, PAIRS the judgements: left, right,
@@ -234,7 +234,7 @@ def fit(
             if known is not None:
                 classes = None if labelled is None else read_labelled(labelled, known, positive)
                 source = Table.of_items(known, table.judgements(known), classes, told)
-                judged, statements = len(table.numbered()[0]), Counter(report.said)
+                judged, statements = len(table.numbered()[0]), Counter(report.statements)
                 statements["label"] += 0 if classes is None else len(classes.rows)
                 if told is not None:  # a group is one statement about its items
                     statements += Counter({name: len({*told.v}) for name in told.kinds()})
@@ -245,9 +245,9 @@ def fit(
                     classifier, source, kept, holdout=holdout, seed=how.seed, prior=how.prior
                 )
             except DivergedError as error:
-                raise Failed(as_options(str(error))) from None
+                raise CommandError(as_options(str(error))) from None
             except KeyboardInterrupt:
-                raise Failed(_interrupted(kept.folder), INTERRUPTED) from None
+                raise CommandError(_interrupted(kept.folder), INTERRUPTED) from None
     if not ranks.first:
         return None
     for one in caught:
@@ -302,7 +302,7 @@ def fit(
     kept.remove()
     text = _text(data, how)
     text[1:1] = [] if encoder is None else [f"  columns: {encoder}"]
-    return Told(data, text, warnings=warned)
+    return Output(data, text, warnings=warned)
 
 
 def _usable(

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairlearn.cli.command import Failed, Told, baseline, command
+from pairlearn.cli.command import CommandError, Output, baseline, command
 from pairlearn.cli.options import (
     Columns,
     Reading,
@@ -17,7 +17,7 @@ from pairlearn.cli.options import (
     check_new_file,
     check_suffix,
     in_file,
-    listed,
+    parse_names,
 )
 from pairlearn.progress import bar, shows_bars
 
@@ -34,7 +34,7 @@ def predict(
     ids: Path | None = None,
     threshold: float = 0.5,
     force: bool = False,
-) -> Told:
+) -> Output:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
     Reads and writes some rows at a time, so that files may have any size. Columns are found
@@ -66,7 +66,7 @@ def predict(
     }
     share = done.positive / done.rows
     text = [f"{done.rows:,} items, {done.positive:,} positive ({share:.1%}): {out}"]
-    return Told(data | {"warnings": done.notes}, text, warnings=done.notes)
+    return Output(data | {"warnings": done.notes}, text, warnings=done.notes)
 
 
 def rows_in(path: Path) -> int | None:
@@ -81,7 +81,7 @@ def rows_in(path: Path) -> int | None:
 
 
 @command("export", quiet="Print nothing.", exits="0 done, 1 the answers differ")
-def export(model: Path, out: Path, *, force: bool = False) -> Told:
+def export(model: Path, out: Path, *, force: bool = False) -> Output:
     """Export a model to ONNX, to run where there is no pairlearn.
 
     The file takes features x, float32 of shape (n, d) in the order of the training, and
@@ -108,14 +108,14 @@ def export(model: Path, out: Path, *, force: bool = False) -> Told:
     try:
         difference = classifier.export_onnx(out)
     except RuntimeError as error:
-        raise Failed(error) from None
+        raise CommandError(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
     taken = f"x (n, {classifier.n_features_in_})"
     if hasattr(classifier, "encoder_"):
         image = classifier.encoder_.reads("image")
         taken = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
-    return Told(
+    return Output(
         data,
         [
             f"{out}: {taken} to logit and probability of class {classifier.classes_[1]}",
@@ -155,7 +155,7 @@ def compare(
     methods: str | None = None,
     noisy: bool = False,
     out: Path | None = None,
-) -> Told:
+) -> Output:
     """Which method? Rank all of them on your own pairs by cross-validation, without labels.
 
     Accuracies are as the annotator sees them, on pairs that no model was trained on. The
@@ -188,7 +188,7 @@ def compare(
             known.like(np.arange(len(known)), known.features),  # judgements refer to rows
             None,
             said,
-            methods=listed(methods, "--methods") or None,
+            methods=parse_names(methods, "--methods") or None,
             progress=progress,
             **how.given(),
         )
@@ -196,7 +196,7 @@ def compare(
         _write(found, out)
     warnings = [*known.notes, *reading.notes, *found.warnings]
     text = _text(found, int((~said.single).sum()), out)
-    return Told(found.to_dict(), list(text), found.best.name, warnings)
+    return Output(found.to_dict(), list(text), found.best.name, warnings)
 
 
 def _write(found: Comparison, path: Path) -> None:

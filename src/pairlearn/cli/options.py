@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 FIGURES = (".png", ".svg", ".pdf")
 Majority = Literal["positive", "negative"]
 Seed = Annotated[int, typer.Option(min=0)]
-AtLeastOne = Annotated[int, typer.Option(min=1)]
-PerhapsSome = Annotated[int | None, typer.Option(min=1)]
+Count = Annotated[int, typer.Option(min=1)]
+OptionalCount = Annotated[int | None, typer.Option(min=1)]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Training:
 
     prior: float | None = None
     majority: Majority | None = None
-    epochs: PerhapsSome = None
+    epochs: OptionalCount = None
     learning_rate: float | None = None
     seed: Seed = 0
     device: str = "auto"
@@ -69,7 +69,7 @@ HELP = {
 """Help of parameters that several commands have."""
 
 
-def listed(text: str | None, option: str = "") -> list[str]:
+def parse_names(text: str | None, option: str = "") -> list[str]:
     """Names with commas between; an `option` that is given must name something."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if option and text is not None and not names:
@@ -166,12 +166,12 @@ class Columns:
         from pairlearn.tables.cells import ColumnChoice
 
         kinds: dict[str, Any] = {}
-        for part in listed(self.kinds):
+        for part in parse_names(self.kinds):
             name, mark, kind = part.rpartition(":")
             if not mark:
                 raise ValueError(f"--kinds must be as in zip:category; got {part!r}")
             kinds[name.strip()] = kind.strip()
-        return ColumnChoice(listed(self.columns), listed(self.ignore), kinds)
+        return ColumnChoice(parse_names(self.columns), parse_names(self.ignore), kinds)
 
 
 @dataclass

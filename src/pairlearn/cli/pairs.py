@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairlearn.cli.command import Told, command, counted
+from pairlearn.cli.command import Output, command, counted
 from pairlearn.cli.options import (
     FIGURES,
     Columns,
@@ -41,7 +41,7 @@ def check(
     prior: float | None = None,
     majority: Majority | None = None,
     figure: Path | None = None,
-) -> Told:
+) -> Output:
     """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.
 
     Parameters
@@ -71,7 +71,7 @@ def check(
     if figure is not None:
         _draw(table, figure)
         text.append(f"figure: {figure}")
-    return Told(report.to_dict(), text, code=0 if report.ok else 1)
+    return Output(report.to_dict(), text, code=0 if report.ok else 1)
 
 
 def _draw(table: PairTable, path: Path) -> None:
@@ -100,7 +100,7 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
     head = f"{judged} of {pairs} of {told.items:,} items{by}" if told.rows else "no pairs"
     yield Text.assemble((name, "bold"), f": {head}")
-    yield f"  {by_kind(rows_by_kind(report.said, told.rows), report.said)}"
+    yield f"  {by_kind(rows_by_kind(report.statements, told.rows), report.statements)}"
     yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
@@ -151,7 +151,7 @@ def prior(
     *,
     majority: Majority | None = None,
     confidence: float = 0.95,
-) -> Told:
+) -> Output:
     """Estimate the share of positive items from similarities.
 
     Weights count, and the interval allows for items that are in several pairs. Annotators who
@@ -191,7 +191,7 @@ def prior(
     found_by_check = {one.code for one in check(table[useful], precision=False).findings}
     warnings = [LEANING] * (not found_by_check.isdisjoint(LEANS))
     data = {"majority": majority, **asdict(found), "if_reversed": other, "left_out": left_out}
-    return Told(
+    return Output(
         data | {"warnings": warnings},
         text,
         unclear if majority is None else f"{found.value:.6g}",
@@ -214,7 +214,7 @@ def split(
     share: float = 0.25,
     seed: Seed = 0,
     force: bool = False,
-) -> Told:
+) -> Output:
     """Split judged pairs by their items.
 
     A model does better on items that it was trained on. So no item is in both files, and
@@ -262,7 +262,7 @@ def split(
         items = len(set(ends[rows].flat) - {-1})
         told.append({"path": str(path), "pairs": int(rows.sum()), "items": items})
     lost = len(table) - sum(int(rows.sum()) for _, rows in parts)
-    return Told(
+    return Output(
         {"pairs": len(table), "training": told[0], "held_out": told[1], "left_out": lost},
         [
             *("{path}: {pairs:,} pairs of {items:,} items".format(**part) for part in told),
@@ -285,7 +285,7 @@ def plan(
     model: Path | None = None,
     confidence: float = 0.95,
     seed: Seed = 0,
-) -> Told:
+) -> Output:
     """How many pairs, held out from training, tell an accuracy within ±WITHIN.
 
     From assumptions, from a pilot table, or from a pilot table and a model.
@@ -361,7 +361,7 @@ def plan(
     return _told(found)
 
 
-def _told(found: PairPlan) -> Told:
+def _told(found: PairPlan) -> Output:
     told = found.assumptions
     if told["from"] == "pilot":
         text = [
@@ -378,4 +378,4 @@ def _told(found: PairPlan) -> Told:
         ]
     head = f"{found.pairs:,} pairs for an accuracy within ±{found.half_width:g}"
     end = "for measuring only: keep these pairs out of training"
-    return Told(found.to_dict(), [head, *text, end], str(found.pairs))
+    return Output(found.to_dict(), [head, *text, end], str(found.pairs))

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.command import Told, baseline, command
-from pairlearn.cli.options import FIGURES, AtLeastOne, Seed, check_absent, check_suffix
+from pairlearn.cli.command import Output, baseline, command
+from pairlearn.cli.options import FIGURES, Count, Seed, check_absent, check_suffix
 from pairlearn.progress import bar
 
 
 @command("demo")
-def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
+def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
     """Learn even from odd digits from 400 judged pairs, and say how well, without labels.
 
     Parameters
@@ -34,7 +34,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Told:
         found = run_demo(seed, progress)
     save_figure(draw_demo(found), out, json.dumps(found.to_dict()))
     rows = [f"{row.method:<20}  {row.accuracy:>13.3f}   {row.estimate}" for row in found.rows]
-    return Told(
+    return Output(
         found.to_dict() | {"figure": out},
         [
             "scikit-learn's digits, even against odd; pairs at prior 0.3, no labels in training",
@@ -76,11 +76,11 @@ class Simulated:
         Share judged by a second annotator.
     """
 
-    pairs: AtLeastOne = 1000
+    pairs: Count = 1000
     items: Annotated[int | None, typer.Option(min=2)] = None
     prior: float = 0.3
     overlap: float | None = None
-    annotators: AtLeastOne = 1
+    annotators: Count = 1
     annotator_prior: float | None = None
     noise: float = 0.0
     missing: float = 0.0
@@ -100,7 +100,7 @@ def simulate(
     also: list[str] | None = None,
     format: Literal["csv", "parquet"] = "csv",
     force: bool = False,
-) -> Told:
+) -> Output:
     """Make items, judged pairs and, for checking, the truth.
 
     Writes items, pairs and truth.csv (id, class, posterior) to FOLDER.
@@ -139,7 +139,7 @@ def simulate(
         "{items:,} items ({positive:,} positive), {judgements:,} judgements; the best accuracy is "
         "about {best_accuracy:.3f}"
     )
-    return Told(data, [text.format(**data), *(f"  {path}" for path in files)])
+    return Output(data, [text.format(**data), *(f"  {path}" for path in files)])
 
 
 def _shares(given: list[str]) -> dict[str, float]:

@@ -45,13 +45,18 @@ MOST_DOTS = 2000
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A pair, what was said of it and what the model says; NaN is not given."""
+    """A pair with the (s, c) of its annotator and of the model; NaN where not given."""
 
     left: str
     right: str
     annotator: str
-    said: tuple[float, float]
+    answers: tuple[float, float]
     model: tuple[float, float]
+
+    @property
+    def said(self) -> tuple[float, float]:
+        """The old name of `answers`."""
+        return self.answers
 
 
 @dataclass(frozen=True)
@@ -296,7 +301,7 @@ def _plot_judgements(measured: Measured, ax: Axes) -> None:
     labels = measured.table.labels()
     plot_plane(labels[figures.evenly(len(labels), MOST_DOTS)], ax)
     if measured.disagreements:
-        s, c = zip(*(one.said for one in measured.disagreements), strict=True)
+        s, c = zip(*(one.answers for one in measured.disagreements), strict=True)
         ax.plot(c, s, "D", ms=5, mfc="none", mec="black", zorder=4)
 
 
