@@ -84,7 +84,7 @@ def limit_files(pid: int, size: int) -> None:
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
-def said_once(words: str) -> None:
+def check_outage_log(words: str) -> None:
     """What a server tells of an outage of its disk."""
     assert words.count("answers are not being stored") == 1
     assert words.count("answers are being stored again") == 1

@@ -31,7 +31,7 @@ from browser import (
 from pairlearn import PairLabels
 from pairlearn.studio import server
 from pairlearn.studio.exchange import judgements
-from pairlearn.studio.project import words_of
+from pairlearn.studio.project import translations
 from pairlearn.studio.records import LEVELS
 from pairlearn.tables import read_pairs
 from studio_client import studio_of
@@ -284,7 +284,7 @@ def test_a_language_has_every_text_of_the_page(language: str) -> None:
     for pattern in ("static/*.js", "templates/*.html"):
         for path in SERVER.glob(pattern):
             asked |= set(re.findall(r'\bt\(\s*"([^"]+)"', path.read_text("utf-8")))
-    table = words_of(language)
+    table = translations(language)
     assert asked <= table.keys()
     assert [text for text in table.keys() - asked if f'"{text}"' not in source] == []
     for text, translated in table.items():
@@ -300,8 +300,10 @@ def test_the_page_in_german(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None
     """And as if it were written from right to left: left stays left, nothing is cut off."""
     page = desk.page
     for direction in ("ltr", "rtl"):
-        table = words_of("de") | {"(direction)": direction}
-        monkeypatch.setattr("pairlearn.studio.server.pages.words_of", lambda _, table=table: table)
+        table = translations("de") | {"(direction)": direction}
+        monkeypatch.setattr(
+            "pairlearn.studio.server.pages.translations", lambda _, table=table: table
+        )
         page.reload()
         settled(page)
         expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")

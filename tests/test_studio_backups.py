@@ -19,7 +19,7 @@ import pytest
 
 from pairlearn.studio import Project, Store, StoreError, writer
 from pairlearn.studio.store_file import StoreFileError, copy_of, find_damage
-from studio_processes import Person, Place, limit_files, said_once
+from studio_processes import Person, Place, check_outage_log, limit_files
 from studio_store import make, rows, said
 
 COUNT = "SELECT count(*) FROM answer"
@@ -287,7 +287,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
         assert [ann.answer(0.5) for _ in range(5)] == [503] * 5
         limit_files(server.pid, resource.RLIM_INFINITY)
         ann.answer_many(5)
-        said_once(server.words())
+        check_outage_log(server.words())
         assert server.words().count("\n") == 4  # two at the start, two of the outage
         server.end(signal.SIGKILL)
     assert place.stored() == ann.acknowledged
@@ -331,7 +331,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
         assert statuses[-1] == 503 and set(statuses) <= {200, 503}
         ballast.unlink()
         ann.answer_many(5)
-        said_once(server.words())
+        check_outage_log(server.words())
         assert "the disk is full" in server.words()
         server.end(signal.SIGKILL)
     for leftover in place.folder.glob("*-shm"):

@@ -28,7 +28,7 @@ from browser import (
 )
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.studio.exchange import Statement, import_judgements
-from studio_processes import Place, limit_files, said_once
+from studio_processes import Place, check_outage_log, limit_files
 
 
 def test_by_keyboard_alone(bare: Desk) -> None:
@@ -223,7 +223,7 @@ def test_the_page_keeps_an_answer_that_the_disk_does_not_take(
         limit_files(server.pid, resource.RLIM_INFINITY)
         page.locator("#retry").dispatch_event("click")  # unless it went by itself
         settled(page, 2)
-        said_once(server.words())
+        check_outage_log(server.words())
     assert sorted(place.stored().values(), key=str) == [0.0, 1.0]
 
 

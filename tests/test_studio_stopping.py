@@ -21,10 +21,10 @@ from pairlearn.studio import Answer, Project, Store
 from pairlearn.studio.choosing import Forecast
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.exchange import judgements
+from pairlearn.studio.reader import StoreReader
 from pairlearn.studio.records import LEVELS, Known
 from pairlearn.studio.server.pages import dots
 from pairlearn.studio.stopping import look, quick_model
-from pairlearn.studio.stored import Stored
 from pairlearn.tables import read_pairs
 from studio_client import serving
 from studio_processes import wait_until
@@ -132,7 +132,7 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
         client = studio.client
         manner = Manner("ann", 200, random=0.5, same_amount=0.2, lean_same=0.12, hard=True)
         needs["manners"] = {"ann": (manner.phrases(), True)}
-        client.app.state.studios[""].forecast.found |= needs  # type: ignore[attr-defined]
+        client.app.state.studios[""].forecast.results |= needs  # type: ignore[attr-defined]
         page = studio.visit("boss").client.get("/supervisor").text
         told = client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
@@ -146,7 +146,7 @@ def test_answers_about_items_that_are_gone_are_left_out(
     folder = shutil.copytree(crowd[0].folder, tmp_path / "p")
     lines = (folder / "items.csv").read_text().splitlines()
     (folder / "items.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
-    told = next(look(Stored(Project.load(folder))))["everybody"]
+    told = next(look(StoreReader(Project.load(folder))))["everybody"]
     assert 30 < told["pairs"] < told["planned"] == 134
 
 
@@ -159,7 +159,7 @@ def test_the_forecast_imports_nothing_from_the_current_folder(
     forecast = Forecast(project.folder)
     try:
         wait_until(lambda: forecast.refresh(1))
-        assert "needs" in forecast.found
+        assert "needs" in forecast.results
     finally:
         forecast.close()
 
@@ -184,7 +184,7 @@ def test_whatever_the_forecast_writes_and_whoever_it_starts(
     try:
         wait_until(lambda: forecast.refresh(1) and caplog.messages)
         assert caplog.messages == ["pairlearn annotate: no forecast of the accuracy: the reason"]
-        assert forecast.found == {"needs": "answers"}
+        assert forecast.results == {"needs": "answers"}
     finally:
         writes.unlink()  # which ends what still has its output open
         forecast.close()

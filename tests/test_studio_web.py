@@ -22,7 +22,7 @@ from pairlearn.studio import Answer, StoreError
 from pairlearn.studio.exchange import Statement, import_judgements
 from pairlearn.studio.records import LEVELS
 from pairlearn.studio.server import make_app, serve
-from pairlearn.studio.writer import using
+from pairlearn.studio.writer import lock_answers
 from studio_client import HERE, Studio, serving, studio_of
 from studio_store import free_pairs
 
@@ -257,7 +257,7 @@ def test_a_store_that_cannot_be_opened_leaves_no_other_open(tmp_path: Path) -> N
     (tmp_path / "valves" / "answers.sqlite").write_bytes(b"")
     with pytest.raises(StoreError, match="empty"):
         make_app([tmp_path / "pumps", tmp_path / "valves"])
-    with using(tmp_path / "pumps", alone=True):
+    with lock_answers(tmp_path / "pumps", exclusive=True):
         pass
 
 

@@ -34,6 +34,7 @@ MOVED = {
     "studio.export": ["studio.exchange"],
     "studio.forecast": ["studio.choosing"],
     "studio.known": ["studio.records"],
+    "studio.stored": ["studio.reader"],
 }
 """Where the names of each of them are now."""
 

@@ -103,7 +103,7 @@ def init(
     """  # noqa: D301
     from pairlearn.studio import Store
     from pairlearn.studio.changes import check_name
-    from pairlearn.studio.creating import create_project, what_fit_needs
+    from pairlearn.studio.creating import create_project, describe_fit
 
     people, address = parse_names(annotators), _checked(address)
     for place, name in enumerate(people):
@@ -130,7 +130,7 @@ def init(
         "overlap": made.overlap,
         "supervisor": f"{address}/s/{token}",
         "links": links,
-        "fit": as_options(what_fit_needs(made)),
+        "fit": as_options(describe_fit(made)),
     }
     text = [
         f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
@@ -299,7 +299,7 @@ def status(project: Path) -> Output:
 def _overview(rows: list[AnnotatorOverview]) -> Any:
     from rich.table import Table
 
-    from pairlearn.studio.overview import figure
+    from pairlearn.studio.overview import format_number
 
     table = Table(box=None, header_style="bold", pad_edge=False, caption=COLUMNS)
     table.caption_justify, table.caption_style = "left", ""
@@ -313,9 +313,9 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
             row.annotator.name + (f" ({row.annotator.note})" if row.annotator.note else ""),
             f"{row.done}/{row.total}",
             str(row.cant_say),
-            figure(row.median_seconds, ".1f"),
-            figure(row.infeasible, ".0%"),
-            figure(row.drift.similarity_z, "+.1f"),
+            format_number(row.median_seconds, ".1f"),
+            format_number(row.infeasible, ".0%"),
+            format_number(row.drift.similarity_z, "+.1f"),
             row.words + (" (!)" if row.doubt else ""),
         )
     return table

@@ -283,6 +283,6 @@ class Seat:
         answer = Answer(s, c, 0, silent, note, seconds)
         # Unless another run was faster.
         self._store.carry_out(
-            lambda changes: changes.take_in(self._name, pair.pair, answer, revise=False),
+            lambda changes: changes.import_answer(self._name, pair.pair, answer, revise=False),
             who="model",
         )

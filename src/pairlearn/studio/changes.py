@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 
 from pairlearn.studio.choosing import assign
+from pairlearn.studio.reader import ADJUDICATOR, MIXED, OTHERS, THEIRS, Rows, token_hash
 from pairlearn.studio.records import Annotator, Answer, Known, Mixed, Receipt
 from pairlearn.studio.store_file import StoreError
-from pairlearn.studio.stored import ADJUDICATOR, MIXED, OTHERS, THEIRS, Rows, token_hash
 
 MAX_NAME = 80
 
@@ -143,7 +143,7 @@ class Changes(Rows):
         self.assign_pair(number, pair)
         return self.keep(number, pair, answer)
 
-    def take_in(self, name: str, pair: int, answer: Answer, *, revise: bool = True) -> str:
+    def import_answer(self, name: str, pair: int, answer: Answer, *, revise: bool = True) -> str:
         """Keep an answer from elsewhere: whether it is "new", "revised", or the "same" as before.
 
         Without ``revise`` one that is there stays. Nobody else's name may overrule everybody.

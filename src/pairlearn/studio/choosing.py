@@ -245,7 +245,7 @@ class Forecast:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.found: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
         self.posterior: list[float] = []
         self._folder, self._lock = folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -269,7 +269,7 @@ class Forecast:
                     stdout=self._told,
                     stderr=self._trouble,
                 )
-            return self.found
+            return self.results
 
     def _collect(self, process: subprocess.Popen[bytes]) -> None:
         """Take the lines that are there; those that are no JSON are somebody else's."""
@@ -278,7 +278,7 @@ class Forecast:
             with suppress(ValueError):
                 part = msgspec.json.decode(line, type=dict[str, Any])
                 self.posterior = part.pop("posterior", self.posterior)
-                self.found = self.found | part
+                self.results = self.results | part
         if ended is None:
             return
         if ended:

@@ -90,7 +90,7 @@ def _check_free(folder: Path) -> None:
         raise ProjectError(f"{folder} is there already and not empty: choose another name")
 
 
-def what_fit_needs(project: Project) -> str:
+def describe_fit(project: Project) -> str:
     """What can be learnt from these items as they are, before anybody judges them."""
     try:
         kinds, notes = item_kinds(project.items_path)

@@ -35,11 +35,11 @@ from pairlearn.columns import Floats, RowError, placed, same_kind
 from pairlearn.kinds import Column
 from pairlearn.studio.changes import Changes
 from pairlearn.studio.choosing import inclusion_weights
-from pairlearn.studio.overview import AnswerColumns, crowd_of, grouped
+from pairlearn.studio.overview import AnswerColumns, crowd_of, group_by
+from pairlearn.studio.reader import StoreReader
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
-from pairlearn.studio.stored import Stored
 from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.cells import Kind, convert
 from pairlearn.tables.pairs import check_pairs
@@ -63,7 +63,7 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}; got {rule!r}")
     weights = crowd_of(answers).weights() if rule == "reliability" else {}
     found = []
-    for _, theirs in sorted(grouped(answers, "pair").items()):
+    for _, theirs in sorted(group_by(answers, "pair").items()):
         given = [(one, weights.get(one.annotator, 1.0)) for one in theirs]
         s = _middle([(one.similarity, weight) for one, weight in given], rule)
         c = _middle([(one.difference, weight) for one, weight in given], rule)
@@ -120,7 +120,7 @@ def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredA
     return [one for one in answers if one.annotator == author or one.pair not in decided]
 
 
-def exportable(store: Stored) -> list[StoredAnswer]:
+def exportable(store: StoreReader) -> list[StoredAnswer]:
     """The answers that an export takes: without what was mixed in, with inclusion weights.
 
     The weights have mean one; imported pairs were not drawn and keep theirs.
@@ -179,7 +179,7 @@ def _exported(
     )
     silent = sum(one.cant_say for one in answers)
     levels = tuple(one.level for one in rows) if named else ()
-    return Exported(table, silent, 0, int(columns.misfits.sum()), levels)
+    return Exported(table, silent, 0, int(columns.infeasible_rows.sum()), levels)
 
 
 def write_lines(
@@ -384,7 +384,7 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
             (pair,) = changes.add_pairs([(row.left, row.right, 1.0)], "import")
             count["pairs_added"] += 1
         answer = _turned(row) if turned else row.answer
-        count[changes.take_in(row.annotator, pair, answer)] += 1
+        count[changes.import_answer(row.annotator, pair, answer)] += 1
     changes.log("imported", f"{len(rows)} judgements")
     count["annotators_added"] = len(changes.rows("SELECT 1 FROM annotator")) - people
     return ImportCount(*(count[name] for name in ImportCount._fields))

@@ -27,7 +27,7 @@ from pairlearn.atomic import replacing
 from pairlearn.studio.exchange import Statement
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project, read_json
-from pairlearn.studio.records import MAX_NOTE, Answer, Pair, reason
+from pairlearn.studio.records import MAX_NOTE, Answer, Pair, describe_error
 from pairlearn.studio.store_file import StoreError
 
 LOCAL_FILES = "/data/local-files/?d="
@@ -233,7 +233,8 @@ def _read(place: str, value: Any, form: type[T]) -> T:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
         raise LabelStudioError(
-            f"{place}: {reason(error, value)}; give a JSON or JSON-MIN export of pairlearn's tasks"
+            f"{place}: {describe_error(error, value)}; give a JSON or JSON-MIN export of "
+            "pairlearn's tasks"
         ) from None
 
 

@@ -19,7 +19,7 @@ from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.manner import Phrase, in_words
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
-from pairlearn.studio.records import Annotator, Known, Levels, StoredAnswer, near
+from pairlearn.studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
 
 ROUNDING = 1e-9
 """Standard errors below this are of answers that are all the same."""
@@ -43,7 +43,7 @@ class AnswerColumns:
         self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
 
     @cached_property
-    def misfits(self) -> NDArray[np.bool_]:
+    def infeasible_rows(self) -> NDArray[np.bool_]:
         """Whether no posteriors produce s and c, even if an annotator rounds to few levels."""
         found = np.zeros(len(self.both), np.bool_)
         for name in np.unique(self.annotator):
@@ -113,7 +113,7 @@ def overview_of(
                 cant_say=int(columns.cant_say[mine].sum()),
                 per_hour=3600 / typical if typical > 0 else math.nan,
                 median_seconds=typical,
-                infeasible=_mean(columns.misfits[mine & columns.both].astype(np.float64)),
+                infeasible=_mean(columns.infeasible_rows[mine & columns.both].astype(np.float64)),
                 drift=_drift(s, c, seconds),
                 manner=crowd.manners.get(annotator.name),
                 words=crowd.words(annotator.name),
@@ -152,7 +152,7 @@ def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
     return Crowd.of(Judgements.from_columns(ends, given, annotator=columns.annotator))
 
 
-def grouped(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:
+def group_by(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:
     """The answers by one of their fields."""
     found: dict[Any, list[StoredAnswer]] = {}
     for one in answers:
@@ -160,10 +160,10 @@ def grouped(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[Stored
     return found
 
 
-def figure(value: float, style: str) -> str:
+def format_number(value: float, style: str) -> str:
     """A number for people, with a dash for what is not known.
 
-    >>> figure(-0.25, "+.0%"), figure(math.nan, ".1f")
+    >>> format_number(-0.25, "+.0%"), format_number(math.nan, ".1f")
     ('−25%', '–')
     """
     return "–" if math.isnan(value) else format(value, style).replace("-", "−")
@@ -210,7 +210,7 @@ def quality_of(
     each repeat, which is shown the other way round.
     """
     found: dict[str, Quality] = {}
-    for name, theirs in grouped(answers, "annotator").items():
+    for name, theirs in group_by(answers, "annotator").items():
         checks = [one for one in theirs if one.pair in known]
         right = sum(known[one.pair].agrees(one, levels) for one in checks)
         first = {one.pair: one for one in theirs}
@@ -241,4 +241,5 @@ def quality_of(
 def _agree(again: StoredAnswer, before: StoredAnswer) -> bool:
     """Whether somebody said the same of a pair the other way round."""
     turned = None if again.difference is None else -again.difference
-    return again.cant_say == before.cant_say and near((again.similarity, turned), before.numbers)
+    alike = nearly_agree((again.similarity, turned), before.numbers)
+    return again.cant_say == before.cant_say and alike

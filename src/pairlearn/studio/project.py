@@ -33,7 +33,7 @@ Language: TypeAlias = Literal["en", "de", "fr"]
 
 
 @cache
-def words_of(language: str) -> dict[str, str]:
+def translations(language: str) -> dict[str, str]:
     """The table of a language, empty for English."""
     if language == "en":
         return {}
@@ -48,7 +48,7 @@ def translate(language: str, text: str, **values: object) -> str:
     >>> translate("fr", "Both “{name}”", name="panne")
     'Les deux « panne »'
     """
-    return words_of(language).get(text, text).format(**values)
+    return translations(language).get(text, text).format(**values)
 
 
 Kind: TypeAlias = Literal["table", "image", "text"]

@@ -66,7 +66,7 @@ def read_levels(given: Any) -> dict[str, tuple[float, float]]:
     return dict(LEVELS) | levels
 
 
-def reason(error: msgspec.ValidationError, value: Any = None) -> str:
+def describe_error(error: msgspec.ValidationError, value: Any = None) -> str:
     """What is wrong with a value that was read, and where."""
     what, _, place = str(error).replace("`", "'").partition(" - at '$")
     what = what.replace("Object missing required field", "it lacks")
@@ -102,13 +102,13 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         opposite = {"both positive", "both negative"}
         if answer.cant_say or {answer.level, self.answer} == opposite:
             return False
-        return near(answer.numbers, levels[self.answer])
+        return nearly_agree(answer.numbers, levels[self.answer])
 
 
-def near(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+def nearly_agree(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
     """Whether two answers (s, c) are the same or one degree apart; missing numbers agree.
 
-    >>> near((0.36, 0.6), (0.098, 0.9)), near((0.36, 0.6), (0.36, -0.6))
+    >>> nearly_agree((0.36, 0.6), (0.098, 0.9)), nearly_agree((0.36, 0.6), (0.36, -0.6))
     (True, False)
     """
     both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
@@ -152,8 +152,8 @@ def read_known(given: Any, levels: Levels, place: str = "known pair") -> tuple[K
             known.append(msgspec.convert(pair, Known))
         except msgspec.ValidationError as error:
             raise ValueError(
-                f"{place} {number}: {reason(error, pair)}; a pair has left, right, answer, and "
-                "perhaps use (example, practice or check) and why"
+                f"{place} {number}: {describe_error(error, pair)}; a pair has left, right, answer, "
+                "and perhaps use (example, practice or check) and why"
             ) from None
         if (answer := known[-1].answer) not in levels:
             raise ValueError(

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from pairlearn.columns import Floats
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
-from pairlearn.studio.creating import what_fit_needs
+from pairlearn.studio.creating import describe_fit
 from pairlearn.studio.exchange import exportable, settled
 from pairlearn.studio.overview import AnswerColumns, crowd_of
 from pairlearn.studio.project import Project
+from pairlearn.studio.reader import StoreReader
 from pairlearn.studio.records import CERTAIN, StoredAnswer
-from pairlearn.studio.stored import Stored
 from pairlearn.tables import TableError, read_items
 
 LEAST_PAIRS = 30
@@ -220,7 +220,7 @@ class _Said(NamedTuple):
         )
 
 
-def look(store: Stored) -> Iterator[dict[str, Any]]:
+def look(store: StoreReader) -> Iterator[dict[str, Any]]:
     """What the supervisor's page is told, part by part, the quickest first.
 
     The outlook with all answers; how everybody answers, and who is flagged; the outlook without
@@ -231,7 +231,7 @@ def look(store: Stored) -> Iterator[dict[str, Any]]:
     try:
         features = read_items(project.items_path).features
     except TableError:
-        yield {"needs": what_fit_needs(project), "featureless": True}
+        yield {"needs": describe_fit(project), "featureless": True}
     except (ImportError, OSError) as error:
         yield {"needs": str(error), "featureless": False}
     standing = [one for one in settled(exportable(store), author) if one.right]
@@ -283,7 +283,7 @@ def _posterior(features: Any, rows: _Said) -> list[float]:
 def main() -> None:
     """Print what is told of the project in the first argument, a line of JSON for each part."""
     os.nice(5)
-    for part in look(Stored(Project.load(sys.argv[1]))):
+    for part in look(StoreReader(Project.load(sys.argv[1]))):
         print(msgspec.json.encode(part).decode(), flush=True)
 
 

@@ -13,6 +13,7 @@ from pairlearn.studio.changes import Changes, fresh_token
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
+from pairlearn.studio.reader import MIXED, StoreReader, token_hash
 from pairlearn.studio.records import Annotator, Answer, Mixed, Receipt, Task
 from pairlearn.studio.store_file import (
     StoreError,
@@ -22,7 +23,6 @@ from pairlearn.studio.store_file import (
     reading,
     remove_file,
 )
-from pairlearn.studio.stored import MIXED, Stored, token_hash
 from pairlearn.studio.writer import Writer
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _TASK = (
 )
 
 
-class Store(Stored):
+class Store(StoreReader):
     r"""The answers of a project. Any thread may use it; close it, or use it in a ``with``.
 
     Attributes

@@ -57,19 +57,19 @@ FILE = "serve.lock"
 
 
 @contextmanager
-def using(folder: Path, *, alone: bool = False) -> Iterator[None]:
-    """Keep the answers of a project from being replaced; with ``alone``, from being used at all.
+def lock_answers(folder: Path, *, exclusive: bool = False) -> Iterator[None]:
+    """Keep others from replacing a project's answers; if ``exclusive``, from using them at all.
 
     The lock is on the folder, so it needs no right to write. StoreError if it cannot be had.
     """
-    doing = "in use by another command" if alone else "being restored from a backup"
+    doing = "in use by another command" if exclusive else "being restored from a backup"
     refusal = f"{folder} is {doing}: try again when that has ended"
-    with _locked(folder, os.O_RDONLY, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, refusal):
+    with _locked(folder, os.O_RDONLY, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, refusal):
         yield
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[int]:
+def lock_server(folder: Path) -> Iterator[int]:
     """Be the only process that serves or replaces a project's answers; StoreError if another does.
 
     Yields the lock, for `announce`.
@@ -174,7 +174,7 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._path = path
         with contextlib.ExitStack() as stack:
-            stack.enter_context(using(path.parent))
+            stack.enter_context(lock_answers(path.parent))
             self._connection = stack.enter_context(contextlib.closing(connect(path, writer=True)))
             with reading(path):
                 migrate(self._connection, path)
@@ -316,8 +316,8 @@ def restore(project: Project, source: Path) -> Restored:
     if source.exists() and path.exists() and source.samefile(path):
         raise StoreError(f"{source} is the file of answers itself: name a backup of it")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(hold(project.folder))
-        stack.enter_context(using(project.folder, alone=True))
+        stack.enter_context(lock_server(project.folder))
+        stack.enter_context(lock_answers(project.folder, exclusive=True))
         backup = stack.enter_context(closing(open_file(source)))
         with reading(source):
             if not version_of(backup):

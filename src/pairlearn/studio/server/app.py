@@ -25,12 +25,12 @@ from starlette.staticfiles import StaticFiles
 from pairlearn.studio.choosing import choosing
 from pairlearn.studio.creating import check_features
 from pairlearn.studio.endpoint import http_url, is_loopback
-from pairlearn.studio.project import Project, words_of
+from pairlearn.studio.project import Project, translations
 from pairlearn.studio.server import api, pages
 from pairlearn.studio.server.security import Connection, Denied, Guard, Hosts, refused
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
-from pairlearn.studio.writer import announce, hold
+from pairlearn.studio.writer import announce, lock_server
 
 REQUESTS_PER_SECOND = 20.0
 """Of one annotator; a person needs about one."""
@@ -154,7 +154,7 @@ def serve(
             f"host {host!r} can be reached from other machines: add public=True (--public)"
         )
     with ExitStack() as stack:
-        locks = [stack.enter_context(hold(one)) for one in _prefixes(folder).values()]
+        locks = [stack.enter_context(lock_server(one)) for one in _prefixes(folder).values()]
         app = make_app(
             folder, public=public, url=url, requests_per_second=requests_per_second,
             webhook=webhook,
@@ -321,7 +321,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         if guessed and studio is not None and not studio.failures.take(caller):
             status, reason = 429, "too many attempts: wait a minute"
     if studio is not None:
-        reason = words_of(studio.project.language).get(reason, reason)
+        reason = translations(studio.project.language).get(reason, reason)
     if "/api/" in request.url.path or request.url.path.endswith("/image"):
         return refused(status, reason, retry=2 if status == 429 else None)
     return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")

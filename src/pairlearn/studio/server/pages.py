@@ -19,9 +19,9 @@ from starlette.templating import Jinja2Templates
 
 from pairlearn.annotators.manner import Phrase, in_words
 from pairlearn.studio.exchange import answer_lines, exportable, settled
-from pairlearn.studio.overview import AnswerColumns, figure, grouped
-from pairlearn.studio.project import translate, words_of
-from pairlearn.studio.records import Annotator, Answer, StoredAnswer, near
+from pairlearn.studio.overview import AnswerColumns, format_number, group_by
+from pairlearn.studio.project import translate, translations
+from pairlearn.studio.records import Annotator, Answer, StoredAnswer, nearly_agree
 from pairlearn.studio.server.api import FormError, Reply, Row, Studio, call, ends_of, studio_of
 from pairlearn.studio.server.security import Denied, csrf_token
 
@@ -35,7 +35,7 @@ def _shared(request: Request) -> dict[str, Any]:
     return {
         "root": request.scope.get("root_path", ""),
         "language": language,
-        "words": words_of(language),
+        "words": translations(language),
         "t": studio.project.words if studio else partial(translate, language),
     }
 
@@ -100,7 +100,7 @@ def message(request: Request, status: int, heading: str, text: str) -> Response:
 
 MOST_DOTS = 2000
 MOST_DISPUTED = 6
-TEMPLATES.env.filters["figure"] = figure
+TEMPLATES.env.filters["figure"] = format_number
 
 
 class Dot(NamedTuple):
@@ -204,7 +204,7 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     """The latest answers that gave both s and c, as points of the plane."""
     columns = AnswerColumns(answers)
     points = np.round(100 * np.stack([columns.difference, columns.similarity], 1), 1).tolist()
-    found = zip(answers, points, columns.both, columns.misfits.tolist(), strict=True)
+    found = zip(answers, points, columns.both, columns.infeasible_rows.tolist(), strict=True)
     return [
         Dot(x, y, numbers.get(one.annotator, 0), not misfit)
         for one, (x, y), both, misfit in found
@@ -214,7 +214,7 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
     """The answers of each pair with two more than one degree apart, the worst pair first."""
-    by_pair = grouped([one for one in answers if None not in one.numbers], "pair")
+    by_pair = group_by([one for one in answers if None not in one.numbers], "pair")
 
     def spread(said: Sequence[StoredAnswer]) -> Any:
         return np.ptp([one.numbers for one in said], axis=0).sum()  # type: ignore[arg-type]
@@ -222,7 +222,7 @@ def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
     apart = [
         said
         for said in by_pair.values()
-        if any(not near(one.numbers, two.numbers) for one, two in combinations(said, 2))
+        if any(not nearly_agree(one.numbers, two.numbers) for one, two in combinations(said, 2))
     ]
     return sorted(apart, key=spread, reverse=True)
 

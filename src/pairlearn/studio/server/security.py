@@ -37,9 +37,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pairlearn.studio.changes import fresh_token
 from pairlearn.studio.endpoint import is_loopback
+from pairlearn.studio.reader import token_hash
 from pairlearn.studio.records import Annotator
 from pairlearn.studio.store import Store
-from pairlearn.studio.stored import token_hash
 
 BODY_LIMIT = 16 * 1024
 """Bytes of the largest body that is read."""

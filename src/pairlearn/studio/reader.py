@@ -103,7 +103,7 @@ class Rows(ABC):
         return found
 
 
-class Stored(Rows):
+class StoreReader(Rows):
     """Every question to the answers that changes nothing; each thread has its own connection."""
 
     def __init__(self, project: Project) -> None:
