@@ -27,7 +27,7 @@ from pairlearn.risks import SIBLINGS, contract, pair_moments
 from pairlearn.training import Group, Member
 from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import ALONE
-from pairlearn.training.trainer import read_by
+from pairlearn.training.trainer import bind_risk
 from paper_results import accurate
 from test_risks import World, world
 
@@ -109,7 +109,7 @@ def table(rows: Rows) -> Judgements:
 
 def expected(name: str, w: World, rows: Rows, loss: str) -> list[float]:
     """E[partial risks] over the statements."""
-    risk, read = read_by(make_risk(name, prior=w.prior, loss=loss), table(rows))
+    risk, read = bind_risk(make_risk(name, prior=w.prior, loss=loss), table(rows))
     u, v, share = (torch.from_numpy(column) for column in (read.u, read.v, read.weight))
     z, z_prime = w.logit[read.ends[:, 0]], w.logit[read.ends[:, 1]]
     moments = pair_moments(z, z_prime, u, v, make_loss(loss), terms=4, share=share / share.sum())
@@ -178,7 +178,7 @@ def test_published_weights() -> None:
     up, down = torch.tensor([1.0]), torch.tensor([-1.0])
     # Pcomp, x more positive than x': ℓ₊(x) 1, ℓ₊(x') −π₋ = −.8, ℓ₋(x) −π₊ = −.2, ℓ₋(x') 1.
     said = Judgements.from_columns([[0, 1]], {"preference": [-1.0]})
-    risk, read = read_by(make_risk("pcomp", 0.2, loss="hinge"), said)
+    risk, read = bind_risk(make_risk("pcomp", 0.2, loss="hinge"), said)
     u, v = torch.from_numpy(read.u), torch.from_numpy(read.v)
     parts = [risk.partial_risks(z, z_prime, u, v) / 2 for z in (down, up) for z_prime in (down, up)]
     assert torch.stack(parts).flatten().tolist() == pytest.approx(
@@ -190,13 +190,13 @@ def test_published_weights() -> None:
 def test_soft_or_unknown_statements_are_refused(name: str) -> None:
     rows = Judgements.from_columns([[0, 1]], {"difference": [0.5]})
     with pytest.raises(ValueError, match=f"risk '{name}.*' reads .*table has difference too"):
-        read_by(make_risk(name, 0.2), rows)
+        bind_risk(make_risk(name, 0.2), rows)
 
 
 def test_errors_say_what_to_do() -> None:
     soft = Judgements.from_columns([[0, 1]], {"similarity": [0.5]})
     with pytest.raises(ValueError, match="similarity is 0\\.5, and this risk reads hard answers"):
-        read_by(make_risk("sd", 0.2), soft)
+        bind_risk(make_risk("sd", 0.2), soft)
     with pytest.raises(ValueError, match=r"sd is undefined at prior ½.*pcomp"):
         make_risk("sd", 0.5)
     one = torch.ones(3)

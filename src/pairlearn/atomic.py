@@ -20,7 +20,7 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    with naming(path):
+    with errors_naming(path):
         try:
             yield part
             sync(part)
@@ -31,7 +31,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def errors_naming(path: Path) -> Iterator[None]:
     """Have errors of the system, such as a full disk, name what was to be written."""
     try:
         yield

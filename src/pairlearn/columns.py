@@ -52,7 +52,7 @@ def row_number(row: int | None) -> str:
 
 
 @contextmanager
-def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator[None]:
+def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator[None]:
     """Turn the `RowError` of a block into a `TableError` that says where it is.
 
     ``place`` makes words of a row, such as ``"pairs.csv, row 2"``; ``start`` rows come before the
@@ -65,7 +65,7 @@ def placed(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator
         raise TableError(f"{where}: {error.text}") from None
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A value as a message shows it: quoted if it is text, and cut if it is long."""
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else value[:30] + "…")
@@ -120,10 +120,10 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
         # Only here: a numpy string has already lost the NUL at its end.
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
-                what = f"{shown(value)}, of {type(value).__name__}"
+                what = f"{quote(value)}, of {type(value).__name__}"
                 raise RowError(row, f"{name} is {what}; give integers or text")
             if isinstance(value, str) and "\0" in value:
-                raise RowError(row, f"{name} is {shown(value)}, with a NUL; remove it")
+                raise RowError(row, f"{name} is {quote(value)}, with a NUL; remove it")
             if isinstance(value, str) and len(value) > MAX_LENGTH:
                 raise too_long(name, row, len(value))
         array = np.asarray([str(value) for value in values], dtype=np.str_)
@@ -151,7 +151,7 @@ def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
         bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
         bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
         for row in first_rows(bad.any(1)):
-            what = f"{shown(str(part[row]))}, with a control character"
+            what = f"{quote(str(part[row]))}, with a control character"
             raise RowError(start + row, f"{name} is {what}; remove it")
 
 
@@ -160,7 +160,7 @@ def too_long(name: str, row: int, length: int) -> RowError:
     return RowError(row, f"{name} has {length} characters; at most {MAX_LENGTH} are allowed")
 
 
-def same_kind(columns: Sequence[Ids]) -> list[Ids]:
+def unify_ids(columns: Sequence[Ids]) -> list[Ids]:
     """The columns, all as integers if all are, else all as text."""
     kinds = {column.dtype.kind for column in columns}
     return list(columns) if len(kinds) < 2 else [column.astype(np.str_) for column in columns]
@@ -172,13 +172,13 @@ def check_unique(name: str, ids: Ids) -> None:
     equal = ids[order[1:]] == ids[order[:-1]]
     if equal.any():
         second, first = min(zip(order[1:][equal].tolist(), order[:-1][equal].tolist(), strict=True))
-        value = shown(ids[second].item())
+        value = quote(ids[second].item())
         raise RowError(second, f"{name} {value} is in row {first + 1} already; ids are unique")
 
 
 def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
     """Where each wanted id stands among unique ids, and −1 where it is not."""
-    wanted, ids = same_kind([wanted, ids])
+    wanted, ids = unify_ids([wanted, ids])
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(ids, kind="stable")
@@ -195,18 +195,18 @@ def unknown_id(name: str, value: Any, known: Ids, place: object = "") -> str:
     >>> unknown_id("left", 7, np.array(["007", "008"]), "items.csv")
     "left 7 (they have '007': write ids alike) is not among the items in items.csv"
     """
-    near = near_id(value, known)
+    near = similar_id(value, known)
     hint = "" if near is None else f" (they have {near}: write ids alike)"
-    return f"{name} {shown(value)}{hint} is not among the items{f' in {place}' * bool(place)}"
+    return f"{name} {quote(value)}{hint} is not among the items{f' in {place}' * bool(place)}"
 
 
-def near_id(value: Any, known: Ids) -> str | None:
+def similar_id(value: Any, known: Ids) -> str | None:
     """The first id that differs in case, spaces around it or zeros before it alone, as shown."""
     bare, meant = (
         np.char.lstrip(np.char.strip(np.char.lower(np.asarray(ids).astype(np.str_))), "0")
         for ids in (known, [value])
     )
-    return next((shown(known[row].item()) for row in first_rows(bare == meant)), None)
+    return next((quote(known[row].item()) for row in first_rows(bare == meant)), None)
 
 
 def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArray[Any]:
@@ -226,7 +226,7 @@ def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArra
     if len(classes) == 1 and numeric and classes[0] in (-1, 0, 1):
         classes = np.array([0, 1] if classes[0] == 0 else [-1, 1])
     if len(classes) == 1:
-        one = shown(classes[0].item())
+        one = quote(classes[0].item())
         raise ValueError(f"{what} are all {one}: give items of both classes, or call them -1 and 1")
     names = classes.tolist()
     if positive is None and not numeric:
@@ -253,15 +253,15 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
+def check_integer(name: str, value: Any, least: int) -> None:
     """Refuse what is no whole number, or too small a one."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
 
 
-def columns_of(name: str, values: Any, n: int) -> Floats:
+def as_column(name: str, values: Any, n: int) -> Floats:
     """Numbers of shape (n,), none missing."""
-    column = numbers(values)
+    column = as_floats(values)
     if column.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one for each pair; got {column.shape}")
     for row in first_rows(np.isnan(column)):
@@ -269,11 +269,11 @@ def columns_of(name: str, values: Any, n: int) -> Floats:
     return column
 
 
-def weights_of(weight: Any, n: int) -> Floats:
+def as_weights(weight: Any, n: int) -> Floats:
     """Weights (n,) scaled to a mean of one; None weighs all alike."""
     if weight is None:
         return np.ones(n)
-    column = columns_of("weight", weight, n)
+    column = as_column("weight", weight, n)
     for row in first_rows(~(np.isfinite(column) & (column > 0))):
         raise ValueError(
             f"weight must be positive and finite; row {row} is {column[row]:g}: "
@@ -284,7 +284,7 @@ def weights_of(weight: Any, n: int) -> Floats:
     return np.asarray(relative * (n / relative.sum()))
 
 
-def numbers(values: Any) -> Floats:
+def as_floats(values: Any) -> Floats:
     """Values as an array of float64, wherever they are."""
     if is_tensor(values):
         values = values.detach().double().cpu().numpy()

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, check_confidence, check_whole
+from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.cross_fitting import listen
@@ -149,8 +149,8 @@ def compare(
     (['likelihood-abs', 'sconf-none'], (), 0)
     """
     check_confidence(confidence)
-    check_whole("folds", folds, 2)
-    check_whole("repeats", repeats, 1)
+    check_integer("folds", folds, 2)
+    check_integer("repeats", repeats, 1)
     if parameters.is_scikit_learn(model):
         raise ValueError(
             "model is a scikit-learn classifier, which is trained by the pair likelihood alone: "

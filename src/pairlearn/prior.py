@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.columns import Floats, check_confidence, numbers, weights_of
+from pairlearn.columns import Floats, as_floats, as_weights, check_confidence
 from pairlearn.dependence import Dependence
 
 __all__ = ["PriorEstimate", "estimate_prior"]
@@ -126,7 +126,7 @@ def _given_similarities(
 ) -> tuple[Floats, Floats, Dependence]:
     """The similarities that are given, their shares of the weight, and which share items."""
     try:
-        s = numbers(similarity)
+        s = as_floats(similarity)
     except (TypeError, ValueError) as error:
         raise ValueError(f"similarity must be numbers: {error}") from None
     if s.ndim != 1:
@@ -136,7 +136,7 @@ def _given_similarities(
         raise ValueError("similarity has no value: every entry is missing, or it is empty")
     if not np.isfinite(s[given]).all():
         raise ValueError("similarity is infinite somewhere: use NaN where it is not given")
-    weights = weights_of(weight, len(s))[given]
+    weights = as_weights(weight, len(s))[given]
     dependence = Dependence.of(items, len(s)).rows(given)
     return s[given], weights / weights.sum(), dependence
 

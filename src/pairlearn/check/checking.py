@@ -14,7 +14,7 @@ from pairlearn.check import answers
 from pairlearn.check.answers import DISAGREEMENT, Columns, Infeasible
 from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, finding
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
-from pairlearn.columns import Floats, Indices, check_share, find_rows, near_id
+from pairlearn.columns import Floats, Indices, check_share, find_rows, similar_id
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.judged import likeness, stands_out
 from pairlearn.labels import PairLabels
@@ -166,7 +166,7 @@ def _items(columns: Columns, items: Any) -> Iterator[Finding]:
         rows = np.flatnonzero(missing[columns.ends].any(axis=1))
         absent = columns.ids[missing]
         number = "1 id is" if len(absent) == 1 else f"{len(absent):,} ids are"
-        near = near_id(absent[0].item(), known)
+        near = similar_id(absent[0].item(), known)
         hint = "" if near is None else f" The items have {near}: write ids alike in both files."
         yield finding("unknown-item", rows, absent, missing=number, known=len(known), hint=hint)
     if unused := len(np.unique(known)) - len({*places.tolist(), *alone.tolist()} - {-1}):

@@ -214,13 +214,13 @@ class Reading:
 
     def table(self, path: Path) -> PairTable:
         """Read judgements on their scale; those out of range are for `check` to find."""
-        from pairlearn.columns import placed
+        from pairlearn.columns import locate_errors
         from pairlearn.kinds import KINDS
         from pairlearn.tables import read_pairs
         from pairlearn.tables.scales import as_comparisons, on_scales
 
         with in_file(path):
-            with placed():
+            with locate_errors():
                 table = on_scales(read_pairs(path, noisy=True), *self.scales())
             if any(one.joint for one in KINDS if {*one.named} <= table.columns().keys()):
                 # Which refuses rows that do not belong together.

@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from pairlearn.columns import Floats, Indices, check_share, check_whole
+from pairlearn.columns import Floats, Indices, check_integer, check_share
 from pairlearn.estimators.population import (
     Majority,
     check_told,
@@ -113,8 +113,8 @@ def complete_and_fit(
     array([0, 1])
     """
     x = np.asarray(features)
-    check_whole("rounds", rounds, 1)
-    check_whole("folds", folds, 1)
+    check_integer("rounds", rounds, 1)
+    check_integer("folds", folds, 1)
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance must lie in [0, 1); got {tolerance:g}")
     check_share("prior", prior)

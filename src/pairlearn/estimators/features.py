@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.columns import TableError, placed, shown
+from pairlearn.columns import TableError, locate_errors, quote
 from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_values
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 
@@ -70,7 +70,7 @@ class FeatureStep:
             return self._by_own(raw)
         if names is None or self.encoder is None:
             return np.asarray(raw)
-        with placed():
+        with locate_errors():
             return self.encoder.encode(self.encoder.values(_cells(raw)))
 
     def take(self, names: Any, encoder: ItemEncoder | None) -> None:
@@ -98,7 +98,7 @@ class FeatureStep:
         kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
-        with placed():
+        with locate_errors():
             self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
         self.names = np.array(self.fitted.names, dtype=object)
 
@@ -139,7 +139,7 @@ def _cells(frame: Any) -> dict[str, Any]:
         except (pyarrow.ArrowException, TypeError) as error:
             bad[name] = str(error)
     if bad:
-        said = "; ".join(f"{shown(name)}: {why:.80}" for name, why in bad.items())
+        said = "; ".join(f"{quote(name)}: {why:.80}" for name, why in bad.items())
         raise TableError(f"columns hold values of several types: {said}. Make each one type")
     return cells
 

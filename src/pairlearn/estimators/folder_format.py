@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 import pairlearn
-from pairlearn.atomic import naming, sync
+from pairlearn.atomic import errors_naming, sync
 
 FORMAT, VERSION = "pairlearn-model", 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
@@ -97,7 +97,7 @@ def write_folder(
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     part.mkdir()
     try:
-        with naming(path):
+        with errors_naming(path):
             _write_synced(part / TENSORS, data)
             _write_synced(part / CONFIG, text + b"\n")
             sync(part)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Ids, Indices, Mask, RowError, first_rows, placed, unknown_id
+from pairlearn.columns import Ids, Indices, Mask, RowError, first_rows, locate_errors, unknown_id
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows
 from pairlearn.tables.pairs import check_pairs, columns_about
@@ -102,7 +102,7 @@ class PairFile:
             done = done if number == group else 0
             group = number
             start = int(self._starts[group]) + done
-            with placed(self._source.place, start):
+            with locate_errors(self._source.place, start):
                 said, self._ignored[start] = self._said(columns)
             done += len(columns["left"])
             yield group, said

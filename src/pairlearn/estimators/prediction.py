@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, Indices, Mask, check_share, first_rows, shown
+from pairlearn.columns import Floats, Indices, Mask, check_share, first_rows, quote
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -439,7 +439,7 @@ def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> F
             z = classifier.decision_function(items.features)
     for row in first_rows(~np.isfinite(z)):
         raise TableError(
-            f"{source}: the item {shown(items.ids[row].item())} gets log-odds of {z[row]}: its "
+            f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "
             "features are far outside of those in training"
         )
     return z

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from pairlearn.columns import Floats, Indices, Mask, check_share, check_whole
+from pairlearn.columns import Floats, Indices, Mask, check_integer, check_share
 from pairlearn.dependence import components
 from pairlearn.estimators.instances import same_rows
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS
-from pairlearn.kinds.base import Kind, totals
+from pairlearn.kinds.base import Kind, sums_by_number
 from pairlearn.randomness import permutation, stream
 
 SLACK = 1.05
@@ -91,7 +91,7 @@ def keep_whole(parts: Iterable[Mask], numbers: Callable[[Kind], Floats | None]) 
     for one in (one for one in KINDS if one.joint and not one.single):
         if (number := numbers(one)) is not None:
             for rows in parts:
-                rows &= np.isnan(number) | (totals(number, rows)[0] == one.shared)
+                rows &= np.isnan(number) | (sums_by_number(number, rows)[0] == one.shared)
 
 
 def held_out_rows(rows: Judgements, fraction: float, seed: int) -> Mask:
@@ -282,7 +282,7 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
     1
     """
     pairs = np.asarray(ends, dtype=np.int64)
-    check_whole("folds", folds, 2)
+    check_integer("folds", folds, 2)
     rng = stream(seed, "folds")
     component = components(pairs, items)
     sizes = np.bincount(component[pairs[:, 0]], minlength=int(component.max()) + 1)
@@ -381,7 +381,7 @@ class ItemKFold:
     """
 
     def __init__(self, n_splits: int = 5, *, random_state: int = 0) -> None:
-        check_whole("n_splits", n_splits, 2)
+        check_integer("n_splits", n_splits, 2)
         self.n_splits = int(n_splits)
         self.random_state = random_state
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.columns import Floats, Indices, Mask, first_rows, numbers, two_classes
+from pairlearn.columns import Floats, Indices, Mask, as_floats, first_rows, two_classes
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
     CHUNK,
@@ -330,7 +330,7 @@ def read_labels(labels: Any, n: int) -> Floats:
     if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], PairLabels):
         labels = PairLabels.concatenate(labels)  # scikit-learn takes rows one by one
     if isinstance(labels, (PairTable, PairLabels)):
-        told = numbers(labels.to_array())
+        told = as_floats(labels.to_array())
     else:
         told = checked_numbers("labels", np.asarray(labels)).astype(np.float64)
         if told.ndim != 2 or told.shape[1] != 2:

@@ -14,11 +14,11 @@ import numpy as np
 from pairlearn.columns import (
     Floats,
     Mask,
+    as_column,
+    as_floats,
+    as_weights,
     check_confidence,
     check_share,
-    columns_of,
-    numbers,
-    weights_of,
 )
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
@@ -104,11 +104,11 @@ class JudgedPairs:
         if n < 2:
             raise ValueError(f"labels have {n} pairs: an estimate needs two")
         z, z_prime = (
-            columns_of(name, values, n)
+            as_column(name, values, n)
             for name, values in zip(names, (logits, logits_prime), strict=True)
         )
-        told = numbers(labels.to_array())
-        weights, dependence = weights_of(weight, n), Dependence.of(items, n)
+        told = as_floats(labels.to_array())
+        weights, dependence = as_weights(weight, n), Dependence.of(items, n)
         noisy = not bool(labels.feasible().all())
         known = (float(confidence), prior, side)
         return cls(z, z_prime, told[:, 0], told[:, 1], weights, dependence, noisy, *known)

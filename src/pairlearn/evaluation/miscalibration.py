@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, columns_of, first_rows, numbers
+from pairlearn.columns import Floats, as_column, as_floats, first_rows
 from pairlearn.evaluation.judged import Estimate, JudgedPairs
 from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, accuracy_of
 from pairlearn.labels import PairLabels
@@ -169,12 +169,12 @@ def recalibrate(
     (0.5, 0.0, 2000)
     """
     n = len(labels)
-    for row in first_rows(np.isnan(numbers(labels.to_array())).any(1)):
+    for row in first_rows(np.isnan(as_floats(labels.to_array())).any(1)):
         raise ValueError(
             f"labels have one judgement only in row {row}, which does not determine posteriors: "
             "select the pairs with both"
         )
-    z, z_prime = columns_of("logits", logits, n), columns_of("logits_prime", logits_prime, n)
+    z, z_prime = as_column("logits", logits, n), as_column("logits_prime", logits_prime, n)
     odds = _log_odds(labels, z, z_prime)
     known = np.stack(
         [_classes("classes", classes, n), _classes("classes_prime", classes_prime, n)], axis=1
@@ -182,7 +182,7 @@ def recalibrate(
     given = ~np.isnan(known)
     if not given.any():
         raise ValueError("classes and classes_prime are all missing: give some true labels")
-    counts = np.ones(n) if weight is None else columns_of("weight", weight, n)
+    counts = np.ones(n) if weight is None else as_column("weight", weight, n)
     counts = np.broadcast_to(counts[:, None], given.shape)[given]
     if not counts.any():
         raise ValueError("pairs with a known class have weight 0: give classes of other items")
@@ -269,7 +269,7 @@ def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width:
 
 def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     """The annotator's log-odds (n, 2), the reflection chosen by the sign of z + z'."""
-    similarity, difference = numbers(labels.to_array()).T
+    similarity, difference = as_floats(labels.to_array()).T
     step = _step(similarity)
     if step or _step(difference):
         similarity, difference = _rounded_from(similarity, difference, z, z_prime)

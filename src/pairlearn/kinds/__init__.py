@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, first_rows, placed
+from pairlearn.columns import Floats, first_rows, locate_errors
 from pairlearn.kinds.base import Column, Kind
 from pairlearn.kinds.comparison import Comparison
 from pairlearn.kinds.confidence import Confidence
@@ -113,7 +113,7 @@ def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
     for name, values in given.items():
         if name not in known:
             raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
-        with placed(lambda row: f"row {row}"):
+        with locate_errors(lambda row: f"row {row}"):
             numbers[name] = known[name].read(values)
         for row, text in () if known[name].noisy else known[name].mistakes(numbers[name]):
             raise ValueError(f"row {row}: {text}")

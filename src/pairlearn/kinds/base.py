@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pairlearn.columns import Floats as Floats
-from pairlearn.columns import Indices, RowError, TableError, first_rows, shown
+from pairlearn.columns import Indices, RowError, TableError, first_rows, quote
 
 if TYPE_CHECKING:  # files are read without torch
     from torch import Tensor
@@ -88,7 +88,7 @@ class Column:
             numbers[np.isnan(array)] = np.nan
         for row in first_rows(np.isinf(numbers)):
             value = array[row] if array.dtype.kind == "O" else array[row].item()
-            raise RowError(row, f"{self.name} is {shown(value)}; give {expected}")
+            raise RowError(row, f"{self.name} is {quote(value)}; give {expected}")
         return numbers
 
     def _word(self, value: Any) -> str:
@@ -102,7 +102,7 @@ class Column:
     def mistakes(self, numbers: Floats, *, noisy: bool = False) -> Iterator[tuple[int, str]]:
         """Rows whose number cannot be, the first of each sort, and what is wrong with them."""
         for row in first_rows(np.isinf(numbers)):
-            yield row, f"{self.name} is {shown(numbers[row].item())}, not a finite number"
+            yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
             return
         advice = " (noisy=True admits labels with noise)" * self.noisy
@@ -112,7 +112,7 @@ class Column:
             for row in first_rows(outside & rows):
                 yield (
                     row,
-                    f"{self.name} is {shown(numbers[row].item())}, outside "
+                    f"{self.name} is {quote(numbers[row].item())}, outside "
                     f"[{self.low:g}, {self.high:g}]{hint}{advice}",
                 )
 
@@ -233,7 +233,7 @@ def divergence(share: Floats, model: Floats) -> Floats:
     return np.where(some, share, 0) * np.log(ratio)
 
 
-def totals(number: Floats, *columns: Any) -> list[Floats]:
+def sums_by_number(number: Floats, *columns: Any) -> list[Floats]:
     """For each row, the sums of columns over all rows that have its number."""
     of = np.unique(number, return_inverse=True)[1].ravel()
     return [np.bincount(of, column)[of].astype(np.float64) for column in columns]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence, totals
+from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence, sums_by_number
 
 
 class GroupShare(Kind):
@@ -44,14 +44,14 @@ class GroupShare(Kind):
 
     def mistakes(self, ends: Any, u: Floats, v: Floats) -> Iterator[str]:
         """Groups with more shares than one."""
-        total, count = totals(v, u, np.ones_like(u))
+        total, count = sums_by_number(v, u, np.ones_like(u))
         for number in v[~np.isclose(u * count, total)][:1]:
             shares = " and ".join(f"{share:g}" for share in np.unique(u[v == number])[:2])
             yield f"group {number:g} has a share of {shares}: give one share to each group"
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """Of the shares from the mean posteriors of the groups."""
-        total, count = totals(v, p, np.ones_like(p))
+        total, count = sums_by_number(v, p, np.ones_like(p))
         return divergence(u, total / count) + divergence(1 - u, 1 - total / count)
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.kinds.base import TINY, Column, Floats, Kind, logarithm_guard, totals
+from pairlearn.kinds.base import TINY, Column, Floats, Kind, logarithm_guard, sums_by_number
 from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Triplet(Kind):
 
     def mistakes(self, ends: Any, u: Floats, v: Floats) -> Iterator[str]:
         """Triplets that are not two rows about x and two others, one of them closer."""
-        count, x, others, closer = totals(v, np.ones_like(u), *ends.T, u)
+        count, x, others, closer = sums_by_number(v, np.ones_like(u), *ends.T, u)
         right = (count == 2) & (x == 2 * ends[:, 0]) & (others != 2 * ends[:, 1]) & (closer == 1)
         for number in v[~right][:1]:
             yield f"triplet {number:g} must be two rows with one left, two rights, one closer"
@@ -70,6 +70,6 @@ class Triplet(Kind):
     @staticmethod
     def _tilts(p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """P less ½ given that x is positive, and given that the row's last item is, too."""
-        count, of_x, both, closer = totals(v, np.ones_like(p), p, q, u)
+        count, of_x, both, closer = sums_by_number(v, np.ones_like(p), p, q, u)
         half = (u - 0.5) * ((count == 2) & (closer == 1) & np.isclose(of_x, 2 * p))
         return half * (2 * q - both), half * (1 + q - both)

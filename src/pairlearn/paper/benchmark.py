@@ -24,7 +24,7 @@ from pairlearn.models import CONVOLUTIONAL
 from pairlearn.paper.runs import GUIDED, Run, risk_of
 from pairlearn.paper.statements import LIKELIHOODS, held_share, stated, statements_of
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
-from pairlearn.training.trainer import is_guided, read_by
+from pairlearn.training.trainer import bind_risk, is_guided
 
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior where it is not the natural one
@@ -157,7 +157,7 @@ class Benchmark:
             labels: Any = positive[ends]
             held, guided = None, run.method == GUIDED
             if rows is not None:
-                risk, read = read_by(risk, rows)
+                risk, read = bind_risk(risk, rows)
                 labels = read.values
                 held = None if risk.kinds else held_share(rows, run.estimator_prior)
                 guided = not risk.kinds and held is None  # as in `fit`

@@ -40,7 +40,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, numbers, weights_of
+from pairlearn.columns import Floats, as_floats, as_weights
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream, uniform
 
@@ -209,7 +209,7 @@ def inclusion_weights(weights: Any, items: int) -> Floats:
     ``weights`` are those of `choose_pairs` in the order of the draws, 1 for pairs at random.
     """
     v = pool_weights(weights, items)
-    return weights_of(v, len(v))
+    return as_weights(v, len(v))
 
 
 def pool_weights(weights: Any, items: int) -> Floats:
@@ -223,11 +223,11 @@ def pool_weights(weights: Any, items: int) -> Floats:
     (Farquhar, Gal and Rainforth, "On Statistical Bias In Active Learning", ICLR 2021). Where few
     of the pairs are drawn v is w; where all are drawn it is 1.
     """
-    w = numbers(weights)
+    w = as_floats(weights)
     pool, drawn = items * (items - 1) // 2, len(w)
     if not 0 < drawn <= pool:
         raise ValueError(f"weights has {drawn} rows, and {items} items make 1 to {pool} pairs")
-    weights_of(w, drawn)  # refuses what is no weight
+    as_weights(w, drawn)  # refuses what is no weight
     left = pool - np.arange(1, drawn + 1)
     v: Floats = 1 + (pool - drawn) / np.maximum(left, 1) * (w - 1)
     return v

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.columns import Floats, RowError, placed, same_kind
+from pairlearn.columns import Floats, RowError, locate_errors, unify_ids
 from pairlearn.kinds import Column
 from pairlearn.studio.changes import Changes
 from pairlearn.studio.choosing import inclusion_weights
@@ -325,7 +325,7 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
     columns = source.read(kinds)
-    with placed(source.place):
+    with locate_errors(source.place):
         for row, text in Column(column, 0, 1).mistakes(columns[column]):
             raise RowError(row, text)
     try:
@@ -334,7 +334,7 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
         )
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
-    left, right = same_kind([columns["left"], columns["right"]])
+    left, right = unify_ids([columns["left"], columns["right"]])
     table = PairTable.trusted(
         left=left,
         right=right,
@@ -346,7 +346,7 @@ def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
     rows = np.flatnonzero(table.judged | (preference != 0))
     if not len(rows):
         raise TableError(f"{path}: column {column!r} says nothing in any row")
-    with placed(lambda row: source.place(int(rows[row]))):
+    with locate_errors(lambda row: source.place(int(rows[row]))):
         check_pairs(table[rows], noisy=False)
     return table
 

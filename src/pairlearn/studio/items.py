@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairlearn.columns import as_ids, check_unique, placed
+from pairlearn.columns import as_ids, check_unique, locate_errors
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import TableError
 from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of
@@ -55,7 +55,7 @@ class Items:
         try:
             columns = read_columns(path, "items", "id") if project.kind == "table" else {}
             ids = columns.pop("id") if columns else list(files_of(path, ENDINGS[project.kind]))
-            with placed(lambda row: f"{path}, item {row + 1}"):
+            with locate_errors(lambda row: f"{path}, item {row + 1}"):
                 if not ids:
                     raise TableError(f"{path} has no items")
                 check_unique("id", as_ids("id", ids))

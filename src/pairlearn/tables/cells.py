@@ -22,7 +22,7 @@ from pairlearn.columns import (
     as_ids,
     as_text,
     first_rows,
-    shown,
+    quote,
     too_long,
 )
 from pairlearn.tables.items import as_features
@@ -159,12 +159,12 @@ def _number(name: str, row: int, text: str | None) -> float:
     if NUMBER.fullmatch(text):
         if math.isfinite(value := float(text)):
             return value
-        raise RowError(row, f"{name} is {shown(text)}, not a finite number")
+        raise RowError(row, f"{name} is {quote(text)}, not a finite number")
     point = text.replace(",", ".")
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
     if THOUSANDS.fullmatch(text):
         hint = ": write it without a comma"
-    raise RowError(row, f"{name} is {shown(text)}, not a number{hint}")
+    raise RowError(row, f"{name} is {quote(text)}, not a number{hint}")
 
 
 def read_values(kinds: Mapping[str, ColumnKind], cells: Mapping[str, Any]) -> Values:
@@ -226,7 +226,7 @@ def _each(name: str, words: Any, parse: Any, wanted: str) -> Floats:
     rows = np.asarray(encoded.indices.fill_null(len(numbers)))
     for place, number in enumerate(numbers):
         if number is None:
-            cell = shown(encoded.dictionary[place].as_py())
+            cell = quote(encoded.dictionary[place].as_py())
             raise RowError(first_rows(rows == place)[0], f"{name} is {cell}, not {wanted}")
     values: Floats = np.array([*numbers, np.nan], np.float64)[rows]
     return values
@@ -273,7 +273,7 @@ class ColumnChoice:
         for option in ("columns", "ignore", "kinds"):
             for name in getattr(self, option):
                 if name not in names:
-                    have = ", ".join(map(shown, names[:8])) + ", …" * (len(names) > 8)
+                    have = ", ".join(map(quote, names[:8])) + ", …" * (len(names) > 8)
                     raise TableError(f"{option}={name}: no such column; the columns are {have}")
         for name, kind in self.kinds.items():
             if kind not in IN_TABLES:
@@ -295,7 +295,7 @@ class ColumnChoice:
         unusable, empty, said = {}, [], []
         for name, column in cells.items():
             if column.null_count == len(column):
-                empty.append(f"column {shown(name)} is empty, and left out")
+                empty.append(f"column {quote(name)} is empty, and left out")
                 continue
             try:
                 kind = self.kinds.get(name) or find_kind(name, column, typed=typed)
@@ -303,12 +303,12 @@ class ColumnChoice:
                 unusable[name] = str(error)
                 continue
             if kind not in ("number", "text") and not column.null_count and _count(column) == 1:
-                empty.append(f"column {shown(name)} has one value, and is left out")
+                empty.append(f"column {quote(name)} has one value, and is left out")
             else:
                 found[name] = kind
                 if kind == "number" and name not in self.kinds and _counts_up(column):
                     said.append(
-                        f"column {shown(name)} counts the rows, and is learnt from as a number: "
+                        f"column {quote(name)} counts the rows, and is learnt from as a number: "
                         f"leave it out by ignore={name} if it only names them"
                     )
         refuse_columns(unusable)
@@ -320,7 +320,7 @@ class ColumnChoice:
 def refuse_columns(unusable: Mapping[str, str]) -> None:
     """Say of every column that cannot be used why, and what to do about all."""
     if unusable:
-        said = "; ".join(f"{shown(name)} {why}" for name, why in unusable.items())
+        said = "; ".join(f"{quote(name)} {why}" for name, why in unusable.items())
         them, they = ("it", "it holds") if len(unusable) == 1 else ("them", "they hold")
         raise TableError(
             f"cannot be learnt from: {said}. Drop {them}: ignore={','.join(unusable)}; or say what "
@@ -367,7 +367,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
                 if known and not codes and all(map(notation.fullmatch, known)):
                     plain = "1.5" if what == "numbers" else "2024-12-31"
                     raise ValueError(
-                        f"holds {what} such as {shown(known[0])}: write them as {plain}"
+                        f"holds {what} such as {quote(known[0])}: write them as {plain}"
                     )
             counts = Counter(cells)
             phrases = sum(len(cell.split()) for cell in counts) >= 2 * len(counts)

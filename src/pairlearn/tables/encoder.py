@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Mask, RowError, TableError, first_rows, shown
+from pairlearn.columns import Mask, RowError, TableError, first_rows, quote
 from pairlearn.tables.cells import (
     KINDS,
     MOST_CATEGORIES,
@@ -93,7 +93,7 @@ class Column:
         gap = np.isnan(values)
         if self.fill is None:
             for row in first_rows(gap):
-                what = f"feature {shown(self.name)} is missing; fill it in or drop the row"
+                what = f"feature {quote(self.name)} is missing; fill it in or drop the row"
                 raise RowError(row, what)
         known = np.where(gap, 0.0 if self.fill is None else self.fill, values)
         found = [known]
@@ -122,7 +122,7 @@ def unused_columns(have: Sequence[str], wanted: Sequence[str], where: object) ->
 
 
 def _listed(names: Sequence[str]) -> str:
-    found = ", ".join(map(shown, names[:5])) + ", …" * (len(names) > 5)
+    found = ", ".join(map(quote, names[:5])) + ", …" * (len(names) > 5)
     return f"the feature {found}" if len(names) == 1 else f"{len(names)} features {found}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import TableError, check_unique, placed, shown
+from pairlearn.columns import TableError, check_unique, locate_errors, quote
 from pairlearn.extras import missing_extra
 from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_values, text_array
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
@@ -79,7 +79,7 @@ def read_items(
             items.features = np.load(path, mmap_mode="r")
     else:
         items = _encoded_items(source, columns or ColumnChoice())
-    with placed(source.place if source else lambda row: f"{ids}, row {row + 1}"):
+    with locate_errors(source.place if source else lambda row: f"{ids}, row {row + 1}"):
         check_unique("id", items.ids)
     items.path = path
     return items
@@ -209,7 +209,7 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
     values = source.whole(["id", *kinds], build)
     constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
     if len(constant) < len(kinds):
-        notes += tuple(f"column {shown(name)} has one value, and is left out" for name in constant)
+        notes += tuple(f"column {quote(name)} has one value, and is left out" for name in constant)
         kinds = {name: kind for name, kind in kinds.items() if name not in constant}
     try:
         encoder = ItemEncoder.fit(kinds, values)

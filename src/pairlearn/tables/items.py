@@ -19,9 +19,9 @@ from pairlearn.columns import (
     as_ids,
     check_unique,
     first_rows,
-    placed,
-    same_kind,
-    shown,
+    locate_errors,
+    quote,
+    unify_ids,
 )
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class ItemTable(Columnar):
         if len(self.names) != array.shape[1]:
             raise TableError(f"names has {len(self.names)} names for {array.shape[1]} features")
         check_names(self.names)
-        with placed():
+        with locate_errors():
             self.features = as_features(self.names, array)
             self.ids = np.arange(len(array)) if ids is None else as_ids("ids", ids)
             if len(self.ids) != len(array):
@@ -122,8 +122,8 @@ class ItemTable(Columnar):
                 raise TableError(
                     f"parts have different features: {list(parts[0].names)} and {list(part.names)}"
                 )
-        ids: Any = np.concatenate(same_kind([part.ids for part in parts]))
-        with placed():
+        ids: Any = np.concatenate(unify_ids([part.ids for part in parts]))
+        with locate_errors():
             if unique:
                 check_unique("id", ids)
         return parts[0].like(ids, np.concatenate([part.features for part in parts]))
@@ -135,7 +135,7 @@ class ItemTable(Columnar):
         rows = row_index(index)
         ids: Any = self.ids[rows]
         if isinstance(rows, np.ndarray) and rows.dtype != bool:
-            with placed(lambda row: f"row {row + 1} of the selection"):
+            with locate_errors(lambda row: f"row {row + 1} of the selection"):
                 check_unique("id", ids)
         return self.like(ids, self.features[rows])
 
@@ -172,13 +172,13 @@ def check_names(names: Sequence[Any]) -> None:
     for number, name in enumerate(names, 1):
         if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
             raise TableError(
-                f"feature {number} is named {shown(name)}; give it a name of printable text, "
+                f"feature {number} is named {quote(name)}; give it a name of printable text, "
                 "without spaces around it"
             )
         if name == "id":
             raise TableError(f"feature {number} is named 'id', which is the column of ids")
         if name in seen:
-            raise TableError(f"features {seen[name]} and {number} are both named {shown(name)}")
+            raise TableError(f"features {seen[name]} and {number} are both named {quote(name)}")
         seen[name] = number
 
 
@@ -194,7 +194,7 @@ def as_features(
     bad = np.isinf(features) if gaps else ~np.isfinite(features)
     for row in first_rows(bad.any(1)):
         column = int(bad[row].argmax())
-        value, what = float(array[row, column]), f"feature {shown(names[column])} is"
+        value, what = float(array[row, column]), f"feature {quote(names[column])} is"
         if np.isnan(value):
             raise RowError(row, f"{what} missing; fill it in or drop the row")
         if np.isinf(value):
@@ -220,12 +220,12 @@ def npy_items(path: Path, ids: Path | None) -> Iterator[ItemTable]:
         array = _mapped(ids, "ids have shape (m,)", 1, "ids are integers or text", "iuU")
         if len(array) != m:
             raise TableError(f"{ids} has {len(array)} ids, but {path} has {m} rows")
-        with placed(lambda row: f"{ids}, row {row + 1}"):
+        with locate_errors(lambda row: f"{ids}, row {row + 1}"):
             known = as_ids("id", np.array(array))
     names = default_names(d)
     for start in range(0, m, NPY_ROWS):
         rows = slice(start, min(start + NPY_ROWS, m))
-        with placed(lambda row: f"{path}, row {row + 1}", start):
+        with locate_errors(lambda row: f"{path}, row {row + 1}", start):
             part = np.array(as_features(names, features[rows]))
         some = np.arange(rows.start, rows.stop) if known is None else known[rows]
         yield ItemTable.trusted(ids=some, features=part, names=names)

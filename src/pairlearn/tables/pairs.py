@@ -23,9 +23,9 @@ from pairlearn.columns import (
     check_unique,
     find_rows,
     first_rows,
-    placed,
-    same_kind,
-    shown,
+    locate_errors,
+    quote,
+    unify_ids,
     unknown_id,
 )
 from pairlearn.judgements import Judgements
@@ -102,12 +102,12 @@ class PairTable(Columnar):
         columns = {**kinds.columns(), "weight": kinds.Column("weight", 0, np.inf)}
         if unknown := given.keys() - columns.keys():
             raise TypeError(f"PairTable has no column {sorted(unknown)[0]!r}")
-        with placed():
+        with locate_errors():
             ends = as_ids("left", left), as_ids("right", right, empty=bool(others))
             said: dict[str, Any] = {name: columns[name].read(given[name]) for name in given}
             said["weight"] = None if weight is None else columns["weight"].read(weight)
             said["annotator"] = None if annotator is None else as_text("annotator", annotator)
-            said["left"], said["right"] = same_kind(ends)
+            said["left"], said["right"] = unify_ids(ends)
             alone = said["right"] == ""
             for name, column in said.items():
                 if column is not None and len(column) != len(ends[0]):
@@ -146,7 +146,7 @@ class PairTable(Columnar):
             raise TableError("parts is empty: give at least one PairTable")
         if len(parts) == 1:
             return parts[0]
-        ids = same_kind([ids for part in parts for ids in (part.left, part.right)])
+        ids = unify_ids([ids for part in parts for ids in (part.left, part.right)])
         joined: dict[str, Any] = {
             "left": np.concatenate(ids[::2]),
             "right": np.concatenate(ids[1::2]),
@@ -285,7 +285,7 @@ class PairTable(Columnar):
         if isinstance(items, ItemTable):
             known = items.ids
         else:
-            with placed():
+            with locate_errors():
                 known = as_ids("items", items)
                 check_unique("items", known)
         rows = find_rows(np.concatenate([self.left, self.right]), known).reshape(2, -1).T
@@ -354,7 +354,7 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
             (weight <= 0, "; weights are positive"),
         ):
             problems += [
-                (row, f"weight is {shown(weight[row].item())}{text}") for row in first_rows(bad)
+                (row, f"weight is {quote(weight[row].item())}{text}") for row in first_rows(bad)
             ]
     if problems:
         raise RowError(*min(problems, key=lambda problem: problem[0]))

@@ -21,10 +21,10 @@ from pairlearn.columns import (
     check_unique,
     find_rows,
     first_rows,
-    placed,
-    same_kind,
-    shown,
+    locate_errors,
+    quote,
     two_classes,
+    unify_ids,
     unknown_id,
 )
 from pairlearn.judgements import Judgements
@@ -117,7 +117,7 @@ def named_pairs(source: Source) -> list[str]:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
         if near and near[0] not in source.names:
             raise TableError(
-                f"{source.path}: column {shown(name)} looks like {near[0]!r}; "
+                f"{source.path}: column {quote(name)} looks like {near[0]!r}; "
                 "rename it so, or otherwise"
             )
     for name in ("left", "right"):
@@ -134,7 +134,7 @@ def _build(source: Source, noisy: bool, columns: Columns) -> PairTable:
     empty = any(name in columns for name in columns_about(single=True))
     left = source.column("left", "id", columns["left"])
     right = source.column("right", "id", columns["right"], empty=empty)
-    left, right = same_kind([left, right])
+    left, right = unify_ids([left, right])
     said = statements(source, columns, np.asarray(right == ""))
     table = PairTable.trusted(left=left, right=right, **said)
     check_pairs(table, noisy=noisy)
@@ -206,7 +206,7 @@ def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> 
     """
     source = open_source(path, "labelled items", "id", "class")
     ids, said = source.read({"id": "id", "class": "id"}).values()
-    with placed(source.place):
+    with locate_errors(source.place):
         check_unique("id", ids)
     rows = find_rows(ids, items.ids)
     for row in first_rows(rows < 0):
@@ -226,7 +226,7 @@ def read_groups(path: Path, items: Path) -> Judgements:
     wanted: dict[str, Kind] = {"group": "text", "share": "number"}
     wanted |= {"uncertainty": "number"} if "uncertainty" in source.names else {}
     said = source.read(wanted)
-    with placed(source.place):
+    with locate_errors(source.place):
         check_unique("group", said["group"])
     errors = np.nan_to_num(said.get("uncertainty", np.zeros(len(said["share"]))))
     stated = zip(said["share"].tolist(), errors.tolist(), strict=True)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from pairlearn.columns import (
     RowError,
     TableError,
-    placed,
-    same_kind,
-    shown,
+    locate_errors,
+    quote,
+    unify_ids,
 )
 from pairlearn.tables.cells import Kind, convert, text_array
 
@@ -95,7 +95,7 @@ class Source(ABC):
         """The batches of some columns as tables; errors say in which row they are."""
         row = 0
         for columns in self.batches(names):
-            with placed(self.place, row):
+            with locate_errors(self.place, row):
                 table = _built(build, columns)
             yield table
             row += len(columns[names[0]])
@@ -105,7 +105,7 @@ class Source(ABC):
     def whole(self, names: Sequence[str], build: Callable[[Columns], Columns]) -> Columns:
         """All rows of some columns; those of a batch become arrays by `build`."""
         parts = list(self.tables(names, build))
-        return {name: np.concatenate(same_kind([p[name] for p in parts])) for name in parts[0]}
+        return {name: np.concatenate(unify_ids([p[name] for p in parts])) for name in parts[0]}
 
     def read(self, kinds: Mapping[str, Kind]) -> Columns:
         """All rows of some columns, each of its kind."""
@@ -294,7 +294,7 @@ def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         allowed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
-        raise TableError(f"{path} has the suffix {shown(suffix)}; {what} are {allowed}")
+        raise TableError(f"{path} has the suffix {quote(suffix)}; {what} are {allowed}")
     return suffix
 
 
@@ -321,7 +321,7 @@ def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSourc
     source = CsvSource(path) if csv_file else ParquetSource(path)
     for number, name in enumerate(source.names, 1):
         if (first := source.names.index(name) + 1) < number:
-            two = f"columns {first} and {number} are both named {shown(name)}"
+            two = f"columns {first} and {number} are both named {quote(name)}"
             raise TableError(f"{source.path}: {two}")
     for name in needed:
         if name not in source.names:
@@ -333,7 +333,7 @@ def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSourc
 
 def missing_column(source: Source, what: str) -> TableError:
     """What is wrong with a header that lacks a column."""
-    found = ", ".join(map(shown, source.names[:8])) + (", …" if len(source.names) > 8 else "")
+    found = ", ".join(map(quote, source.names[:8])) + (", …" if len(source.names) > 8 else "")
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(source.names) == 1 and mark in source.names[0]:
             return TableError(f"{source.path}: separate the columns by commas, not {word}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pairlearn import kinds
 from pairlearn.atomic import replacing
-from pairlearn.columns import TableError, check_text, placed
+from pairlearn.columns import TableError, check_text, locate_errors
 from pairlearn.tables.items import ItemTable, default_names
 from pairlearn.tables.pairs import PairTable
 from pairlearn.tables.sources import suffix_of
@@ -119,7 +119,7 @@ class RowWriter:
                     f"column {name!r} must be numbers, booleans or text; got {array.dtype}"
                 )
             if array.dtype.kind == "U":
-                with placed(start=self.count):
+                with locate_errors(start=self.count):
                     check_text(name, array, empty=True)
         table = pyarrow.table(
             [pyarrow.array(array, from_pandas=True) for array in arrays], [*self.columns]

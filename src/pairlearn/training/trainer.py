@@ -97,9 +97,9 @@ def train(
     callbacks, checkpoint : optional
         As in `run_epochs`, beside those that `recipe` asks for.
     """
-    risks, readings = zip(*(read_by(risk, rows) for risk in risks), strict=True)
+    risks, readings = zip(*(bind_risk(risk, rows) for risk in risks), strict=True)
     rows = readings[0]
-    held_out = held_out and read_by(risks[0], held_out)[1]
+    held_out = held_out and bind_risk(risks[0], held_out)[1]
     if rows.joint.any() and source is not None:
         joint = ", ".join(rows[rows.joint].kinds())
         raise ValueError(f"rows of kind {joint} need all rows in memory: fit without a stream")
@@ -166,7 +166,7 @@ def train(
     return found
 
 
-def read_by(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
+def bind_risk(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
     """A risk that was told a table, and its rows as the risk reads them.
 
     Most risks read every kind of row as it is. Those of `pairlearn.risks.SIBLINGS` read some
