@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from pair_files import made, write_groups
 from pairlearn import make_risk
-from pairlearn.estimators.instances import standardised
+from pairlearn.estimators.instances import standardise
 from pairlearn.estimators.pair_files import ItemIndex, PairFile, rewrite_pairs
 from pairlearn.estimators.splits import Connected, Split, hold_out_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
@@ -179,15 +179,15 @@ def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
 def assert_counted(file: PairFile) -> None:
     """A survey tells what the table in memory does."""
     survey, table = survey_pairs(file), in_memory(file)
-    pairs = ~table.said.single
-    assert survey.counts == table.said.counts() | {"self_pairs": 0, "pairs": pairs.sum()}
-    assert survey.training == len(table.said)
+    pairs = ~table.statements.single
+    assert survey.counts == table.statements.counts() | {"self_pairs": 0, "pairs": pairs.sum()}
+    assert survey.training == len(table.statements)
     np.testing.assert_array_equal(survey.used, table.used)
     np.testing.assert_array_equal(survey.named, np.isin(np.arange(len(file.items)), table.used))
     expected = np.where(np.isin(np.arange(len(file.items)), table.spare), 0, table.item_weight())
     np.testing.assert_allclose(survey.item_weight(), expected)
-    if table.said.has("similarity").any():
-        expected = table.prior(table.said, "negative")
+    if table.statements.has("similarity").any():
+        expected = table.prior(table.statements, "negative")
         assert survey.prior(survey.judged, "negative") == pytest.approx(expected, abs=1e-12)
 
 
@@ -369,7 +369,7 @@ def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x)
     items = read_items(tmp_path / "x.npy", mapped=True)
     stream = stream_of(made(tmp_path))
-    features = standardised(items.features, x.mean(0), x.std(0), tmp_path)
+    features = standardise(items.features, x.mean(0), x.std(0), tmp_path)
     assert isinstance(features, np.memmap)
     np.testing.assert_allclose(features, (x - x.mean(0)) / x.std(0), rtol=1e-6, atol=1e-7)
     member = Member(make_risk("likelihood-abs"), None)

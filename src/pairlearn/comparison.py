@@ -22,7 +22,7 @@ from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.cross_fitting import listen
-from pairlearn.estimators.instances import standardised
+from pairlearn.estimators.instances import standardise
 from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import split_items as split_items
 from pairlearn.estimators.table import Table, read_table
@@ -278,7 +278,7 @@ def _corrected(
 
 def _prepared(table: Table) -> NDArray[np.float32]:
     weight = table.judged.item_weight(len(table.features))
-    return standardised(table.features, *table.scale(weight, normed=True))
+    return standardise(table.features, *table.scale(weight, normed=True))
 
 
 def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -> list[Folds]:
@@ -324,7 +324,7 @@ def _priors(
     if needing is None:
         return [None] * len(parts)
     if classifier.majority is None:
-        population.check_majority_shows(table.judged, needing)
+        population.check_majority_determined(table.judged, needing)
         classifier.majority = population.find_majority(
             _prepared(table), table.judged, seed, classifier.device
         )
@@ -378,7 +378,9 @@ def _held_out(
     for number, fold in enumerate(folds):
         # One fleet cannot train all methods if a table has to be told something.
         plain = isinstance(classifier.model, str) and classifier.model in STACKED
-        alone = not plain or population.need_of(fold.said, prior_known=False) != "nothing"
+        alone = (
+            not plain or population.required_parameter(fold.said, prior_known=False) != "nothing"
+        )
         training = _train_apart if alone else _train_together
         models = training(fold, names, classifier, partial(tick, number))
         if after_fold is not None:
@@ -396,7 +398,7 @@ def _train_together(
     seed = int(check_random_state(fold.seed).randint(2**31 - 1))
     features, said = fold.table.features, fold.said
     mean, scale = fold.table.scale(said.item_weight(len(features)), normed=True)
-    prepared = standardised(features, mean, scale).reshape(len(features), -1)
+    prepared = standardise(features, mean, scale).reshape(len(features), -1)
     trained = train(
         prepared,
         said.scaled(len(said) / said.weight.sum()).packed(seed),
@@ -408,7 +410,7 @@ def _train_together(
     )
 
     def decide(one: Trained, instances: NDArray[Any]) -> Floats:
-        ready = standardised(instances, mean, scale).reshape(len(instances), -1)
+        ready = standardise(instances, mean, scale).reshape(len(instances), -1)
         return one.sign * module_logits(one.module, ready)
 
     return [partial(decide, one) for one in trained]

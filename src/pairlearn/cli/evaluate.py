@@ -15,7 +15,7 @@ from pairlearn.cli.options import Reading, check_new_file
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.measuring import HeldPairs, Sampled
+    from pairlearn.estimators.measuring import HeldPairs, PairSample
     from pairlearn.evaluation import Evaluation
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
@@ -81,18 +81,18 @@ class Measuring:
 
         return PairClassifier.load(self.model)
 
-    def sample(self, reading: Reading, *, stream: bool = False) -> Sampled:
+    def sample(self, reading: Reading, *, stream: bool = False) -> PairSample:
         """Items, and pairs as they are in the file, or some of a stream."""
-        from pairlearn.estimators.measuring import Sampled, sample_pairs_of
+        from pairlearn.estimators.measuring import PairSample, sample_pair_file
         from pairlearn.tables import read_items
 
         (items, pairs), columns = self.tables, self.classifier.columns()
         if stream:
             scales = reading.stream_scales()
             known = read_items(items, self.ids, columns=columns, mapped=True)
-            return sample_pairs_of(known, pairs, noisy=self.noisy, scales=scales)
+            return sample_pair_file(known, pairs, noisy=self.noisy, scales=scales)
         table = reading.checked(pairs, noisy=self.noisy, prior=self.prior)
-        return Sampled(read_items(items, self.ids, columns=columns), table, len(table))
+        return PairSample(read_items(items, self.ids, columns=columns), table, len(table))
 
     def evaluated(self, held: HeldPairs, cost: tuple[float, float] | None = None) -> Evaluation:
         """All measures on held-out pairs."""
@@ -101,10 +101,10 @@ class Measuring:
 
     def doubts(self, held: HeldPairs, told: Evaluation, reading: Reading) -> list[str]:
         """What speaks against an evaluation."""
-        from pairlearn.estimators.measuring import doubts_of
+        from pairlearn.estimators.measuring import evaluation_doubts
 
-        found = doubts_of(self.classifier, self.tables[1], told, self.prior)
-        notes = [*held.items.notes, *reading.notes, *found, *held.strangers(self.classifier)]
+        found = evaluation_doubts(self.classifier, self.tables[1], told, self.prior)
+        notes = [*held.items.notes, *reading.notes, *found, *held.annotator_doubts(self.classifier)]
         return [*notes, *map(as_options, told.warnings)]
 
 
@@ -173,7 +173,7 @@ def evaluate(
 
     classifier, sample = what.classifier, what.sample(reading, stream=stream)
     both, files = labelled is not None, (items, pairs)
-    held = HeldPairs.of(classifier, sample.items, sample.table, files, both=both)
+    held = HeldPairs.score(classifier, sample.items, sample.table, files, both=both)
     told = what.evaluated(held, costs)
     more: dict[str, Any] = dict.fromkeys(LINES)
     band = held.plausible(classifier, what.threshold, what.confidence)
@@ -237,7 +237,7 @@ def _choice(
 ) -> dict[str, Any]:
     from pairlearn.evaluation import choose_threshold
 
-    found = choose_threshold(*held.given, cost=cost, prior=prior, **options)
+    found = choose_threshold(*held.arguments, cost=cost, prior=prior, **options)
     chance = (1 + math.tanh(found.threshold / 2)) / 2
     return {"probability": chance, "log_odds": found.threshold, "expected_cost": found.cost}
 
@@ -245,7 +245,7 @@ def _choice(
 def _band(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
     from pairlearn.evaluation import sensitivity
 
-    found = sensitivity(*held.given, **options)
+    found = sensitivity(*held.arguments, **options)
     slopes = [
         {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, _, e in found.estimates
     ]
@@ -331,7 +331,7 @@ def report(what: Page, reading: Reading, *, force: bool = False) -> Output:
     from pairlearn.report import build_report, measure, write_page
 
     classifier, sample = what.classifier, what.sample(reading)
-    held = HeldPairs.of(classifier, sample.items, sample.table, files)
+    held = HeldPairs.score(classifier, sample.items, sample.table, files)
     told = what.evaluated(held)
     seen = [] if held.seen is None else [held.seen]
     measured = measure(

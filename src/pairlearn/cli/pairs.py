@@ -331,9 +331,9 @@ def plan(
 
         classifier = PairClassifier.load(model)
         known = read_items(items, columns=classifier.columns())
-        held = HeldPairs.of(classifier, known, read_pairs(pilot), (items, pilot))
+        held = HeldPairs.score(classifier, known, read_pairs(pilot), (items, pilot))
         options = held.options(confidence) | {"seed": seed}
-        return _told(planning.plan_from_pilot(within, *held.given, **options))
+        return _told(planning.plan_from_pilot(within, *held.arguments, **options))
     if items is not None:
         raise ValueError("--items is for --model, which predicts them")
     if accuracy is None:

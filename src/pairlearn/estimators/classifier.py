@@ -282,7 +282,7 @@ class PairClassifier(PairPredictor):
             FeatureStep(self.features),
             positive,
         )
-        if (statements := len(table.said)) < FEW:
+        if (statements := len(table.statements)) < FEW:
             warnings.warn(
                 f"there are too few judged pairs, {statements}, for a model to learn from: "
                 "judge some dozens at least",
@@ -304,7 +304,7 @@ class PairClassifier(PairPredictor):
         rows = table.rows(self.labelled_weight)
         if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
             self.model_ = choose_model(self, table, rows)
-        need = population.need_of(rows, needs_prior(self.risk))
+        need = population.required_parameter(rows, needs_prior(self.risk))
         prior = self._prior(need, table, rows.packed(table.seed))
         if reads := risk_of(self, prior).kinds:
             need = "nothing"  # which reads the prior with every row
@@ -327,7 +327,7 @@ class PairClassifier(PairPredictor):
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(features) if outputs is None else self._factor * outputs
         if self.annotators != "ideal" and table.known is not None and table.in_memory:
-            found = population.told_confidence(features, z, table.judged, table.known)
+            found = population.confidence_from_labels(features, z, table.judged, table.known)
             self.confidence_, slope = found
             self.slope_, z = self.slope_ * slope, slope * z
         self._settle(z, weight, table.judged, need, prior)
@@ -352,8 +352,8 @@ class PairClassifier(PairPredictor):
     def _prior(self, need: population.Need, table: Table, rows: Judgements) -> float | None:
         """The prior that the risk needs, or that the table has to be told; None if neither."""
         stated = None if self.prior == "estimate" else float(self.prior)
-        population.check_told(need, rows, stated, self.majority)
-        side = population.majority_told(stated, self.majority)
+        population.check_stated(need, rows, stated, self.majority)
+        side = population.stated_majority(stated, self.majority)
         if need == "majority" and side is not None:
             doubt = population.unclear_majority(rows, side)
             if doubt is not None:
@@ -364,7 +364,7 @@ class PairClassifier(PairPredictor):
             return float(self.risk.prior)  # type: ignore[arg-type]
         majority = self.majority
         if majority is None:
-            population.check_majority_shows(rows, self.risk)
+            population.check_majority_determined(rows, self.risk)
             majority = population.find_majority(table.features, rows, table.seed, self.device)
         return table.prior(rows, majority)
 
@@ -372,7 +372,7 @@ class PairClassifier(PairPredictor):
         """Train a scikit-learn classifier by rounds of target completion."""
         from pairlearn.estimators.completion import complete_and_fit
 
-        side = population.majority_told(prior, self.majority)
+        side = population.stated_majority(prior, self.majority)
         self.estimator_, rounds = complete_and_fit(
             self.model, table.features, rows, prior=prior, majority=side, random_state=table.seed
         )
@@ -390,7 +390,7 @@ class PairClassifier(PairPredictor):
     ) -> None:
         """Which class is which, and at which prior; a warning if the stated one does not fit."""
         mean = population.mean_posterior(z, weight)
-        larger = population.majority_told(prior, self.majority)
+        larger = population.stated_majority(prior, self.majority)
         if need == "majority" and (mean > 0.5) != (larger == "positive"):
             self.sign_, z, mean = -self.sign_, -z, 1 - mean
         affine = needs_prior(self.risk)

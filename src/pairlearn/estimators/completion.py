@@ -27,9 +27,9 @@ from sklearn.utils.validation import has_fit_parameter
 from pairlearn.columns import Floats, Indices, check_integer, check_share
 from pairlearn.estimators.population import (
     Majority,
-    check_told,
-    need_of,
+    check_stated,
     prior_from_similarities,
+    required_parameter,
     solve_shift,
 )
 from pairlearn.judgements import Judgements
@@ -120,7 +120,7 @@ def complete_and_fit(
     check_share("prior", prior)
     if rows.ends.max(initial=-1) >= len(x):
         raise ValueError(f"rows are about item {rows.ends.max()}, and there are {len(x)} items")
-    check_told(need_of(rows, prior_known=False), rows, prior, majority)
+    check_stated(required_parameter(rows, prior_known=False), rows, prior, majority)
     known = rows[rows.known]
     targets = Targets(rows[~(rows.known | rows.says_nothing)].doubled())
     fitter = _Fitter(

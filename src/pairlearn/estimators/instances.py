@@ -211,7 +211,7 @@ def feature_range(features: NDArray[Any], measured: Any = True) -> Floats:
     return np.stack([np.where(known, low, -np.inf), np.where(known, high, np.inf)])
 
 
-def standardised(
+def standardise(
     features: NDArray[Any], mean: Floats, scale: Floats, scratch: Any = None
 ) -> NDArray[np.float32]:
     """(features − mean)/scale in float32, computed in float64.

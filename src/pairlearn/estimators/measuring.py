@@ -24,7 +24,7 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.population import side_told
+from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import log_odds
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
@@ -158,14 +158,14 @@ def _measured(
     if not table.judged.soft.any():
         return NOTHING_SOFT
     held = table.hold_out(fraction, seed)
-    if held is None or held.rest.kinds != table.kinds or held.said.soft.sum() < 2:
+    if held is None or held.rest.kinds != table.kinds or held.judged.soft.sum() < 2:
         return TOO_FEW
-    soft = held.said[held.said.soft]
+    soft = held.judged[held.judged.soft]
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     fit_table(classifier, held.rest, progress, checkpoint)
     # What the model learnt the side from may be no part of the pairs that are held out.
-    side = classifier.majority or ("better" if side_told(table.said) else None)
+    side = classifier.majority or ("better" if determines_side(table.statements) else None)
     z, said, options = classifier.of_pairs(
         soft, lambda needed: classifier.log_odds(table.features[needed])
     )
@@ -179,8 +179,8 @@ def _measured(
         )
     except ValueError as error:
         return str(error)
-    told_confidence = getattr(classifier, "confidence_", None)
-    accuracy = replace(accuracy, plausible=plausible(*given, known=told_confidence, **options))
+    confidence = getattr(classifier, "confidence_", None)
+    accuracy = replace(accuracy, plausible=plausible(*given, known=confidence, **options))
     pairs = len(np.unique(np.sort(soft.ends, 1), axis=0))
     return Measured(accuracy, pairs, len(soft), held.training, held.dropped, held.capped)
 
@@ -193,7 +193,7 @@ def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> Non
 
 
 EVALUATED_PAIRS = 1 << 18
-"""Most pairs of a file that `sample_pairs_of` takes into memory, about."""
+"""Most pairs of a file that `sample_pair_file` takes into memory, about."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class HeldPairs:
     seen: str | None
 
     @classmethod
-    def of(
+    def score(
         cls,
         classifier: PairClassifier,
         items: ItemTable,
@@ -259,7 +259,7 @@ class HeldPairs:
         return cls(items, table[new], z, said.labels(), known["weight"], said.ends, ignored, doubt)
 
     @property
-    def given(self) -> tuple[Floats, Floats, PairLabels]:
+    def arguments(self) -> tuple[Floats, Floats, PairLabels]:
         """What all measures are of: log-odds of both ends, and judgements."""
         return self.z[:, 0], self.z[:, 1], self.labels
 
@@ -272,7 +272,7 @@ class HeldPairs:
     ) -> Evaluation:
         """All measures; the threshold is a probability."""
         options |= self.options(confidence) | {"side": classifier.majority}
-        return evaluate(*self.given, threshold=_cut(threshold), **options)
+        return evaluate(*self.arguments, threshold=_cut(threshold), **options)
 
     def plausible(
         self,
@@ -284,9 +284,9 @@ class HeldPairs:
         """The accuracy whatever the annotators' confidence, or as labels tell it."""
         known = known or getattr(classifier, "confidence_", None)
         options = self.options(confidence) | {"threshold": _cut(threshold)}
-        return plausible(*self.given, known=known, **options)
+        return plausible(*self.arguments, known=known, **options)
 
-    def strangers(self, classifier: PairClassifier) -> list[str]:
+    def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
         """What deserves a look about annotators: who counts for nothing, whom nobody knows."""
         known = getattr(classifier, "annotators_", ())
         who = self.table.annotator
@@ -334,7 +334,7 @@ def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
     )
 
 
-def doubts_of(
+def evaluation_doubts(
     classifier: PairClassifier, pairs: Path, told: Evaluation, prior: float | None
 ) -> list[str]:
     """What speaks against an evaluation, beside what it itself found."""
@@ -357,7 +357,7 @@ def doubts_of(
 
 
 @dataclass(frozen=True)
-class Sampled:
+class PairSample:
     """Items, some of the judged pairs of a file, how many rows it has, and how many have none."""
 
     items: ItemTable
@@ -366,13 +366,13 @@ class Sampled:
     ignored: int = 0
 
 
-def sample_pairs_of(
+def sample_pair_file(
     known: ItemTable,
     pairs: Path,
     *,
     noisy: bool,
     scales: Sequence[Scale | None] = (None, None),
-) -> Sampled:
+) -> PairSample:
     """Look through a file of pairs and keep a random sample, or all if they are not many."""
     file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
@@ -380,7 +380,7 @@ def sample_pairs_of(
     table = PairTable.from_judgements(said[said.soft], known.ids)
     soft = rows_by_kind(survey.counts, file.rows)
     ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
-    return Sampled(known, table, file.rows, ignored)
+    return PairSample(known, table, file.rows, ignored)
 
 
 def digest(path: Path) -> str:

@@ -61,7 +61,7 @@ class PriorMismatchWarning(UserWarning):
     """The class prior that was stated is not the one that the judgements imply."""
 
 
-def need_of(rows: Judgements, prior_known: bool) -> Need:
+def required_parameter(rows: Judgements, prior_known: bool) -> Need:
     """What a table cannot tell of itself and has to be told.
 
     Similarities are the same with the classes exchanged, so alone they need the majority;
@@ -72,7 +72,7 @@ def need_of(rows: Judgements, prior_known: bool) -> Need:
     return "prior" if "level" not in fixed else "nothing" if "side" in fixed else "majority"
 
 
-def side_told(rows: Judgements) -> bool:
+def determines_side(rows: Judgements) -> bool:
     """Whether statements tell a model which class is which; shares about ½ of all groups do not."""
     groups = rows.joint & rows.single
     if np.ptp([0.5, *np.unique(rows.u[groups])]) < UNEVEN - 0.5:
@@ -80,19 +80,19 @@ def side_told(rows: Judgements) -> bool:
     return any("side" in kind(name).fixes(prior_known=False) for name in rows.kinds())
 
 
-def majority_told(prior: float | None, majority: Majority | None) -> Majority | None:
+def stated_majority(prior: float | None, majority: Majority | None) -> Majority | None:
     """The larger class if it was told, by name or by the prior."""
     if majority is None and prior is not None and prior != 0.5:
         return "positive" if prior > 0.5 else "negative"
     return majority
 
 
-def check_told(
+def check_stated(
     need: Need, rows: Judgements, prior: float | None, majority: Majority | None
 ) -> None:
     """Refuse a table that needs to be told what it was not."""
     what = " and ".join(str(kind(name)) for name in rows.kinds())
-    if need == "majority" and majority_told(prior, majority) is None:
+    if need == "majority" and stated_majority(prior, majority) is None:
         raise ValueError(
             f"labels have {what} alone, which are the same with the two classes exchanged: "
             "pass majority='positive' or 'negative', the larger class, or give some "
@@ -121,9 +121,9 @@ def unclear_majority(rows: Judgements, side: Majority) -> str | None:
     )
 
 
-def check_majority_shows(rows: Judgements, risk: Any) -> None:
+def check_majority_determined(rows: Judgements, risk: Any) -> None:
     """Refuse to estimate a prior where nothing tells which side of ½ it is on."""
-    if need_of(rows, prior_known=False) == "majority":
+    if required_parameter(rows, prior_known=False) == "majority":
         raise ValueError(
             f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
             "exchange of the classes: pass majority='positive' or 'negative', or prior="
@@ -306,7 +306,7 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
     )
 
 
-def told_confidence(
+def confidence_from_labels(
     features: Any, z: Floats, judged: Judgements, known: Judgements
 ) -> tuple[Confidence | None, float]:
     """How sure annotators should be, from items of known class, and what to multiply z with.

@@ -294,7 +294,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
         """Standardised features in the shape that the model takes."""
-        ready = instances.standardised(features, self.mean_, self.scale_, scratch)
+        ready = instances.standardise(features, self.mean_, self.scale_, scratch)
         flat = flattens(self) or is_scikit_learn(self.model)
         return ready.reshape(len(ready), -1) if flat else ready
 

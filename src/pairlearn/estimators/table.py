@@ -80,7 +80,7 @@ class Table:
         if told is not None and len(told):
             known = told if known is None else Judgements.concatenate([known, told])
         table = cls(features, judged, known, **more)
-        return replace(table, spare=np.setdiff1d(np.arange(len(features)), table.said.ends))
+        return replace(table, spare=np.setdiff1d(np.arange(len(features)), table.statements.ends))
 
     @classmethod
     def of_items(
@@ -101,7 +101,7 @@ class Table:
         return cls.of(items.features, said, told, **more)
 
     @property
-    def said(self) -> Judgements:
+    def statements(self) -> Judgements:
         """All statements."""
         if self.known is None:
             return self.judged
@@ -110,13 +110,13 @@ class Table:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of statements that there are."""
-        return self.said.kinds()
+        return self.statements.kinds()
 
     @property
     def used(self) -> Indices:
         """The instances that something was said of, beside the share of their group."""
-        said = self.said
-        ends = np.unique(said[~(said.joint & said.single)].ends)
+        rows = self.statements
+        ends = np.unique(rows[~(rows.joint & rows.single)].ends)
         return ends[ends >= 0]
 
     @property
@@ -211,14 +211,14 @@ class Table:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What was ``said`` of pairs that are held out, and the ``rest``, with some ``training`` pairs.
+    """Statements ``judged`` about held-out pairs, and the ``rest`` with its ``training`` pairs.
 
     ``dropped`` counts statements about pairs with items of both parts; ``capped`` says that more
     were to be held out than are kept in memory.
     """
 
     rest: Table
-    said: Judgements
+    judged: Judgements
     training: int
     dropped: int
     capped: bool = False
