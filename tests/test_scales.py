@@ -14,7 +14,7 @@ from pairlearn import PairLabels
 from pairlearn.check import check
 from pairlearn.data.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
-from pairlearn.tables.scales import Scale, on_scales
+from pairlearn.tables.scales import Scale, rescale
 
 SCALES = {
     "similarity": [(1, 5), (0, 10), (1, 7), (0, 100), (-2, 2)],
@@ -59,7 +59,7 @@ def test_scales_are_recognised_and_mapped(
     mapped = run("check", path, f"--{name}-scale={low},{high}", "--json")
     codes = {found["code"] for found in json.loads(mapped.stdout)["findings"]}
     assert not {f"{name}-scale", f"{name}-range"} & codes
-    table = on_scales(read_pairs(path, noisy=True), **{name: Scale(low, high)})
+    table = rescale(read_pairs(path, noisy=True), **{name: Scale(low, high)})
     assert np.abs(getattr(table, name) - answers[name]).max() <= (0.51 / (high - low)) * (1 - least)
 
 

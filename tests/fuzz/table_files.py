@@ -127,7 +127,8 @@ def preferences(data: bytes) -> Any:
     ]
     for found in outcomes:
         if not isinstance(found, str):
-            found = found[~np.isnan([*found.said().values()]).all(0)]  # rows that say something
+            stated = ~np.isnan([*found.statements().values()])
+            found = found[stated.any(0)]
             same(rebuilt(found), found, "checked once more")
             copy = write_pairs(found, path.parent.parent / "copy.parquet")
             same(read_pairs(copy), found, "written and read")

@@ -281,8 +281,8 @@ class Columns:
         ids, ends = table.numbered()
         similarity = table.similarity
         for one in KINDS:
-            if "similarity" in one.means and one.name in table.said():
-                stated = table.said()[one.name]
+            if "similarity" in one.means and one.name in table.statements():
+                stated = table.statements()[one.name]
                 similarity = np.where(np.isnan(similarity), stated, similarity)
         choice = np.zeros(n, np.int64) if table.preference is None else table.preference
         every = np.tile([0, -1], (len(whole), 1))  # which single item does not matter here
@@ -295,7 +295,7 @@ class Columns:
             ends=ends,
             ids=ids,
             names=np.full(n, "") if table.annotator is None else table.annotator,
-            said=Judgements.from_columns(every, whole.said()),
+            said=Judgements.from_columns(every, whole.statements()),
             rows=rows,
             alone=whole.left[whole.single],
         )

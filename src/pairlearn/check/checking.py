@@ -16,7 +16,7 @@ from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, fi
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
 from pairlearn.columns import Floats, Indices, check_share, find_rows, similar_id
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.judged import likeness, stands_out
+from pairlearn.evaluation.judged import end_correlation, stands_out
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate
 from pairlearn.tables import ItemTable, PairTable
@@ -186,7 +186,7 @@ def _dependence(columns: Columns, features: Any) -> Iterator[Finding]:
     ends = columns.ends[rows]
     left, right = (np.asarray(features[column], np.float64) for column in ends.T)
     dependence = Dependence.of(ends, len(ends))
-    alike, error = likeness(left, right, columns.weight[rows], dependence)
+    alike, error = end_correlation(left, right, columns.weight[rows], dependence)
     if stands_out(alike, error):
         how = "more alike" if alike > 0 else "less alike"
         yield finding("dependent-ends", how=how, alike=alike)

@@ -217,11 +217,11 @@ class Reading:
         from pairlearn.columns import locate_errors
         from pairlearn.kinds import KINDS
         from pairlearn.tables import read_pairs
-        from pairlearn.tables.scales import as_comparisons, on_scales
+        from pairlearn.tables.scales import as_comparisons, rescale
 
         with in_file(path):
             with locate_errors():
-                table = on_scales(read_pairs(path, noisy=True), *self.scales())
+                table = rescale(read_pairs(path, noisy=True), *self.scales())
             if any(one.joint for one in KINDS if {*one.named} <= table.columns().keys()):
                 # Which refuses rows that do not belong together.
                 table.judgements(table.numbered()[0])

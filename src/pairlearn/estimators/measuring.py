@@ -44,7 +44,7 @@ from pairlearn.kinds import rows_by_kind
 from pairlearn.labels import PairLabels
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.item_files import ENDINGS, files_of
+from pairlearn.tables.item_files import SUFFIXES, list_files
 from pairlearn.tables.read import Labelled
 from pairlearn.tables.scales import Scale
 from pairlearn.training import Checkpoint
@@ -386,7 +386,7 @@ def sample_pair_file(
 def digest(path: Path) -> str:
     """SHA-256 of a file, or of the names, texts and images in a folder."""
     if path.is_dir():
-        files = files_of(path, sum(ENDINGS.values(), ()))
+        files = list_files(path, sum(SUFFIXES.values(), ()))
         lines = [f"{name} {digest(one)}\n" for name, one in files.items()]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:

@@ -15,11 +15,11 @@ import numpy as np
 from pairlearn.columns import Ids, Indices, Mask, RowError, first_rows, locate_errors, unknown_id
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows
-from pairlearn.tables.pairs import check_pairs, columns_about
-from pairlearn.tables.read import named_pairs, statements
-from pairlearn.tables.scales import Scale, on_scales
+from pairlearn.tables.pairs import check_pairs, statement_columns
+from pairlearn.tables.read import find_pair_columns, read_statements
+from pairlearn.tables.scales import Scale, rescale
 from pairlearn.tables.sources import ParquetSource, open_source, suffix_of
-from pairlearn.tables.write import in_words
+from pairlearn.tables.write import file_columns
 
 PathLike = str | os.PathLike[str]
 BATCH = 1 << 17
@@ -83,7 +83,7 @@ class PairFile:
         source = open_source(self.path, "streamed pairs")
         assert isinstance(source, ParquetSource)
         self._source = source
-        self._names = [name for name in named_pairs(source) if name != "annotator"]
+        self._names = [name for name in find_pair_columns(source) if name != "annotator"]
         self.notes = [NO_ANNOTATORS] * ("annotator" in source.names)
         self._ignored: dict[int, Mapping[str, int]] = {}
         self.group_rows = source.group_rows
@@ -125,15 +125,15 @@ class PairFile:
     def _said(self, columns: dict[str, Any]) -> tuple[Judgements, Mapping[str, int]]:
         """A batch of rows, checked as `read_pairs` does, and what it ignores."""
         alone = np.zeros(len(columns["left"]), bool)
-        if set(columns) & {*columns_about(single=True)}:
+        if set(columns) & {*statement_columns(single=True)}:
             alone = np.asarray(columns["right"].cast("string").fill_null("")) == ""
         left = self._rows_of("left", columns["left"], np.zeros_like(alone))
         right = self._rows_of("right", columns["right"], alone)
-        found = statements(self._source, columns, alone)
-        table = on_scales(PairTable.trusted(left=left, right=right, **found), *self.scales)
+        found = read_statements(self._source, columns, alone)
+        table = rescale(PairTable.trusted(left=left, right=right, **found), *self.scales)
         check_pairs(table, alone, noisy=self.noisy)
         ends = np.stack([left, right]).T
-        said = Judgements.from_columns(ends, table.said(), table.weight, whole=False)
+        said = Judgements.from_columns(ends, table.statements(), table.weight, whole=False)
         return said, table.ignored
 
     def _rows_of(self, side: str, column: Any, empty: Mask) -> Indices:
@@ -177,5 +177,5 @@ def rewrite_pairs(source: PathLike, out: PathLike, *, rows: int = 1 << 17) -> in
     first = next(tables)
     with open_rows(out, list(first.columns())) as written:
         for table in chain([first], tables):
-            written.write(in_words(table))
+            written.write(file_columns(table))
         return written.count

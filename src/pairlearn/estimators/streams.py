@@ -31,7 +31,7 @@ from pairlearn.prior import estimate_prior
 from pairlearn.progress import Progress, bar
 from pairlearn.randomness import permutation, stream
 from pairlearn.tables import PairTable, read_items
-from pairlearn.tables.read import rechunked
+from pairlearn.tables.read import rechunk
 from pairlearn.training import Checkpoint, PairStream, Recipe
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ class ParquetPairStream:
         group = int(np.searchsorted(ends, first, side="right"))
         rows = self._rows(order[group:].tolist(), first - int(ends[group - 1]) if group else first)
         scale = self.pairs / float(self.table.sums[2])
-        blocks = rechunked(rows, self.block_pairs, Judgements.concatenate)
+        blocks = rechunk(rows, self.block_pairs, Judgements.concatenate)
         for number, block in enumerate(blocks, start):
             shuffle = shuffled(stream(self.seed, "block", epoch, number), len(block))
             yield block[shuffle].doubled().scaled(scale)

@@ -244,7 +244,7 @@ def largest_deviation(
     return max(largest * widened, single)
 
 
-def likeness(
+def end_correlation(
     left: Floats, right: Floats, weight: Floats, dependence: Dependence
 ) -> tuple[float, float]:
     """Correlation of both ends of pairs, the mean over columns (n, k), and its standard error.
@@ -263,5 +263,5 @@ def likeness(
 
 
 def stands_out(alike: float, error: float) -> bool:
-    """Whether a `likeness` shows that the ends of the pairs are no independent draws."""
+    """Whether a `end_correlation` shows that the ends of the pairs are no independent draws."""
     return abs(alike) > max(ALIKE, 3.5 * error)

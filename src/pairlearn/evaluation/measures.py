@@ -17,7 +17,7 @@ from pairlearn.evaluation.decisions import (
     expected_cost,
     fit_decisions,
 )
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, likeness, stands_out
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, end_correlation, stands_out
 from pairlearn.labels import PairLabels
 
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
@@ -324,7 +324,7 @@ def evaluate(
 def dependent_ends(pairs: JudgedPairs) -> str | None:
     """Why pairs measure nothing, where their ends were not drawn one without the other."""
     left, right = _ranks(pairs)
-    alike, error = likeness(left, right, pairs.weight, pairs.dependence)
+    alike, error = end_correlation(left, right, pairs.weight, pairs.dependence)
     if not stands_out(alike, error):
         return None
     return (

@@ -26,7 +26,7 @@ from pairlearn.studio.project import Kind, Plan, Project, ProjectError
 from pairlearn.studio.records import Known
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError, read_items
-from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of, item_kinds
+from pairlearn.tables.item_files import IMAGES, SUFFIXES, item_kinds, list_files
 
 DEFAULT_PAIRS = 500
 
@@ -137,11 +137,11 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
 
 def _files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:
     """The files of the one kind that is there."""
-    found = {kind: files for kind in kinds if (files := files_of(folder, ENDINGS[kind]))}
+    found = {kind: files for kind in kinds if (files := list_files(folder, SUFFIXES[kind]))}
     if len(found) > 1:
         raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
     if not found:
-        lacking = " and no ".join(f"{kind}s ({', '.join(ENDINGS[kind])})" for kind in kinds)
+        lacking = " and no ".join(f"{kind}s ({', '.join(SUFFIXES[kind])})" for kind in kinds)
         raise ProjectError(f"{folder} has no {lacking}")
     return found.popitem()
 

@@ -44,7 +44,7 @@ from pairlearn.tables import PairTable, TableError
 from pairlearn.tables.cells import Kind, convert
 from pairlearn.tables.pairs import check_pairs
 from pairlearn.tables.sources import open_source
-from pairlearn.tables.write import in_words, open_rows
+from pairlearn.tables.write import file_columns, open_rows
 
 Rule: TypeAlias = Literal["mean", "median", "reliability"]
 
@@ -107,7 +107,7 @@ class Exported:
 
     def write(self, path: Path) -> None:
         """Write the table, with a column ``level`` where answers were given in words."""
-        columns = in_words(self.table)
+        columns = file_columns(self.table)
         if any(self.levels):
             columns["level"] = np.array(self.levels)
         with open_rows(path, list(columns)) as rows:
@@ -293,7 +293,7 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
     """
     if annotator is not None and table.annotator is not None and (table.annotator != "").any():
         raise TableError("the table names its annotators: leave the annotator out")
-    said = {name: column.tolist() for name, column in table.said().items()}
+    said = {name: column.tolist() for name, column in table.statements().items()}
     rows = []
     for row in range(len(table)):
         given = {name: column[row] for name, column in said.items() if not math.isnan(column[row])}

@@ -8,7 +8,7 @@ from pathlib import Path
 from pairlearn.columns import as_ids, check_unique, locate_errors
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import TableError
-from pairlearn.tables.item_files import ENDINGS, IMAGES, files_of
+from pairlearn.tables.item_files import IMAGES, SUFFIXES, list_files
 from pairlearn.tables.sources import open_source
 
 MAX_TEXT_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class Items:
         path = project.items_path
         try:
             columns = read_columns(path, "items", "id") if project.kind == "table" else {}
-            ids = columns.pop("id") if columns else list(files_of(path, ENDINGS[project.kind]))
+            ids = columns.pop("id") if columns else list(list_files(path, SUFFIXES[project.kind]))
             with locate_errors(lambda row: f"{path}, item {row + 1}"):
                 if not ids:
                     raise TableError(f"{path} has no items")

@@ -15,7 +15,7 @@ from pairlearn.extras import missing_extra
 from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_values, text_array
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 from pairlearn.tables.items import ItemTable, check_names, npy_items
-from pairlearn.tables.read import PathLike, check_rows, rechunked
+from pairlearn.tables.read import PathLike, check_rows, rechunk
 from pairlearn.tables.sources import (
     Columns,
     Source,
@@ -119,7 +119,7 @@ def iter_items(
     source = _item_source(path, ids)
     if source is not None:
         source.look_at(["id"])
-    return rechunked(_item_batches(path, ids, source, columns), rows, _join_items)
+    return rechunk(_item_batches(path, ids, source, columns), rows, _join_items)
 
 
 def _item_source(path: Path, ids: Path | None) -> Source | None:
@@ -235,7 +235,7 @@ IMAGES = {
     ".gif": "image/gif",
 }  # fmt: skip
 """The endings of images that can be items, and what they are."""
-ENDINGS: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
+SUFFIXES: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
 BATCH = 1024
 """Files that are in memory at once."""
 
@@ -246,9 +246,9 @@ class FolderSource(Source):
     typed = True
 
     def __init__(self, path: Path) -> None:
-        images, texts = (files_of(path, ENDINGS[kind]) for kind in ("image", "text"))
+        images, texts = (list_files(path, SUFFIXES[kind]) for kind in ("image", "text"))
         if len(images) == len(texts):
-            listed = ", ".join(sum(ENDINGS.values(), ()))
+            listed = ", ".join(sum(SUFFIXES.values(), ()))
             what = "as many texts as images: move one sort elsewhere" if texts else (
                 f"neither texts nor images ({listed})"
             )  # fmt: skip
@@ -297,7 +297,7 @@ def read_pixels(path: Path) -> bytes:
         raise TableError(f"{path} cannot be read as an image: {error!s:.100}") from None
 
 
-def files_of(folder: Path, endings: Sequence[str]) -> dict[str, Path]:
+def list_files(folder: Path, endings: Sequence[str]) -> dict[str, Path]:
     """The files of a folder and its folders, by their names relative to it, in order.
 
     Links and hidden files are left out: an item is a file that lies here.

@@ -112,7 +112,7 @@ class PairTable(Columnar):
             for name, column in said.items():
                 if column is not None and len(column) != len(ends[0]):
                     raise TableError(f"{name} has {len(column)} rows and left has {len(ends[0])}")
-            single = [name for name in columns_about(single=True) if name in said]
+            single = [name for name in statement_columns(single=True) if name in said]
             unused = {name: int((~np.isnan(said[name]) & ~alone).sum()) for name in single}
             for name in single:
                 said[name] = np.where(alone, said[name], np.nan) if np.any(alone) else None
@@ -195,7 +195,7 @@ class PairTable(Columnar):
         """The same table with other columns, None for one less."""
         return self.trusted(**{"ignored": self.ignored} | self.columns() | columns)
 
-    def said(self) -> dict[str, Floats]:
+    def statements(self) -> dict[str, Floats]:
         """The columns of statements as numbers, NaN where nothing is said."""
         found = {name: getattr(self, name) for name in kinds.columns()}
         return {
@@ -203,6 +203,9 @@ class PairTable(Columnar):
             for name, column in found.items()
             if column is not None
         }
+
+    said = statements
+    """Deprecated: the name of `statements` in 0.2."""
 
     def ids(self) -> NDArray[Any]:
         """The ids as one (n, 2) array, left and right."""
@@ -256,7 +259,9 @@ class PairTable(Columnar):
         >>> said.kinds(), said.ends.tolist()
         (('similarity', 'label'), [[0, 1], [0, -1]])
         """
-        return Judgements.from_columns(self._ends(items), self.said(), self.weight, self.annotator)
+        return Judgements.from_columns(
+            self._ends(items), self.statements(), self.weight, self.annotator
+        )
 
     def positions(self, items: ItemTable | Any) -> Indices:
         """Rows of both ends of each pair among the items, shape (n, 2).
@@ -317,7 +322,7 @@ def pair_columns() -> list[str]:
     return ["left", "right", *kinds.columns(), "weight", "annotator"]
 
 
-def columns_about(*, single: bool) -> list[str]:
+def statement_columns(*, single: bool) -> list[str]:
     """Columns of statements about one item, or about pairs."""
     found = [one.columns for one in kinds.KINDS if one.single == single]
     return list(dict.fromkeys(column.name for columns in found for column in columns))
@@ -328,7 +333,7 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
 
     `single` says which rows are about one item where the ids do not.
     """
-    said, alone = table.said(), table.single if single is None else single
+    said, alone = table.statements(), table.single if single is None else single
     problems: list[tuple[int, str]] = []
     for name, column in kinds.columns().items():
         if name in said:
@@ -336,12 +341,12 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
     problems += kinds.incomplete(said)
     given = {
         single: np.logical_or.reduce(
-            [~np.isnan(said[name]) for name in columns_about(single=single) if name in said]
+            [~np.isnan(said[name]) for name in statement_columns(single=single) if name in said]
             or [np.zeros(len(table), bool)]
         )
         for single in (False, True)
     }
-    *first, last = columns_about(single=False)[:USUAL]
+    *first, last = statement_columns(single=False)[:USUAL]
     listed = f"{', '.join(first)} or {last}"
     for bad, text in (
         (~alone & ~given[False], f"no judgement; give {listed}, or drop the row"),

@@ -30,7 +30,7 @@ from pairlearn.columns import (
 from pairlearn.judgements import Judgements
 from pairlearn.tables.cells import Kind, given
 from pairlearn.tables.items import ItemTable
-from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, columns_about, pair_columns
+from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, pair_columns, statement_columns
 from pairlearn.tables.sources import Columns, Source, missing_column, open_source
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -72,11 +72,11 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     (array([7, 9]), array([ nan, -0.5]))
     """
     source = open_source(Path(path), "pairs")
-    names = named_pairs(source)
+    names = find_pair_columns(source)
     table = PairTable.concatenate([*source.tables(names, partial(_build, source, noisy))])
-    return (
-        table if table.single.any() else table.changed(**dict.fromkeys(columns_about(single=True)))
-    )
+    if table.single.any():
+        return table
+    return table.changed(**dict.fromkeys(statement_columns(single=True)))
 
 
 def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Iterator[PairTable]:
@@ -101,17 +101,17 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     """
     check_rows(rows)
     source = open_source(Path(path), "pairs")
-    names = named_pairs(source)
-    single = columns_about(single=True)
+    names = find_pair_columns(source)
+    single = statement_columns(single=True)
     if not source.look_at(["left", "right"], empty=bool({*names} & {*single})):
         names = [name for name in names if name not in single]
     tables = source.tables(names, partial(_build, source, noisy))
-    return rechunked(tables, rows, PairTable.concatenate)
+    return rechunk(tables, rows, PairTable.concatenate)
 
 
-def named_pairs(source: Source) -> list[str]:
+def find_pair_columns(source: Source) -> list[str]:
     """The columns of pairs that a file has; TableError if one is missing or seems misspelt."""
-    single, judged = columns_about(single=True), columns_about(single=False)
+    single, judged = statement_columns(single=True), statement_columns(single=False)
     known = [name for name in pair_columns() if name not in single]
     for name in source.names:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
@@ -131,17 +131,17 @@ def named_pairs(source: Source) -> list[str]:
 
 def _build(source: Source, noisy: bool, columns: Columns) -> PairTable:
     """A batch of a file as a table."""
-    empty = any(name in columns for name in columns_about(single=True))
+    empty = any(name in columns for name in statement_columns(single=True))
     left = source.column("left", "id", columns["left"])
     right = source.column("right", "id", columns["right"], empty=empty)
     left, right = unify_ids([left, right])
-    said = statements(source, columns, np.asarray(right == ""))
+    said = read_statements(source, columns, np.asarray(right == ""))
     table = PairTable.trusted(left=left, right=right, **said)
     check_pairs(table, noisy=noisy)
     return table
 
 
-def statements(source: Source, columns: Columns, alone: Mask) -> Columns:
+def read_statements(source: Source, columns: Columns, alone: Mask) -> Columns:
     """What a batch of a file says of its pairs, and of the items that stand alone in a row."""
     import pyarrow
     from pyarrow import compute
@@ -150,7 +150,7 @@ def statements(source: Source, columns: Columns, alone: Mask) -> Columns:
     for name, column in kinds.columns().items():
         if name in columns:
             cells = columns[name]
-            if name in columns_about(single=True):  # beside a pair it is no statement
+            if name in statement_columns(single=True):  # beside a pair it is no statement
                 whole, none = cells, pyarrow.nulls(len(cells), cells.type if alone.any() else None)
                 cells = compute.if_else(alone, whole, none) if alone.any() else none
                 if beside := given(cells).null_count - given(whole).null_count:
@@ -172,7 +172,7 @@ def check_rows(rows: int) -> None:
         raise ValueError(f"rows must be at least 1; got {rows}")
 
 
-def rechunked(
+def rechunk(
     parts: Iterator[Chunk], rows: int, join: Callable[[Sequence[Chunk]], Chunk]
 ) -> Iterator[Chunk]:
     """The same rows in parts of ``rows`` each, but for the last."""

@@ -87,7 +87,7 @@ def find_scale(values: Floats, least: Literal[0, -1]) -> Scale | None:
     return Scale(1 if bottom >= 1 and high <= 10 else 0, high)
 
 
-def on_scales(
+def rescale(
     table: PairTable, similarity: Scale | None = None, difference: Scale | None = None
 ) -> PairTable:
     """The same judgements with similarities in [0, 1] and differences in [−1, 1].

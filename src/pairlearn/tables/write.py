@@ -43,13 +43,13 @@ def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
     suffix_of(path, "pairs", (".csv", ".parquet"))
     with open_rows(path, list(table.columns())) as rows:
         for start in range(0, len(table), BATCH):
-            rows.write(in_words(table[start : start + BATCH]))
+            rows.write(file_columns(table[start : start + BATCH]))
     return path
 
 
-def in_words(table: PairTable) -> dict[str, NDArray[Any]]:
+def file_columns(table: PairTable) -> dict[str, NDArray[Any]]:
     """The columns of a table as files have them: words for values that have some."""
-    columns, said = table.columns(), table.said()
+    columns, said = table.columns(), table.statements()
     for name, column in kinds.columns().items():
         if name in said and column.words:
             words = np.full(len(table), "", f"U{max(map(len, column.words))}")
