@@ -103,10 +103,6 @@ intersphinx_mapping = {
 nitpicky = True
 # Names in single backquotes may be parameters; bases may be of other projects.
 nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(?!pairlearn).*")]
-nitpick_ignore = [
-    # Named in docstrings, and not public.
-    ("py:func", "canonical_order"),
-]
 
 # --- HTML -----------------------------------------------------------------------------------
 

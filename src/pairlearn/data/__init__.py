@@ -10,9 +10,6 @@
 from pairlearn.data.dataset import SPECS as SPECS
 from pairlearn.data.dataset import Dataset as Dataset
 from pairlearn.data.dataset import DatasetSpec as DatasetSpec
-from pairlearn.data.dataset import ImageArchive as ImageArchive
-from pairlearn.data.dataset import OpenML as OpenML
-from pairlearn.data.dataset import ScikitLearn as ScikitLearn
 from pairlearn.data.dataset import Split as Split
 from pairlearn.data.dataset import as_features as as_features
 from pairlearn.data.dataset import as_images as as_images
@@ -27,3 +24,6 @@ from pairlearn.data.loading import load as load
 from pairlearn.data.loading import load_cifar10h as load_cifar10h
 from pairlearn.data.loading import write_npz_atomically as write_npz_atomically
 from pairlearn.data.sources import DatasetCorruptError as DatasetCorruptError
+from pairlearn.data.sources import ImageArchive as ImageArchive
+from pairlearn.data.sources import OpenML as OpenML
+from pairlearn.data.sources import ScikitLearn as ScikitLearn

@@ -1,7 +1,7 @@
-"""The benchmarks by name, and one of them in memory: its split, its features and its digest.
+"""The benchmarks by name, and a benchmark in memory: its split, features and digest.
 
-Sizes and hyperparameters are those of the paper's data set tables; ``digits`` is
-scikit-learn's bundled set, which needs no download and serves examples and quick checks.
+Sizes and hyperparameters are those of the paper's data set tables; ``digits``, bundled with
+scikit-learn, needs no download and serves examples and quick checks.
 """
 
 from __future__ import annotations
@@ -19,38 +19,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.data.sources import ImageArchive, OpenML, ScikitLearn
+
 # Keeps this stream of random numbers apart from others started from the same seed.
 _SPLIT_STREAM = int.from_bytes(b"split", "big")
-
-
-@dataclass(frozen=True)
-class OpenML:
-    """A data set on openml.org, by its id there."""
-
-    id: int
-
-    def __str__(self) -> str:
-        return f"https://www.openml.org/d/{self.id}"
-
-
-@dataclass(frozen=True)
-class ImageArchive:
-    """A zip file of images, one folder a class."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return self.url
-
-
-@dataclass(frozen=True)
-class ScikitLearn:
-    """A data set bundled with scikit-learn, by the function that loads it."""
-
-    function: str
-
-    def __str__(self) -> str:
-        return f"sklearn.datasets.{self.function}"
 
 
 Source: TypeAlias = OpenML | ImageArchive | ScikitLearn
@@ -61,8 +33,8 @@ Images: TypeAlias = Literal["proper", "published"]
 class DatasetSpec:
     """One benchmark: its instances, its binary task and its training recipe.
 
-    Use ``dataclasses.replace`` to describe a set of your own in the same file layout, with
-    ``digest=None`` when there is no published content to compare with.
+    Use ``dataclasses.replace`` to describe your own data in the same file layout, with
+    ``digest=None`` if there is no published content to compare with.
 
     Parameters
     ----------
@@ -77,14 +49,14 @@ class DatasetSpec:
     n_train, n_test : int
         Instances in each part.
     official_split : bool
-        Whether the split is part of the data; else instances are divided anew for each seed.
+        Whether the split is part of the data; otherwise it is drawn for each seed.
     n_pairs : int
         Pairs sampled for training.
     scale : float
-        What :func:`as_features` divides by: 255 for images; 1 for the tables of small
-        integers, because the model normalises its input.
+        Divisor in :func:`as_features`: 255 for images; 1 for the tables of small integers,
+        because the model normalises its input.
     source : OpenML, ImageArchive, ScikitLearn or None
-        Where the data are published; None when they can only be put in place by hand.
+        Where the data are published; None if they cannot be downloaded.
     digest : str or None
         :func:`content_digest` of the published content, or None when it is not known.
     epochs, batch_size, learning_rate, weight_decay, model
@@ -147,7 +119,7 @@ _SOURCES: dict[str, Callable[[Any], Source]] = {
 }
 
 
-def _read() -> Iterator[tuple[str, DatasetSpec]]:
+def _read_specs() -> Iterator[tuple[str, DatasetSpec]]:
     text = resources.files("pairlearn.data").joinpath("benchmarks.toml").read_text("utf-8")
     for name, entry in tomllib.loads(text).items():
         ((kind, place),) = entry.pop("source").items()
@@ -155,12 +127,12 @@ def _read() -> Iterator[tuple[str, DatasetSpec]]:
         yield name, DatasetSpec(name=name, source=_SOURCES[kind](place), **entry)
 
 
-SPECS: Mapping[str, DatasetSpec] = MappingProxyType(dict(_read()))
+SPECS: Mapping[str, DatasetSpec] = MappingProxyType(dict(_read_specs()))
 """Every benchmark by name, in the order of the paper's tables."""
 
 
 def get_spec(name: str) -> DatasetSpec:
-    """The benchmark called ``name``, one of the keys of ``SPECS``; ValueError if there is none.
+    """The benchmark called ``name``, a key of ``SPECS``; ValueError if there is none.
 
     Examples
     --------
@@ -178,9 +150,8 @@ def get_spec(name: str) -> DatasetSpec:
 class Dataset:
     """Instances ``x`` with their original multi-class labels ``y``, in their original order.
 
-    Both are uint8, labels from 0 to ``spec.n_classes - 1``. Where the data come with an official
-    split, the first ``spec.n_train`` rows are the training part and the rest is the test part;
-    :func:`split` takes them apart.
+    Both are uint8, labels from 0 to ``spec.n_classes - 1``. If the data have an official split,
+    the first ``spec.n_train`` rows are the training part and the rest is the test part.
     """
 
     spec: DatasetSpec
@@ -217,7 +188,7 @@ class Dataset:
 class Split:
     """The training and the test part of a data set, for the binary task.
 
-    ``y_train`` and ``y_test`` say which instances are positive, ``classes_train`` and
+    ``y_train`` and ``y_test`` are true for positive instances; ``classes_train`` and
     ``classes_test`` are the original labels of the same rows.
 
     Examples
@@ -237,13 +208,12 @@ class Split:
 
 
 def split(dataset: Dataset, seed: int) -> Split:
-    """Take a data set apart into its training and its test part.
+    """Split a data set into its training and its test part.
 
-    An official split is kept as it is, whatever the seed (non-negative), rows in their original
-    order. A pooled set is divided 80/20 within the positive and within the negative class; in both
-    parts the positives come first, each class in random order. The same seed gives the same
-    instances on every machine and for every row order, so that a file and a download of the same
-    data agree.
+    An official split is kept, whatever the seed (non-negative), with rows in their original order.
+    A pooled set is split 80/20 within the positive and within the negative class; in both parts
+    the positives come first, each class in random order. A seed gives the same instances on every
+    machine and for every row order, so that a file and a download of the same data agree.
     """
     train, test = split_indices(dataset, seed)
     x, y, positive = dataset.x, dataset.y, dataset.spec.is_positive(dataset.y)
@@ -253,9 +223,9 @@ def split(dataset: Dataset, seed: int) -> Split:
 def split_indices(
     dataset: Dataset, seed: int
 ) -> tuple[slice, slice] | tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Which rows :func:`split` puts into the training and into the test part.
+    """Rows of the training and of the test part of :func:`split`.
 
-    Slices where the split is official, so that no row is copied; else arrays of int.
+    They are slices if the split is official, so that no row is copied, and arrays of int otherwise.
 
     Examples
     --------
@@ -270,13 +240,13 @@ def split_indices(
     if spec.official_split:
         return slice(0, spec.n_train), slice(spec.n_train, spec.n_instances)
     order = canonical_order(dataset.x, dataset.y)
-    # numpy keeps the raw PCG64 stream for ever, but not what Generator.permutation makes of it.
+    # numpy guarantees the raw PCG64 stream across versions, but not Generator.permutation.
     stream = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_SPLIT_STREAM,)))
     order = order[np.argsort(stream.random_raw(len(order)), kind="stable")]
     positive = spec.is_positive(dataset.y)[order]
     parts = (order[positive], order[~positive])
-    # Four fifths of each *binary* class, rounded down. Counted on the data: by original class,
-    # over all rows, or rounded otherwise, Optdigits does not come to the published 4,495.
+    # Four fifths of each *binary* class, rounded down: splitting by original class, over all rows
+    # or with other rounding does not give the published 4,495 rows of Optdigits.
     cuts = [len(part) * 4 // 5 for part in parts]
     train = np.concatenate([part[:cut] for part, cut in zip(parts, cuts, strict=True)])
     test = np.concatenate([part[cut:] for part, cut in zip(parts, cuts, strict=True)])
@@ -286,8 +256,8 @@ def split_indices(
 def as_features(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
     """Instances (n, ...) of uint8 as rows of float32 (n, spec.n_features), over ``spec.scale``.
 
-    Images come out in [0, 1], the "published" ones (see :func:`load`) as they are. The UCI
-    features stay the integers they are, because the model normalises its input.
+    Images are scaled to [0, 1], except "published" ones (see :func:`load`). The integers of the
+    UCI tables are not scaled, because the model normalises its input.
 
     Examples
     --------
@@ -331,8 +301,8 @@ def as_images(x: NDArray[np.uint8], spec: DatasetSpec) -> NDArray[np.float32]:
 def canonical_order(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> NDArray[np.intp]:
     """Order of the rows by label, then by their values from the first to the last.
 
-    Copies of one data set whose rows stand in different orders agree after it. Rows that tie are
-    equal in every value, so their order among themselves cannot matter.
+    Copies of a data set with rows in different orders agree after sorting by it: tied rows are
+    equal in every value.
     """
     columns = x.reshape(len(x), -1).T
     return np.lexsort((*columns[::-1], y))
@@ -341,8 +311,8 @@ def canonical_order(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> NDArray[np.in
 def content_digest(x: NDArray[np.uint8], y: NDArray[np.uint8], *, pooled: bool = False) -> str:
     """SHA-256 of a data set's content: type, shape and bytes of ``x``, then of ``y``.
 
-    With ``pooled`` the rows are taken in :func:`canonical_order`: sources of the pooled sets
-    differ in their row order, which means nothing there; in an official split it does.
+    With ``pooled`` the rows are sorted first: sources of the pooled sets differ in their row
+    order, which has a meaning only in an official split.
     """
     if pooled:
         order = canonical_order(x, y)

@@ -1,6 +1,6 @@
-"""Loading a benchmark from wherever it is: a folder, the cache, or the net.
+"""Load a benchmark from a folder, the cache, or the internet.
 
-In a folder a data set is ``NAME.npz`` or, where it is published as an archive of images,
+In a folder a data set is the file ``NAME.npz`` or, if it is published as an archive of images,
 that archive as ``NAME.zip``.
 """
 
@@ -23,21 +23,16 @@ from pairlearn.atomic import replacing
 from pairlearn.data.dataset import (
     Dataset,
     DatasetSpec,
-    ImageArchive,
     Images,
-    OpenML,
-    ScikitLearn,
     content_digest,
     get_spec,
 )
 from pairlearn.data.sources import (
     Arrays,
     DatasetCorruptError,
+    ImageArchive,
     Progress,
-    bundled_arrays,
-    fetch_file,
-    fetch_openml,
-    openml_arrays,
+    ScikitLearn,
     read_archive,
 )
 from pairlearn.progress import bar
@@ -47,7 +42,7 @@ _PARTS = ("x_train", "y_train", "x_test", "y_test")
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """The data are neither in a folder at hand nor to be had by download."""
+    """The data are in none of the folders and cannot be downloaded."""
 
 
 def load(
@@ -58,10 +53,10 @@ def load(
     progress: Progress | None = None,
     images: Images = "proper",
 ) -> Dataset:
-    """Load a benchmark, from the first place that has it.
+    """Load a benchmark from the first place that has it.
 
-    The places are the folder ``data``, the cache of earlier downloads, and the net. What is found
-    is compared with the published content where that is known, and with the checksum recorded at
+    The places are the folder ``data``, the cache of earlier downloads, and the internet. Data are
+    compared with the published content if that is known, and with the checksum recorded at
     download; a file that differs is an error and is never used.
 
     Parameters
@@ -71,15 +66,15 @@ def load(
     data : path-like or None
         Folder with data files; None takes ``PAIRLEARN_DATA``, if set.
     download : bool
-        Whether to go to the net when no folder has the data.
+        Whether to download the data if no folder has them.
     progress : callable or None
-        Called during a download with the bytes done and the bytes in all, None while those
-        are unknown. By default there is a bar on a terminal and nothing elsewhere.
+        Called during a download with the bytes done and the total, None while that is unknown.
+        By default a progress bar is shown on a terminal.
     images : {"proper", "published"}
         How colour images (CIFAR-10) are prepared for a model. "published" does what the
         public code of the field did: the 32×32×3 values of an image are *reshaped* to
-        3×32×32, which mixes colours and places, and left at 0 to 255. Use it to reproduce
-        published numbers, and for nothing else.
+        3×32×32, which scrambles colours and positions, and not scaled. Use it only to
+        reproduce published numbers.
 
     Raises
     ------
@@ -103,45 +98,36 @@ def load(
     cache, own = cache_folder(), data_folder(data)
     folders = [cache] if own is None else [own, cache]
     for folder in folders:
-        found = read_folder(spec, folder)
-        if found is not None:
-            return found
+        if (local := read_folder(spec, folder)) is not None:
+            return local
     source = spec.source
     if isinstance(source, ScikitLearn):
-        return _from_arrays(spec, bundled_arrays(source), str(source))
+        return _from_arrays(spec, source.arrays(), str(source))
     if source is None or not download:
         reason = "there is nowhere to download it from" if download else "download=False"
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason))
-    archive = cache / f"{spec.name}.zip"
-    with bar(f"Downloading {spec.title}", unit="bytes", shown=progress is None) as shown:
-        report = progress or shown or (lambda done, total: None)
-        try:
-            if isinstance(source, OpenML):
-                report(0, None)
-                bunch = fetch_openml(spec, source)
-            else:
-                fetch_file(source.url, archive, report)
-        except (OSError, HTTPException, ValueError) as error:
-            reason = f"{source} could not be fetched: {error}"
-            raise DatasetNotFoundError(_what_to_do(spec, folders, reason)) from error
-    if isinstance(source, OpenML):
-        arrays = openml_arrays(spec, source, bunch)
-    else:
-        arrays = read_archive(spec, archive)
-    # Fetched, verified, and only then kept.
-    found = _from_arrays(spec, arrays, f"the download from {source}")
-    write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(found), source=str(source))
-    archive.unlink(missing_ok=True)
-    return found
+    try:
+        with bar(f"Downloading {spec.title}", unit="bytes", shown=progress is None) as shown:
+            arrays = source.fetch(spec, cache, progress or shown or (lambda done, total: None))
+    except DatasetCorruptError:
+        raise
+    except (OSError, HTTPException, ValueError) as error:
+        reason = f"{source} could not be fetched: {error}"
+        raise DatasetNotFoundError(_what_to_do(spec, folders, reason)) from error
+    # Cached only once it has been verified.
+    fetched = _from_arrays(spec, arrays, f"the download from {source}")
+    write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(fetched), source=str(source))
+    (cache / f"{spec.name}.zip").unlink(missing_ok=True)
+    return fetched
 
 
 def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint8]:
     """CIFAR-10H: how many people chose each class (10000, 10) for each test image of CIFAR-10.
 
     Peterson et al. (ICCV 2019) showed every image to about 51 people. Their counts are licensed CC
-    BY-NC-SA 4.0 (non-commercial): they are no part of this package and it downloads none. The
-    folder ``data``, by default ``PAIRLEARN_DATA``, must have ``cifar10h.npz`` with the authors'
-    table as its array ``counts``; DatasetNotFoundError says how to make it.
+    BY-NC-SA 4.0 (non-commercial), so this package neither contains nor downloads them. The folder
+    ``data``, by default ``PAIRLEARN_DATA``, must have ``cifar10h.npz`` with the authors' table as
+    the array ``counts``; DatasetNotFoundError explains how to make it.
 
     Examples
     --------
@@ -163,15 +149,14 @@ def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint
         )
     path, spec = folder / CIFAR10H, get_spec("cifar10")
     shape = (spec.n_test, spec.n_classes)
+    arrays = read_npz(path)
     try:
-        counts = as_uint8("counts", read_npz(path)["counts"])
+        counts = as_uint8("counts", arrays["counts"])
         if counts.shape != shape:
             raise ValueError(f"counts has the shape {counts.shape}; expected {shape}")
         if not counts.any(1).all():
             raise ValueError(f"image {int(counts.any(1).argmin())} has no answer")
     except (KeyError, ValueError) as error:
-        if isinstance(error, DatasetCorruptError):
-            raise
         raise DatasetCorruptError(f"{path} does not hold CIFAR-10H: {error}") from error
     return counts
 
@@ -180,13 +165,13 @@ def load_cifar10h(data: str | os.PathLike[str] | None = None) -> NDArray[np.uint
 
 
 def data_folder(data: str | os.PathLike[str] | None = None) -> Path | None:
-    """The user's own data folder, if there is one: as given, or ``PAIRLEARN_DATA``.
+    """The user's data folder, ``data`` or ``PAIRLEARN_DATA``; None if neither is set.
 
     Raises NotADirectoryError if it does not exist.
     """
     name, value = "data", data
     if data is None:
-        # An empty variable is an unset one, as the XDG specification has it.
+        # As in the XDG specification, an empty variable counts as unset.
         name, value = "PAIRLEARN_DATA", os.environ.get("PAIRLEARN_DATA") or None
     if value is None:
         return None
@@ -220,7 +205,7 @@ def read_folder(spec: DatasetSpec, folder: Path) -> Dataset | None:
 
 
 def _layout(spec: DatasetSpec) -> str:
-    """In words, the file that holds a data set."""
+    """Describe the file that holds a data set."""
     sizes = {"": spec.n_instances}
     if spec.official_split:
         sizes = {"_train": spec.n_train, "_test": spec.n_test}
@@ -250,9 +235,9 @@ def checksum_path(path: Path) -> Path:
 def write_npz_atomically(
     path: Path, arrays: Mapping[str, NDArray[np.generic]], *, source: str
 ) -> None:
-    """Write arrays as a compressed npz file with its checksum beside it.
+    """Write arrays to a compressed npz file, with its checksum and ``source`` in a JSON file.
 
-    Arrays of Python objects are refused; ``source``, where they came from, is recorded.
+    Arrays of Python objects are refused.
     """
     with replacing(path) as part:
         # Not np.savez_compressed: before numpy 2.1 it cannot be told to refuse pickles.
@@ -261,17 +246,14 @@ def write_npz_atomically(
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         record = {"sha256": _sha256(part), "source": source}
-        # The record goes first: a crash between the two leaves a record without a file,
-        # which is ignored, and never a file whose record belongs to an older one.
+        # The record is written first: a crash in between leaves a record without a file, which
+        # is ignored, and never a file with the record of an older one.
         with replacing(checksum_path(path)) as part_of_record:
             part_of_record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def read_npz(path: Path) -> Arrays:
-    """Read every array of an npz file, after comparing it with its recorded checksum.
-
-    A file with no record beside it, such as one put there by hand, is read without.
-    """
+    """Read every array of an npz file, after verifying its checksum if one is recorded."""
     record, again = checksum_path(path), f"delete {path} and load the data set again"
     if record.exists():
         try:
@@ -318,7 +300,7 @@ def to_arrays(dataset: Dataset) -> dict[str, NDArray[np.uint8]]:
 
 
 def _from_arrays(spec: DatasetSpec, arrays: Arrays, origin: str) -> Dataset:
-    """The data set that the arrays of a file make up, compared with the published content."""
+    """Make a data set from the arrays of a file and compare it with the published content."""
     try:
         dataset = Dataset(spec, *_rows(spec, arrays))
     except ValueError as error:
@@ -337,7 +319,7 @@ def _from_arrays(spec: DatasetSpec, arrays: Arrays, origin: str) -> Dataset:
 
 
 def _rows(spec: DatasetSpec, arrays: Arrays) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Instances and labels, those of the training part first."""
+    """Instances and labels, the training part first."""
     if {"x", "y"} <= arrays.keys():
         return as_uint8("x", arrays["x"]), as_uint8("y", arrays["y"])
     missing = [name for name in _PARTS if name not in arrays]
@@ -353,7 +335,7 @@ def _rows(spec: DatasetSpec, arrays: Arrays) -> tuple[NDArray[np.uint8], NDArray
 
 
 def as_uint8(name: str, array: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """The same numbers as uint8, if they are such."""
+    """Convert numbers to uint8, which must not change any."""
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise ValueError(f"{name} is a {array.dtype} array of shape {array.shape}, not of numbers")
     if array.dtype == np.uint8:

@@ -1,4 +1,4 @@
-"""Pairs at a class prior, and test sets at a class prior."""
+"""Draw pairs and test sets at a class prior."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Indices, Mask
+from pairlearn.columns import Indices, Mask, check_share
 from pairlearn.randomness import permutation, stream
 
 __all__ = ["TestSubset", "draw_at_prior", "sample_pairs", "subset_at_prior"]
@@ -16,9 +16,9 @@ TestSubset = Literal["paper", "stratified"]
 
 
 def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
-    """Draw n pairs (n, 2) from 2n distinct instances, a share `prior` of them positive.
+    """Draw n pairs (n, 2) from 2n distinct instances, ⌊2n π₊⌋ of which are positive.
 
-    ``positive`` says which instances are positive, only to meet the prior: ⌊2n π₊⌋ of the 2n are.
+    ``positive`` is a mask of the positive instances, used only to meet the prior.
 
     Examples
     --------
@@ -29,18 +29,17 @@ def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
     positive = _mask("positive", positive)
     if n < 1:
         raise ValueError(f"n must be at least 1; got {n}")
-    if not 0 < prior < 1:
-        raise ValueError(f"prior must lie in (0, 1); got {prior}")
+    check_share("prior", prior)
     shuffled = draw_at_prior(positive, 2 * n, prior, stream(seed, "pairs"), f"{n} pairs")
     return np.stack([shuffled[:n], shuffled[n:]], axis=1)
 
 
 def draw_at_prior(
-    positive: Mask, n: int, prior: float, rng: np.random.Generator, what: str
+    positive: Mask, n: int, prior: float, rng: np.random.Generator, purpose: str
 ) -> Indices:
     """Draw n distinct instances, ⌊n π₊⌋ of them positive, in random order.
 
-    ``what`` they are drawn for is in the message where there are too few.
+    ``purpose`` starts the error message if there are too few.
     """
     n_positive = int(n * prior + 1e-9)
     chosen = []
@@ -50,7 +49,7 @@ def draw_at_prior(
     ):
         if wanted > len(members):
             raise ValueError(
-                f"{what} at prior {prior:g} need {wanted} distinct {name} instances, "
+                f"{purpose} at prior {prior:g} need {wanted} distinct {name} instances, "
                 f"and there are {len(members)}: ask for fewer"
             )
         chosen.append(members[permutation(rng, len(members))[:wanted]])
@@ -67,15 +66,15 @@ def subset_at_prior(
 ) -> Indices:
     """Rows of a test set reduced to a class prior.
 
-    One class is kept whole and the other cut down to fit the prior: at 0.2 to a quarter of the
-    first, at 0.5 to its size. "stratified" draws what is kept at random, in equal shares from the
-    original classes. "paper" truncates instead: in order of `classes` where they are given, as the
+    One class is kept whole and the other is reduced to meet the prior: at 0.2 to a quarter of the
+    first, at 0.5 to its size. "stratified" draws the rows to keep at random, in equal shares from
+    the original classes. "paper" truncates instead: in order of `classes` if given, as the
     published experiments on images did, so that at prior 0.2 on MNIST the test positives are the
     zeros and some twos. That raises accuracies on MNIST by 0.007 (0.2) to 0.015 (0.8), less
-    elsewhere; use it to reproduce published numbers, and for nothing else.
+    elsewhere; use it only to reproduce published numbers.
 
-    ``positive`` (m,) says which instances are positive, and ``classes`` (m,), if given, their
-    original classes: the strata, or the order of truncation. ``seed`` is that of the draw.
+    ``positive`` (m,) is a mask of the positive instances, and ``classes`` (m,) are their original
+    classes: the strata, or the order of truncation. ``seed`` is that of the draw.
 
     Examples
     --------
@@ -83,39 +82,35 @@ def subset_at_prior(
     array([0, 1, 3, 4])
     """
     positive = _mask("positive", positive)
-    if not 0 < prior < 1:
-        raise ValueError(f"prior must lie in (0, 1); got {prior}")
+    check_share("prior", prior)
     if kind not in ("stratified", "paper"):
         raise ValueError(f"test subset must be 'stratified' or 'paper'; got {kind!r}")
-    sides = {True: np.flatnonzero(positive), False: np.flatnonzero(~positive)}
-    if not (len(sides[True]) and len(sides[False])):
+    plus, minus = np.flatnonzero(positive), np.flatnonzero(~positive)
+    if not (len(plus) and len(minus)):
         raise ValueError("positive must have instances of both classes: a prior needs both")
     odds = prior / (1 - prior)
-    wanted = {
-        True: min(len(sides[True]), max(1, int(len(sides[False]) * odds + 1e-9))),
-        False: min(len(sides[False]), max(1, int(len(sides[True]) / odds + 1e-9))),
-    }
+    n_plus = min(len(plus), max(1, int(len(minus) * odds + 1e-9)))
+    n_minus = min(len(minus), max(1, int(len(plus) / odds + 1e-9)))
     strata = np.zeros(len(positive), np.int64) if classes is None else np.asarray(classes)
     rng = stream(seed, "test subset")
     kept = []
-    for side, members in sides.items():
+    for members, size in ((plus, n_plus), (minus, n_minus)):
         if kind == "paper":
-            in_order = members[np.argsort(strata[members], kind="stable")]
-            kept.append(in_order[: wanted[side]])
+            kept.append(members[np.argsort(strata[members], kind="stable")][:size])
         else:
-            kept.append(_stratified(members, strata[members], wanted[side], rng))
+            kept.append(_stratified(members, strata[members], size, rng))
     return np.sort(np.concatenate(kept))
 
 
 def _stratified(
-    members: Indices, strata: NDArray[Any], wanted: int, rng: np.random.Generator
+    members: Indices, strata: NDArray[Any], size: int, rng: np.random.Generator
 ) -> Indices:
-    """Draw `wanted` members, from every stratum its share to within one."""
+    """Draw `size` members, from every stratum its share to within one."""
     names, counts = np.unique(strata, return_counts=True)
-    shares, remainders = np.divmod(wanted * counts, len(members))
+    shares, remainders = np.divmod(size * counts, len(members))
     ties = permutation(rng, len(names))
     largest = ties[np.argsort(-remainders[ties], kind="stable")]
-    shares[largest[: wanted - shares.sum()]] += 1
+    shares[largest[: size - shares.sum()]] += 1
     order = permutation(rng, len(members))
     drawn: list[Indices] = [
         order[strata[order] == name][:share] for name, share in zip(names, shares, strict=True)

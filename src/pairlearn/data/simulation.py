@@ -1,10 +1,9 @@
-"""Tables of judged pairs whose truth is known, to try things out on.
+"""Simulated tables of judged pairs with known true classes.
 
-Instances come from two Gaussians or two moons, whose posteriors are exact, or from data
-that come with scikit-learn (digits, even against odd; breast cancer, malignant against
-benign), whose posteriors are those of a cross-fitted logistic regression. Pairs are
-judged by annotators who know the posteriors and write them down with noise. What follows
-from a seed is the same on every machine up to rounding, except for the regressions.
+Items come from two Gaussians or two moons, with exact posteriors, or from data sets of scikit-learn
+(digits, even against odd; breast cancer, malignant against benign), with posteriors from a
+cross-fitted logistic regression. Annotators know the posteriors and report them with noise. A seed
+gives the same table on every machine up to rounding, except for the regressions.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices, Mask, check_share
 from pairlearn.data.sampling import draw_at_prior
 from pairlearn.kinds import kind
 from pairlearn.labels import PairLabels
@@ -32,18 +31,18 @@ __all__ = ["Distribution", "Simulation", "simulate"]
 
 Distribution = Literal["gaussians", "moons", "digits", "breast-cancer"]
 OVERLAP = 0.05
-"""Error of the best classifier at a balanced prior, where nothing else is said."""
+"""Default error of the best classifier at a balanced prior."""
 LARGEST_OVERLAP = {"gaussians": 0.45, "moons": 0.3}
 _INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
-"""Of the regressions, by the least cross-validated log loss: those are calibrated best."""
+"""C of the regressions, chosen by the cross-validated log loss for calibration."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Items, judged pairs and the truth about the items.
+    """Items, judged pairs and the true classes of the items.
 
-    The items have ids 0, 1, …; ``positive`` are their true classes, for checking, not for learning,
-    and ``posterior`` is their P(y = +1 | x) at the prior of the simulation.
+    The items have ids 0, 1, …; ``positive`` are their true classes, for evaluation only, and
+    ``posterior`` is P(y = +1 | x) at the prior of the simulation.
     """
 
     items: ItemTable
@@ -61,9 +60,10 @@ class Simulation:
         truth = Path(folder, "truth.csv")
         write_items(self.items, items)
         write_pairs(self.pairs, pairs)
-        known = {"id": self.items.ids, "class": np.where(self.positive, 1, -1)}
-        with open_rows(truth, [*known, "posterior"]) as rows:
-            rows.write(known | {"posterior": self.posterior})
+        classes = np.where(self.positive, 1, -1)
+        columns = {"id": self.items.ids, "class": classes, "posterior": self.posterior}
+        with open_rows(truth, list(columns)) as rows:
+            rows.write(columns)
         return [items, pairs, truth]
 
 
@@ -94,26 +94,26 @@ def simulate(
     prior : float
         Share π₊ of positive items.
     items : int, optional
-        Number of items, 2 · `pairs` if not given (or all that a data set has at the
-        prior, if those are fewer). With more some are in no pair; with fewer they recur.
+        Number of items, by default 2 · `pairs` (or all that a data set has at the prior, if
+        fewer). With more, some are in no pair; with fewer, items recur.
     annotators : int
-        Each judgement is by one of them, at random.
+        Number of annotators; each judgement is by a random one.
     noise : float
         σ: every judgement is multiplied by a draw from N(1, σ²) and clipped to its range.
     missing : float
         Share of judgements that lack the similarity or the difference.
     preference : float
-        Share of judgements that only say which of the two is the more positive.
+        Share of judgements that only state which item is more positive.
     repeated : float
         Share of pairs that a second annotator judges too.
     annotator_prior : float, optional
-        The annotators judge by a population with this prior; by `prior` if not given.
+        Class prior of the population that the annotators judge by; `prior` by default.
     overlap : float, optional
-        Error of the best classifier at a balanced prior (gaussians and moons), 0.05 if
-        not given.
+        Error of the best classifier at a balanced prior (gaussians and moons), by default
+        0.05.
     also : mapping of str to float, optional
         Further statements by kind (`pairlearn.kinds`), as shares of `pairs`: {"label": 0.1}
-        gives a label for a tenth as many items.
+        labels a tenth as many items.
     seed : int
 
     Examples
@@ -129,16 +129,13 @@ def simulate(
     for name, number, least in (*counts, ("seed", seed, 0)):
         if number is not None and number < least:
             raise ValueError(f"{name} must be at least {least}; got {number}")
-    judged = prior if annotator_prior is None else annotator_prior
-    for name, share in (("prior", prior), ("annotator_prior", judged)):
-        if not 0 < share < 1:
-            raise ValueError(f"{name} must lie in (0, 1); got {share:g}")
+    check_share("prior", prior)
+    check_share("annotator_prior", annotator_prior)
     for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
         if not 0 <= share <= 1:
             raise ValueError(f"{name} must lie in [0, 1]; got {share:g}")
-    more = dict(also or {})
-    for name, share in more.items():
-        kind(name)  # which says which kinds there are
+    for name, share in (also or {}).items():
+        kind(name)  # refuses unknown names
         if not 0 < share <= 1:
             raise ValueError(f"also gives {name} a share of {share:g}: it must lie in (0, 1]")
     if missing + preference > 1:
@@ -155,20 +152,21 @@ def simulate(
         count = 2 * pairs if items is None else items
         error = OVERLAP if overlap is None else overlap
         drawn = _from_density(distribution, count, prior, error, seed)
-    posterior = _sigmoid(drawn.evidence + _logit(judged))
-    table = _judge(
-        posterior, pairs, seed, annotators=annotators,
-        noise=noise, missing=missing, preference=preference, repeated=repeated,
-    )  # fmt: skip
-    parts = [_stated(name, round(share * pairs), posterior, seed) for name, share in more.items()]
-    table = PairTable.concatenate([table, *parts])
-    ids = np.arange(len(drawn.positive))
-    found = ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names))
-    return Simulation(found, table, drawn.positive, _sigmoid(drawn.evidence + _logit(prior)))
+    posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
+    ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
+    judged = _judge(posterior, ends, annotator, noise, missing, preference, seed)
+    others = [_state(k, round(share * pairs), posterior, seed) for k, share in (also or {}).items()]
+    ids = np.arange(len(posterior))
+    return Simulation(
+        ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names)),
+        PairTable.concatenate([judged, *others]),
+        drawn.positive,
+        _sigmoid(drawn.evidence + _logit(prior)),
+    )
 
 
 class _Items(NamedTuple):
-    """Instances with their classes and log P(x | +) − log P(x | −)."""
+    """Items with their classes and their evidence log P(x | +) − log P(x | −)."""
 
     features: NDArray[Any]
     names: list[str]
@@ -189,7 +187,7 @@ def _from_density(distribution: str, count: int, prior: float, overlap: float, s
     positive = positive[permutation(stream(seed, "classes"), count)]
     draws = normal(stream(seed, "features"), 2 * count).reshape(count, 2)
     if distribution == "gaussians":
-        # The best classifier errs in Φ(−d/2) of cases at distance d.
+        # At distance d the best classifier has the error Φ(−d/2).
         distance = -2 * NormalDist().inv_cdf(overlap)
         draws[:, 0] += distance * (positive - 0.5)
         return _Items(draws, ["x1", "x2"], positive, distance * draws[:, 0])
@@ -222,7 +220,7 @@ def _moon_evidence(points: Floats, sigma: float) -> Floats:
 
 @cache
 def _moon_noise(overlap: float) -> float:
-    """The σ at which the best classifier errs in this share of cases, at a balanced prior."""
+    """The σ at which the best classifier has this error, at a balanced prior."""
     probabilities = (np.arange(10) + 0.5) / 10
     steps = np.array([NormalDist().inv_cdf(p) for p in probabilities])
     cross = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
@@ -230,7 +228,7 @@ def _moon_noise(overlap: float) -> float:
     low, high = 0.05, 1.5
     for _ in range(14):
         middle = (low + high) / 2
-        # By symmetry both moons err alike: one of them will do.
+        # By symmetry the error is the same on both moons.
         points = (arc[:, None] + middle * cross).reshape(-1, 2)
         error = float((_moon_evidence(points, middle) > 0).mean())
         low, high = (middle, high) if error < overlap else (low, middle)
@@ -238,121 +236,113 @@ def _moon_noise(overlap: float) -> float:
 
 
 def _from_data_set(name: str, pairs: int, prior: float, items: int | None, seed: int) -> _Items:
-    features, names, positive, evidence = _judged(name)
+    features, names, positive, evidence = _data_set(name)
     available = int(min(positive.sum() / prior, (~positive).sum() / (1 - prior)) + 1e-9)
     count = min(2 * pairs, available) if items is None else items
-    rng, what = stream(seed, "items"), f"{count} items of {name}"
-    chosen = draw_at_prior(positive, count, prior, rng, what)
+    rng, purpose = stream(seed, "items"), f"{count} items of {name}"
+    chosen = draw_at_prior(positive, count, prior, rng, purpose)
     return _Items(features[chosen], names, positive[chosen], evidence[chosen])
 
 
 @cache
-def _judged(name: str) -> _Items:
-    """A whole data set, as annotators see it."""
-    features, names, positive = _load(name)
-    evidence = _cross_fitted_evidence(features, positive, _INVERSE_PENALTY[name])
-    return _Items(features, names, positive, evidence)
-
-
-def _load(name: str) -> tuple[Floats, list[str], Mask]:
+def _data_set(name: str) -> _Items:
+    """A whole data set, with cross-fitted evidence."""
     from sklearn.datasets import load_breast_cancer, load_digits
-
-    if name == "digits":
-        digits = load_digits()
-        return digits.data, [f"pixel_{i}" for i in range(64)], digits.target % 2 == 0
-    cancer = load_breast_cancer()
-    return cancer.data, [str(n).replace(" ", "_") for n in cancer.feature_names], cancer.target == 0
-
-
-def _cross_fitted_evidence(features: Floats, positive: Mask, c: float) -> Floats:
-    """Log-odds by models that did not see the instance, less those of the whole set."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=2000))
-    log_odds = cross_val_predict(model, features, positive, cv=5, method="decision_function")
-    return np.asarray(log_odds, dtype=np.float64) - _logit(float(positive.mean()))
+    if name == "digits":
+        data = load_digits()
+        names, positive = [f"pixel_{i}" for i in range(64)], data.target % 2 == 0
+    else:
+        data = load_breast_cancer()
+        names, positive = [str(n).replace(" ", "_") for n in data.feature_names], data.target == 0
+    regression = LogisticRegression(C=_INVERSE_PENALTY[name], max_iter=2000)
+    model = make_pipeline(StandardScaler(), regression)
+    log_odds = cross_val_predict(model, data.data, positive, cv=5, method="decision_function")
+    evidence = np.asarray(log_odds, dtype=np.float64) - _logit(float(positive.mean()))
+    return _Items(data.data, names, positive, evidence)
 
 
 # ---- judgements -------------------------------------------------------------------------------
 
 
+def _assign(
+    items: int, pairs: int, annotators: int, repeated: float, seed: int
+) -> tuple[Indices, NDArray[np.str_] | None]:
+    """Pairs of items with the annotator of each; repeated ones come a second time at the end."""
+    ends = _pair_up(items, pairs, seed)
+    first = permutation(stream(seed, "annotators"), pairs) % annotators
+    again = permutation(stream(seed, "repeated"), pairs)[: round(repeated * pairs)]
+    steps = 1 + permutation(stream(seed, "second annotators"), len(again)) % max(annotators - 1, 1)
+    annotator = np.concatenate([first, (first[again] + steps) % annotators])
+    names = np.array([f"annotator-{k + 1}" for k in annotator])
+    return np.concatenate([ends, ends[again]]), names if annotators > 1 else None
+
+
 def _judge(
     posterior: Floats,
-    pairs: int,
-    seed: int,
-    *,
-    annotators: int,
+    ends: Indices,
+    annotator: NDArray[np.str_] | None,
     noise: float,
     missing: float,
     preference: float,
-    repeated: float,
+    seed: int,
 ) -> PairTable:
-    ends = _pair_up(len(posterior), pairs, seed)
-    who = permutation(stream(seed, "annotators"), pairs) % annotators
-    again = permutation(stream(seed, "repeated"), pairs)[: round(repeated * pairs)]
-    others = 1 + permutation(stream(seed, "second annotators"), len(again)) % max(annotators - 1, 1)
-    ends = np.concatenate([ends, ends[again]])
-    who = np.concatenate([who, (who[again] + others) % annotators])
+    """Similarities and differences with noise; of some pairs only one of them, or a preference."""
     n = len(ends)
-    labels = PairLabels.from_posteriors(posterior[ends[:, 0]], posterior[ends[:, 1]])
+    left, right = ends.T
+    labels = PairLabels.from_posteriors(posterior[left], posterior[right])
     factors = 1 + noise * normal(stream(seed, "label noise"), 2 * n).reshape(2, n)
     similarity = np.clip(labels.similarity * factors[0], 0, 1)
     difference = np.clip(labels.difference * factors[1], -1, 1)
-    order = permutation(stream(seed, "kinds"), n)
-    ranked, partial = np.split(order[: round(preference * n) + round(missing * n)],
-                               [round(preference * n)])  # fmt: skip
-    choice = np.zeros(n, np.int8)
-    choice[ranked] = np.where(difference[ranked] < 0, -1, 1)
+    order, n_ranked = permutation(stream(seed, "kinds"), n), round(preference * n)
+    ranked, partial = order[:n_ranked], order[n_ranked : n_ranked + round(missing * n)]
+    preferences = np.zeros(n, np.int8)
+    preferences[ranked] = np.where(difference[ranked] < 0, -1, 1)
     similarity[ranked] = difference[ranked] = np.nan
     similarity[partial[::2]] = np.nan
     difference[partial[1::2]] = np.nan
-    return PairTable(
-        ends[:, 0],
-        ends[:, 1],
-        similarity,
-        difference,
-        preference=choice if preference else None,
-        annotator=np.array([f"annotator-{k + 1}" for k in who]) if annotators > 1 else None,
-    )
+    stated = preferences if preference else None
+    return PairTable(left, right, similarity, difference, preference=stated, annotator=annotator)
 
 
-def _stated(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
-    """Statements of one kind about random items or pairs, as an honest annotator makes them."""
-    of, rng = kind(name), stream(seed, "also", name)
-    size = 1 if of.single else 2
+def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
+    """Statements of one kind about random items or pairs, by an honest annotator."""
+    statement, rng = kind(name), stream(seed, "also", name)
+    size = 1 if statement.single else 2
     if not 0 < count * size <= len(posterior):
         raise ValueError(f"also asks for {count} of {name}, and there are {len(posterior)} items")
     ends = permutation(rng, len(posterior))[: count * size].reshape(count, size)
-    left, right = np.repeat(ends[:: of.shared, 0], of.shared)[:count], ends[:, -1]
-    values = of.simulate(posterior[left], posterior[right], rng)
-    said_of = ~np.isnan(values).any(1)
-    left, right, values = left[said_of], right[said_of], values[said_of]
-    said: dict[str, Any] = {"similarity": None, "difference": None}
-    said |= {column.name: values[:, column.place] for column in of.columns}
-    return PairTable(left, np.full(len(left), "") if of.single else right, **said)
+    left, right = np.repeat(ends[:: statement.shared, 0], statement.shared)[:count], ends[:, -1]
+    values = statement.simulate(posterior[left], posterior[right], rng)
+    answered = ~np.isnan(values).any(1)
+    left, right, values = left[answered], right[answered], values[answered]
+    columns: dict[str, Any] = {"similarity": None, "difference": None}
+    columns |= {column.name: values[:, column.place] for column in statement.columns}
+    return PairTable(left, np.full(len(left), "") if statement.single else right, **columns)
 
 
 def _pair_up(items: int, pairs: int, seed: int) -> Indices:
-    """Distinct pairs of distinct items, in rounds in which every item is used about once."""
+    """Distinct pairs of distinct items, drawn in rounds that use every item about once."""
     possible = items * (items - 1) // 2
     if pairs > possible:
         raise ValueError(f"{items} items make {possible} pairs: ask for no more, or more items")
     rng = stream(seed, "pairs")
-    if 2 * pairs > possible:  # rounds would mostly meet pairs that were drawn before
+    if 2 * pairs > possible:  # rounds would mostly repeat earlier pairs
         every = np.stack(np.triu_indices(items, 1), axis=1)[permutation(rng, possible)[:pairs]]
         turned = permutation(rng, pairs) % 2 == 0
         return np.where(turned[:, None], every[:, ::-1], every)
-    made = np.empty((0, 2), np.int64)
-    while len(made) < pairs:
-        rounds = -(-(pairs - len(made)) // (items // 2))
+    drawn = np.empty((0, 2), np.int64)
+    while len(drawn) < pairs:
+        rounds = -(-(pairs - len(drawn)) // (items // 2))
         more = [permutation(rng, items)[: items // 2 * 2].reshape(-1, 2) for _ in range(rounds)]
-        made = np.concatenate([made, *more])
-        key = made.min(axis=1) * items + made.max(axis=1)
-        made = made[np.sort(np.unique(key, return_index=True)[1])]
-    return made[:pairs]
+        drawn = np.concatenate([drawn, *more])
+        key = drawn.min(axis=1) * items + drawn.max(axis=1)
+        drawn = drawn[np.sort(np.unique(key, return_index=True)[1])]
+    return drawn[:pairs]
 
 
 def _logit(p: float) -> float:

@@ -1,8 +1,8 @@
-"""Where data sets are published: OpenML, scikit-learn, and zip archives of images.
+"""Sources of data sets: OpenML, scikit-learn, and zip archives of images.
 
-Images may lie at any depth of an archive and inside zip files in it; the class of an image is the
-one number below the number of classes in the name of its innermost folder that has one
-(``PMU-UD/4/629.jpg`` is a four), or else in its own name.
+Images may be at any depth of an archive, also inside zip files in it. The class of an image is the
+one number below the number of classes in the name of its innermost folder that has such a number
+(``PMU-UD/4/629.jpg`` is a four), or else in its file name.
 """
 
 from __future__ import annotations
@@ -11,99 +11,120 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 from urllib.request import urlopen
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.data.dataset import DatasetSpec, OpenML, ScikitLearn
 from pairlearn.extras import missing_extra
+
+if TYPE_CHECKING:
+    from pairlearn.data.dataset import DatasetSpec
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called with the bytes done and the bytes in all, None while those are unknown."""
+"""Called with the bytes done and the total, None while that is unknown."""
 
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif"})
 _LARGEST_IMAGE = 1 << 26
 _LARGEST_ARCHIVE = 1 << 31
-_DEEPEST = 4
-"""Zip files in one another: there are files that contain themselves."""
+_DEEPEST = 4  # levels of nested zip files: there are archives that contain themselves
 
 
 class DatasetCorruptError(ValueError):
-    """A file or a download is damaged or is not the data that it should be."""
+    """A file or a download is damaged or holds other data than it should."""
 
 
-# ---- downloads --------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class OpenML:
+    """A data set on openml.org, by its id there."""
+
+    id: int
+
+    def __str__(self) -> str:
+        return f"https://www.openml.org/d/{self.id}"
+
+    def fetch(self, spec: DatasetSpec, folder: Path, progress: Progress) -> Arrays:
+        """Download the data set with scikit-learn, which reports no progress."""
+        from sklearn.datasets import fetch_openml
+
+        progress(0, None)
+        # Our cache keeps the result, so a second copy in scikit-learn's would be waste;
+        # liac-arff is the parser that needs no pandas.
+        bunch = fetch_openml(data_id=self.id, as_frame=False, parser="liac-arff", cache=False)
+        x = np.asarray(bunch.data)
+        if x.ndim != 2 or x.shape[1] != spec.n_features:
+            raise DatasetCorruptError(
+                f"{self} has the shape {x.shape}; {spec.name} has {spec.n_features} features"
+            )
+        x = x.reshape(-1, *spec.shape)
+        if len(spec.shape) == 3:
+            # OpenML keeps CIFAR's own order: the whole red plane, then green, then blue.
+            height, width, channels = spec.shape
+            x = x.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
+        # Labels are written as "7" or as "A".
+        codes = {name: code for code, name in enumerate(spec.class_names)}
+        codes |= {str(code): code for code in range(spec.n_classes)}
+        names, rows = np.unique(np.asarray(bunch.target).astype(str), return_inverse=True)
+        unknown = [str(name) for name in names if name not in codes]
+        if unknown:
+            raise DatasetCorruptError(f"{self} has labels unknown to {spec.name}: {unknown[:5]}")
+        return {"x": x, "y": np.array([codes[name] for name in names], dtype=np.uint8)[rows]}
 
 
-def fetch_file(url: str, path: Path, progress: Progress) -> None:
-    """Stream a file to disk; ``path`` appears only once it is whole."""
-    with (
-        urlopen(url, timeout=60) as response,
-        replacing(path) as part,
-        part.open("wb") as file,
-    ):
-        length = response.headers.get("Content-Length")
-        total = int(length) if length else None
-        progress(0, total)
-        while chunk := response.read(1 << 18):
-            file.write(chunk)
-            progress(file.tell(), total)
-        if total not in (None, file.tell()):
-            raise OSError(f"it ended after {file.tell()} of {total} bytes")
+@dataclass(frozen=True)
+class ImageArchive:
+    """A zip file of images with one folder per class."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def fetch(self, spec: DatasetSpec, folder: Path, progress: Progress) -> Arrays:
+        """Download the archive into the folder; the file appears only once it is complete."""
+        path = folder / f"{spec.name}.zip"
+        with (
+            urlopen(self.url, timeout=60) as response,
+            replacing(path) as part,
+            part.open("wb") as file,
+        ):
+            length = response.headers.get("Content-Length")
+            total = int(length) if length else None
+            progress(0, total)
+            while chunk := response.read(1 << 18):
+                file.write(chunk)
+                progress(file.tell(), total)
+            if total not in (None, file.tell()):
+                raise OSError(f"it ended after {file.tell()} of {total} bytes")
+        return read_archive(spec, path)
 
 
-def fetch_openml(spec: DatasetSpec, source: OpenML) -> Any:
-    """What scikit-learn downloads from OpenML: ``data`` and ``target``."""
-    from sklearn.datasets import fetch_openml as fetch
+@dataclass(frozen=True)
+class ScikitLearn:
+    """A data set bundled with scikit-learn, by the function that loads it."""
 
-    # Our cache keeps the result, so a second copy in scikit-learn's would be waste;
-    # liac-arff is the parser that needs no pandas.
-    return fetch(data_id=source.id, as_frame=False, parser="liac-arff", cache=False)
+    function: str
 
+    def __str__(self) -> str:
+        return f"sklearn.datasets.{self.function}"
 
-def openml_arrays(spec: DatasetSpec, source: OpenML, bunch: Any) -> Arrays:
-    """The instances of a download from OpenML in our shape, and its labels as our numbers."""
-    x = np.asarray(bunch.data)
-    if x.ndim != 2 or x.shape[1] != spec.n_features:
-        raise DatasetCorruptError(
-            f"{source} has the shape {x.shape}; {spec.name} has {spec.n_features} features"
-        )
-    x = x.reshape(-1, *spec.shape)
-    if len(spec.shape) == 3:
-        # OpenML keeps CIFAR's own order: the whole red plane, then green, then blue.
-        height, width, channels = spec.shape
-        x = x.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
-    # Labels stand there as "7" or as "A".
-    codes = {name: code for code, name in enumerate(spec.class_names)}
-    codes |= {str(code): code for code in range(spec.n_classes)}
-    names, rows = np.unique(np.asarray(bunch.target).astype(str), return_inverse=True)
-    unknown = [str(name) for name in names if name not in codes]
-    if unknown:
-        raise DatasetCorruptError(f"{source} has labels unknown to {spec.name}: {unknown[:5]}")
-    return {"x": x, "y": np.array([codes[name] for name in names], dtype=np.uint8)[rows]}
+    def arrays(self) -> Arrays:
+        """The data, which need no download."""
+        from sklearn import datasets
 
-
-def bundled_arrays(source: ScikitLearn) -> Arrays:
-    """The arrays of a data set that comes with scikit-learn."""
-    from sklearn import datasets
-
-    x, y = getattr(datasets, source.function)(return_X_y=True)
-    return {"x": x, "y": y}
-
-
-# ---- archives of images -----------------------------------------------------------------------
+        x, y = getattr(datasets, self.function)(return_X_y=True)
+        return {"x": x, "y": y}
 
 
 def read_archive(spec: DatasetSpec, path: Path) -> Arrays:
-    """Read the images of a zip file, resized to the shape of the set, as grey pictures.
+    """Read the images of a zip file in greyscale, resized to the shape of the data set.
 
-    They are resized by bilinear interpolation, what the usual image loaders do. Rows stand
-    in the order of their classes, then of their names.
+    Resizing is bilinear, as in the usual image loaders. Rows are ordered by class, then by name.
     """
     try:
         import PIL.Image as Image
@@ -144,7 +165,7 @@ def read_archive(spec: DatasetSpec, path: Path) -> Arrays:
 def _members(
     file: IO[bytes], inside: PurePosixPath, depth: int = 0
 ) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Every file of a zip archive and of the archives in it; of images, the content."""
+    """Iterate over the files of a zip archive and of archives inside it, with images' content."""
     if depth > _DEEPEST:
         raise ValueError(f"{inside} lies in more than {_DEEPEST} zip files, one in another")
     with zipfile.ZipFile(file) as archive:
@@ -157,7 +178,7 @@ def _members(
             if suffix != ".zip" and suffix not in _SUFFIXES:
                 yield member, b""
                 continue
-            # What a member says of its size is an upper bound of what is read of it.
+            # zipfile reads no more of a member than its header declares.
             largest = _LARGEST_ARCHIVE if suffix == ".zip" else _LARGEST_IMAGE
             if info.file_size > largest:
                 raise ValueError(f"{member} has {info.file_size} bytes; at most {largest} are read")
