@@ -43,9 +43,9 @@ def others(share: float) -> dict[str, float]:
 def test_a_kind_is_short() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     assert len(code.splitlines()) < 60
-    for one in kinds.KINDS:
-        if one.name not in (*SOFT, "either"):
-            assert len(inspect.getsource(inspect.getmodule(one)).splitlines()) < 80, one
+    for kind in kinds.KINDS:
+        if kind.name not in (*SOFT, "either"):
+            assert len(inspect.getsource(type(kind)).splitlines()) < 65, kind
 
 
 def test_from_simulation_through_files_to_a_model(tmp_path: Path) -> None:

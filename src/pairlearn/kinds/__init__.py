@@ -1,6 +1,6 @@
-"""Kinds of statement: what each means, and where its values stand in files.
+"""Kinds of statement: what each means, and which columns of a file hold its values.
 
-The order is that of codes in `pairlearn.Judgements`; `register` adds a kind of one's own.
+The order defines the codes in `pairlearn.Judgements`; `register` adds your own kind.
 """
 
 from __future__ import annotations
@@ -12,16 +12,10 @@ import numpy as np
 
 from pairlearn.columns import Floats, first_rows, locate_errors
 from pairlearn.kinds.base import Column, Kind
-from pairlearn.kinds.comparison import Comparison
-from pairlearn.kinds.confidence import Confidence
-from pairlearn.kinds.group import GroupShare
-from pairlearn.kinds.label import Label
-from pairlearn.kinds.positive import Positive
-from pairlearn.kinds.preference import Preference
-from pairlearn.kinds.same import Same
-from pairlearn.kinds.soft import Both, Difference, Similarity
-from pairlearn.kinds.triplet import Triplet
-from pairlearn.kinds.unlabelled import Unlabelled
+from pairlearn.kinds.items import Confidence, Label, Positive, Unlabelled
+from pairlearn.kinds.joint import GroupShare, Triplet
+from pairlearn.kinds.ordinal import Comparison, Preference
+from pairlearn.kinds.soft import Both, Difference, Same, Similarity
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
 
@@ -42,8 +36,8 @@ KINDS: list[Kind] = [
 
 
 def register(new: Kind) -> Kind:
-    """Add a kind, after those that there are; one of the same name is replaced."""
-    names = [one.name for one in KINDS]
+    """Add a kind at the end of `KINDS`, or replace the one of the same name."""
+    names = [known.name for known in KINDS]
     if new.name in names:
         KINDS[names.index(new.name)] = new
     else:
@@ -59,12 +53,10 @@ def code(name: str) -> int:
     >>> code("both"), code("label")
     (0, 4)
     """
-    for number, one in enumerate(KINDS):
-        if one.name == name:
-            return number
-    raise ValueError(
-        f"kind {name!r} is unknown; the kinds are {', '.join(one.name for one in KINDS)}"
-    )
+    names = [known.name for known in KINDS]
+    if name not in names:
+        raise ValueError(f"kind {name!r} is unknown; the kinds are {', '.join(names)}")
+    return names.index(name)
 
 
 def kind(name: str) -> Kind:
@@ -80,37 +72,37 @@ def columns() -> dict[str, Column]:
     >>> list(columns())[:4]
     ['similarity', 'difference', 'preference', 'label']
     """
-    return {column.name: column for one in KINDS for column in one.columns}
+    return {column.name: column for known in KINDS for column in known.columns}
 
 
 def rows_by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
-    """Rows about pairs by what they say, from how many statements there are of each kind.
+    """Count the rows about pairs by their columns, from the number of statements of each kind.
 
     A row has at most one statement with a similarity or a difference.
     """
     soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
     other = {"preference": 0}
-    for one in KINDS:
-        told = counts.get(one.name, 0)
-        soft |= {name: soft[name] + told for name in one.means if name in soft}
-        if told and not (one.single or one.means or one.name in soft):
-            other[one.name] = told
-    rest = rows - sum(soft.values())  # of these, too, one may say several things
+    for known in KINDS:
+        count = counts.get(known.name, 0)
+        soft |= {name: soft[name] + count for name in known.means if name in soft}
+        if count and not (known.single or known.means or known.name in soft):
+            other[known.name] = count
+    rest = rows - sum(soft.values())  # each of these, too, may hold several statements
     return {
         "both": soft["both"],
         "similarity_only": soft["similarity"],
         "difference_only": soft["difference"],
-        **{f"{name}_only": min(told, rest) for name, told in other.items()},
+        **{f"{name}_only": min(count, rest) for name, count in other.items()},
     }
 
 
-def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
-    """Numbers, NaN where nothing is said, of columns of numbers or words, checked as in a file.
+def read_columns(table: Mapping[str, Any]) -> dict[str, Floats]:
+    """Read columns of numbers or words as numbers, NaN where missing, checked as in a file.
 
-    What has noise is checked where it is used.
+    The range of noisy columns is checked where they are used.
     """
     known, numbers = columns(), {}
-    for name, values in given.items():
+    for name, values in table.items():
         if name not in known:
             raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
         with locate_errors(lambda row: f"row {row}"):
@@ -123,14 +115,14 @@ def read_columns(given: Mapping[str, Any]) -> dict[str, Floats]:
 
 
 def incomplete(numbers: Mapping[str, Floats]) -> Iterator[tuple[int, str]]:
-    """Rows with one column of a kind that takes two, the first for each column."""
-    said = {name: ~np.isnan(column) for name, column in numbers.items()}
-    for name, rows in said.items():
-        kinds = [one.named for one in KINDS if name in one.named]
+    """The first row for each column that lacks the other column of its kind."""
+    filled = {name: ~np.isnan(column) for name, column in numbers.items()}
+    for name, rows in filled.items():
+        kinds = [known.named for known in KINDS if name in known.named]
         whole = [
-            np.logical_and.reduce([said[other] for other in names])
+            np.logical_and.reduce([filled[other] for other in names])
             for names in kinds
-            if all(other in said for other in names)
+            if all(other in filled for other in names)
         ]
         for row in first_rows(rows & ~np.logical_or.reduce([np.zeros_like(rows), *whole])):
             yield row, f"has a {name} alone: give {' or '.join(map(' and '.join, kinds))}"

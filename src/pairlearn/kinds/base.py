@@ -1,13 +1,13 @@
-"""A kind: what one sentence about items means.
+"""A kind of statement: what one sentence about items means.
 
-Files, the objective, completion, simulation and counts go over the registry of kinds. A new kind is
-a subclass of `Kind` and one line in the registry. Checks and measures of accuracy are about
-similarities and differences, and ask for those by name.
+Files, the objective, completion, simulation and counts iterate over the registry of kinds. A new
+kind is a subclass of `Kind` and one line in the registry. Checks and measures of accuracy are about
+similarities and differences, and name them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:  # files are read without torch
 
 
 TINY = 1e-7
-"""Posteriors stay this far from 0 and 1 where their logarithm is asked for."""
+"""Posteriors are clipped this far from 0 and 1 before their logarithm is taken."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One number that a statement has: its name in files, its range, and words for values.
+    """One value of a statement: its name in files, its range, and words for its values.
 
-    A column with words has no other values than theirs. `place` is 0 for the statement's value u
-    and 1 for v; `noisy` columns may leave their range where noise is admitted.
+    A column with words admits only their values. `place` is 0 for the statement's value u and 1
+    for v; the values of `noisy` columns may lie outside the range where noise is admitted.
 
     Examples
     --------
@@ -49,19 +49,19 @@ class Column:
 
     @property
     def signed(self) -> bool:
-        """Whether there are words, and 0 is none of their values: 0 then says nothing."""
+        """Whether the words have no value 0, so that 0 stands for a missing one."""
         return bool(self.words) and 0 not in self.words.values()
 
     @property
     def named(self) -> dict[float, str]:
-        """The values that have words, each with the first of them."""
+        """The first word of each value that has words."""
         first: dict[float, str] = {}
         for word, value in self.words.items():
             first.setdefault(value, word)
         return first
 
     def read(self, values: Any) -> Floats:
-        """Numbers (n,) from numbers or words, NaN where nothing is said."""
+        """Numbers (n,) from numbers or words, NaN where missing."""
         array = np.asarray(values)
         if array.ndim != 1:
             raise TableError(f"{self.name} must have shape (n,); got {array.shape}")
@@ -71,19 +71,19 @@ class Column:
             except (TypeError, ValueError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
         if array.dtype.kind in "UO":
-            given = array if array.dtype.kind == "U" else np.array([*map(self._word, array)], "U")
-            meant: dict[Any, float] = {"": np.nan, **self.words}
-            given, expected = np.char.strip(given), f"{', '.join(self.words)} or nothing"
+            words = array if array.dtype.kind == "U" else np.array([*map(self._word, array)], "U")
+            cells, expected = np.char.strip(words), f"{', '.join(self.words)} or nothing"
+            number_of: dict[Any, float] = {"": np.nan, **self.words}
         elif array.dtype.kind in "iuf":
-            meant = {value: value for value in self.named}
             listed = ", ".join(f"{value:g} ({word})" for value, word in self.named.items())
-            given, expected = array, f"{listed} or {0 if self.signed else 'NaN'}"
-            meant |= {0: np.nan} if self.signed else {}
+            cells, expected = array, f"{listed} or {0 if self.signed else 'NaN'}"
+            number_of = {value: value for value in self.named}
+            number_of |= {0: np.nan} if self.signed else {}
         else:
             raise TableError(f"{self.name} must be numbers or text; got {array.dtype}")
         numbers = np.full(len(array), np.inf)
-        for value, number in meant.items():
-            numbers[given == value] = number
+        for cell, number in number_of.items():
+            numbers[cells == cell] = number
         if array.dtype.kind == "f":
             numbers[np.isnan(array)] = np.nan
         for row in first_rows(np.isinf(numbers)):
@@ -92,7 +92,7 @@ class Column:
         return numbers
 
     def _word(self, value: Any) -> str:
-        """A value among values of all sorts as the word that it stands for."""
+        """The word for one value of a column of mixed types."""
         if value is None or value != value or (self.signed and value == 0):
             return ""
         if isinstance(value, (str, bool)):
@@ -100,7 +100,7 @@ class Column:
         return next((word for word, number in self.words.items() if number == value), str(value))
 
     def mistakes(self, numbers: Floats, *, noisy: bool = False) -> Iterator[tuple[int, str]]:
-        """Rows whose number cannot be, the first of each sort, and what is wrong with them."""
+        """Invalid rows, the first of each sort, with what is wrong."""
         for row in first_rows(np.isinf(numbers)):
             yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
@@ -118,7 +118,7 @@ class Column:
 
 
 class Kind:
-    """What a statement means: the columns it fills, its likelihood, what it leaves open.
+    """What a statement means: its columns, its likelihood, what it determines.
 
     A statement is about an ordered pair (x, x') or, if `single`, about x alone, and has up
     to two values u and v. p and p' are the posteriors of a model, r and r' the true ones.
@@ -126,30 +126,33 @@ class Kind:
     Attributes
     ----------
     name, plural : str
-        As in counts, and in sentences about several; the name with "statements" by default.
+        Its name in counts, and in sentences about several; by default "NAME statements".
     columns : tuple of Column
-        The file's columns that hold u and v.
+        The columns of a file that hold u and v.
+    partial_risks : tuple of mappings
+        What `make_table` takes for `table`; empty for the cross-entropies to u and v.
     single : bool
-        About one item. In training two such statements share a row, and `table` reads the value
-        of the second as v.
+        Whether it is about one item. In training two such statements share a row, and `table`
+        reads the value of the second as v.
     states : bool
-        Whether u says that one item is positive (1) or not (0).
+        Whether u is the class of one item, 1 for positive.
     implied : bool
-        Whether it holds of every item that no statement is about.
+        Whether it holds for every item that no statement is about.
     means : tuple of str
-        Columns of other kinds that its values could stand in as well.
+        Columns of other kinds that could hold its values as well.
     joint : bool
-        Whether `complete` is called for all of its statements together before each epoch; u and v
-        are then how much the log-odds of both items moved.
+        Whether `complete` takes all of its statements together, before each epoch; u and v are
+        then the shifts of both items' log-odds.
     settles : frozenset of str
-        What `fixes` says, whether or not the prior is known.
+        What `fixes` returns, whether or not the prior is known.
     shared : int
-        How many statements, one after another, are about one x, as an annotator makes them.
+        How many consecutive statements of an annotator are about the same x.
     """
 
     name: ClassVar[str]
     plural: ClassVar[str] = ""
     columns: ClassVar[tuple[Column, ...]]
+    partial_risks: ClassVar[tuple[Mapping[str, Sequence[float]], ...]] = ()
     single: ClassVar[bool] = False
     states: ClassVar[bool] = True
     implied: ClassVar[bool] = False
@@ -164,51 +167,55 @@ class Kind:
         return [column.name for column in self.columns]
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
-        """What such statements settle: the "level" of the posteriors, and their "side".
+        """What such statements determine: the "level" of the posteriors and their "side".
 
-        Without a level the class prior must be given; without a side, the larger class. Of kinds
-        that fix no level, those that fix a "scale" say how far apart posteriors are. `prior_known`
-        is true for risks that have the prior.
+        Without a level the user must give the class prior; without a side, the larger class.
+        Kinds that fix a "scale" but no level say how far apart posteriors are. `prior_known` is
+        true for risks that have the prior.
         """
         return self.settles
 
     def table(self, risk: Risk) -> Tensor:
-        """Coefficients (k, 8, 3) of the statement's partial risks under a risk.
+        """Coefficients (k, 8, 3) of the statement's partial risks under a risk."""
+        from pairlearn.risks import Supervised, make_table
 
-        By default the cross-entropies to u and v, or to what `targets` makes of them.
-        """
-        from pairlearn.risks.supervised import Supervised
-
-        return Supervised().table
+        return make_table(*self.partial_risks) if self.partial_risks else Supervised().table
 
     def completes(self, risk: Risk) -> bool:
-        """Whether `table` reads what `targets` makes of the values, and not the values."""
+        """Whether `table` reads `targets` in place of the values."""
         return self.joint
 
     def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Values for `table` that depend on the model's log-odds of both items."""
-        return (left + u).sigmoid().detach(), (right + v).sigmoid().detach()
+        """Values for `table` that depend on the model's log-odds of both items.
+
+        By default those of `complete`, which then has to take tensors as well.
+        """
+        if self.joint:
+            return (left + u).sigmoid().detach(), (right + v).sigmoid().detach()
+        complete: Any = self.complete
+        first, second = complete(left.sigmoid().detach(), right.sigmoid().detach(), u, v)
+        return first, second
 
     def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Weights of (+, −) and (−, +) that follow from the values without a model."""
+        """Weights of (+, −) and (−, +) that the values alone imply."""
         return np.zeros_like(u), np.zeros_like(u)
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
-        """What the sibling risks read: shares of positives where x and x' come from."""
+        """What the sibling risks read: shares of positives in the populations of x and x'."""
         raise TypeError(f"kind {self.name!r} does not say what populations its items are from")
 
     def mistakes(self, ends: Indices, u: Floats, v: Floats) -> Iterator[str]:
-        """What is wrong with statements that do not go together."""
+        """What is wrong with statements that contradict each other or are incomplete."""
         yield from ()
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Targets of x and x': the model's posteriors p and q = p' given the statement."""
+        """Posteriors of x and x' given the statement, from the model's p and q = p'."""
         raise TypeError(f"kind {self.name!r} does not complete posteriors")
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """How far the model is from the statements, 0 where they agree.
+        """Divergence of the model from the statements, 0 where they agree.
 
-        By default of the completed posteriors from the model's.
+        By default that of the model's posteriors from the completed ones.
         """
         ends = zip(self.complete(p, q, u, v), (p, q), strict=True)
         left, right = (divergence(t, m) + divergence(1 - t, 1 - m) for t, m in ends)
@@ -226,7 +233,7 @@ class Kind:
 
 
 def divergence(share: Floats, model: Floats) -> Floats:
-    """Of one outcome: share · log(share/model), 0 for an empty share."""
+    """The term share · log(share/model) of one outcome, 0 for an empty share."""
     share = np.maximum(share, 0)
     some = share > 0
     ratio = np.where(some, share, 1) / np.maximum(model, TINY * TINY)
@@ -234,11 +241,16 @@ def divergence(share: Floats, model: Floats) -> Floats:
 
 
 def sums_by_number(number: Floats, *columns: Any) -> list[Floats]:
-    """For each row, the sums of columns over all rows that have its number."""
-    of = np.unique(number, return_inverse=True)[1].ravel()
-    return [np.bincount(of, column)[of].astype(np.float64) for column in columns]
+    """For each row, the sums of columns over all rows with its number."""
+    group = np.unique(number, return_inverse=True)[1].ravel()
+    return [np.bincount(group, column)[group].astype(np.float64) for column in columns]
 
 
 def logarithm_guard(p: Floats) -> Floats:
-    """Probabilities kept from 0, whose logarithm is asked for."""
+    """Probabilities clipped away from 0, for their logarithm."""
     return np.maximum(p, TINY)
+
+
+def without_v(u: Floats) -> Floats:
+    """Values (n, 2) of statements that have u only."""
+    return np.stack([u, np.zeros_like(u)], 1)

@@ -4,21 +4,22 @@ With p = σ(g(x)) and p' = σ(g(x')), by the pair likelihood:
 
     both         the three outcomes, as in `PairLikelihood`
     similarity   −[s log P(same) + (1 − s) log P(different)]/2
-    difference   the sum t = p + p' is completed from the model, held between |c| and
-                 2 − |c|; then the cross-entropies to r = (t − c)/2 and r' = (t + c)/2
+    difference   the sum t = p + p' is completed from the model, clipped to [|c|, 2 − |c|];
+                 then the cross-entropies to r = (t − c)/2 and r' = (t + c)/2
 
-The affine risks put `Sconf` where a similarity stands alone and `ConfDiff` where a
-difference does. The completions are those of expectation-maximisation (for one kind of
+The affine risks use `Sconf` where a similarity stands alone and `ConfDiff` where a difference
+does. The completions are those of expectation-maximisation (for one kind of
 judgement at a time: Chen et al., ICML 2024).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, Kind, divergence
+from pairlearn.kinds.base import Column, Floats, Kind, divergence, without_v
+from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +32,7 @@ DIFFERENCE = Column("difference", -1, 1, place=1, noisy=True)
 
 
 def share_of_similar(s: Floats, prior: float) -> float:
-    """Positives among the items of pairs of one class; refuses answers that are not hard."""
+    """Share of positives among the items of similar pairs; ValueError for soft answers."""
     soft = (s != 0) & (s != 1)
     if soft.any():
         row = int(soft.argmax())
@@ -49,20 +50,20 @@ class Both(Kind):
     columns = (SIMILARITY, DIFFERENCE)
 
     def table(self, risk: Risk) -> Tensor:
-        """The risk's own."""
+        """The table of the risk itself."""
         return risk.table
 
     def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """A = (1 − s − c)/2 and b = (1 − s + c)/2; on the edge they round to −1e-17."""
+        """The outcomes a = (1 − s − c)/2 and b = (1 − s + c)/2, which may round to −1e-17."""
         return np.maximum((1 - u - v) / 2, 0), np.maximum((1 - u + v) / 2, 0)
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
-        """Hard outcomes: of a dissimilar pair the sign of the difference tells both classes."""
+        """Hard outcomes: the sign of the difference gives both classes of a dissimilar pair."""
         both = u * share_of_similar(u, prior)
         return both + (1 - u) * (v < 0), both + (1 - u) * (v > 0)
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """A and b as stated; s between (+, +) and (−, −) as pp' : (1 − p)(1 − p')."""
+        """Outcomes a, b as stated; s split into (+, +) and (−, −) as pp' : (1 − p)(1 − p')."""
         positive = u * p * q / (p * q + (1 - p) * (1 - q))
         return np.clip(positive + (1 - u - v) / 2, 0, 1), np.clip(positive + (1 - u + v) / 2, 0, 1)
 
@@ -73,27 +74,27 @@ class Both(Kind):
         return divergence(a, up) + divergence(b, down) + divergence(u, 1 - up - down)
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-        """S and c themselves."""
+        """The exact s and c."""
         return np.stack([r * q + (1 - r) * (1 - q), q - r], 1)
 
 
 class Similarity(Kind):
-    """Similarity alone, which is the same with the classes exchanged."""
+    """Similarity alone, which exchanging the classes leaves unchanged."""
 
     name, plural = "similarity", "similarities"
     columns = (SIMILARITY,)
+    partial_risks = ({"log_same": (0.0, -0.5, 0.0)}, {"log_different": (-0.5, 0.5, 0.0)})
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """The level, and with a prior the side."""
         return frozenset({"level", "side"} if prior_known else {"level"})
 
     def table(self, risk: Risk) -> Tensor:
-        """Two outcomes, or `Sconf`."""
+        """The two outcomes same and different, or `Sconf`."""
         from pairlearn.risks.affine import Sconf
-        from pairlearn.risks.base import make_table
 
         if not risk.needs_prior:
-            return make_table({"log_same": (0.0, -0.5, 0.0)}, {"log_different": (-0.5, 0.5, 0.0)})
+            return super().table(risk)
         try:
             return Sconf(risk.prior).table  # type: ignore[arg-type]
         except ValueError:
@@ -109,23 +110,36 @@ class Similarity(Kind):
         return share, share
 
     def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """S as with both; 1 − s between (+, −) and (−, +) as p(1 − p') : (1 − p)p'."""
+        """As with both for s; 1 − s split between (+, −) and (−, +) as p(1 − p') : (1 − p)p'."""
         same = p * q + (1 - p) * (1 - q)
         positive, left = u * p * q / same, (1 - u) * p * (1 - q) / (1 - same)
         return np.clip(positive + left, 0, 1), np.clip(positive + 1 - u - left, 0, 1)
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
-        """Of the two outcomes same and different."""
+        """Divergence over the two outcomes same and different."""
         same = p * q + (1 - p) * (1 - q)
         return divergence(u, same) + divergence(1 - u, 1 - same)
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The similarity s."""
-        return np.stack([r * q + (1 - r) * (1 - q), np.zeros_like(r)], 1)
+        return without_v(r * q + (1 - r) * (1 - q))
+
+
+class Same(Similarity):
+    """A hard answer to whether both are of one class: a similarity of 1 (yes) or 0 (no)."""
+
+    name, plural = "same", "answers “same” or “different”"
+    columns = (Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0}),)
+    means = ("similarity",)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """Whether two classes drawn from the posteriors agree."""
+        same = (uniform(rng, len(r)) < r) == (uniform(rng, len(r)) < q)
+        return without_v(same.astype(np.float64))
 
 
 class Difference(Kind):
-    """Difference alone, which leaves an added constant open."""
+    """Difference alone, which determines the posteriors up to a constant."""
 
     name, plural = "difference", "differences"
     columns = (DIFFERENCE,)
@@ -141,26 +155,18 @@ class Difference(Kind):
         return ConfDiff(risk.prior).table if risk.needs_prior else super().table(risk)  # type: ignore[arg-type]
 
     def completes(self, risk: Risk) -> bool:
-        """By the likelihood."""
+        """Under the likelihood."""
         return not risk.needs_prior
-
-    def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Posteriors with the stated difference and the model's sum."""
-        import torch
-
-        c = v.clamp(-1, 1)
-        total = (torch.sigmoid(left) + torch.sigmoid(right)).detach()
-        total = torch.minimum(torch.maximum(total, c.abs()), 2 - c.abs())
-        return (total - c) / 2, (total + c) / 2
 
     def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Their lower bounds max(∓c, 0)."""
         return np.maximum(-v, 0), np.maximum(v, 0)
 
-    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """The model's sum, cut to [|c|, 2 − |c|], and the stated difference."""
-        total = np.clip(p + q, abs(v), 2 - abs(v))
-        return (total - v) / 2, (total + v) / 2
+    def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Posteriors with the stated difference and the model's sum, clipped to [|c|, 2 − |c|]."""
+        c = v.clip(-1, 1)
+        total = (p + q).clip(abs(c), 2 - abs(c))
+        return (total - c) / 2, (total + c) / 2
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The difference c."""
