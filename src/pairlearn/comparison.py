@@ -170,7 +170,9 @@ def compare(
     )
     parameters.check_parameters(classifier)
     names = _full_names(default_methods() if methods is None else methods)
-    table = read_table(pairs, labels, weight, preference, None, features)
+    table = read_table(
+        pairs, labels, sample_weight=weight, preference=preference, preprocessor=features
+    )
     selves = table.judged.ends[:, 0] == table.judged.ends[:, 1]
     if selves.any():
         raise ValueError(

@@ -180,7 +180,7 @@ def evaluate(
     if labelled is not None:
         if positive is None and classifier.classes_.dtype.kind == "U":
             positive = str(classifier.classes_[1])
-        mended = held.recalibrated(read_labelled(labelled, held.items, positive))
+        mended = held.recalibrate(read_labelled(labelled, held.items, positive))
         if mended is None:
             raise ValueError(
                 f"{labelled}: none of its items is in the pairs that are measured with"

@@ -1,4 +1,4 @@
-"""PairClassifier: a binary classifier from judged pairs, in scikit-learn's manner."""
+"""PairClassifier: a binary classifier from judged pairs, with scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     MODEL_OF,
     NETWORK,
-    callbacks_of,
     check_parameters,
     flattens,
     is_scikit_learn,
@@ -29,6 +28,7 @@ from pairlearn.estimators.parameters import (
     model_of,
     needs_prior,
     risk_of,
+    split_callbacks,
 )
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.estimators.table import FEW, FewPairsWarning, Table, read_table, with_groups
@@ -36,7 +36,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
-from pairlearn.training.loop import Report, refuse_divergence
+from pairlearn.training.loop import Callback, Report, refuse_divergence
 
 
 @keyword_only
@@ -270,21 +270,21 @@ class PairClassifier(PairPredictor):
                 stacklevel=2,
             )
         check_parameters(self)
-        callbacks, kept = callbacks_of([*(self.callbacks or ()), progress, checkpoint])
+        callbacks, checkpoint = split_callbacks([*(self.callbacks or ()), progress, checkpoint])
         table = read_table(
             pairs,
             with_groups(labels, groups),
-            sample_weight,
-            preference,
-            labelled,
-            self.preprocessor,
-            annotator,
-            FeatureStep(self.features),
-            positive,
+            sample_weight=sample_weight,
+            preference=preference,
+            annotator=annotator,
+            labelled=labelled,
+            positive=positive,
+            preprocessor=self.preprocessor,
+            step=FeatureStep(self.features),
         )
-        if (statements := len(table.statements)) < FEW:
+        if (count := len(table.statements)) < FEW:
             warnings.warn(
-                f"there are too few judged pairs, {statements}, for a model to learn from: "
+                f"there are too few judged pairs, {count}, for a model to learn from: "
                 "judge some dozens at least",
                 FewPairsWarning,
                 stacklevel=2,
@@ -293,11 +293,12 @@ class PairClassifier(PairPredictor):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             table = replace(table, seed=seed)
         weight = table.item_weight()
-        self._remember(table, weight)
-        features = self._prepared(table.features, table.scratch)
-        table = replace(table, features=features)
+        self._describe_instances(table, weight)
+        table = replace(table, features=self._prepared(table.features, table.scratch))
         if table.known is not None:
-            doubt = population.classes_against_differences(features, table.judged, table.known)
+            doubt = population.classes_against_differences(
+                table.features, table.judged, table.known
+            )
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
         table, self.annotators_ = listen(self, table)
@@ -307,42 +308,33 @@ class PairClassifier(PairPredictor):
         need = population.required_parameter(rows, needs_prior(self.risk))
         prior = self._prior(need, table, rows.packed(table.seed))
         if reads := risk_of(self, prior).kinds:
-            need = "nothing"  # which reads the prior with every row
+            need = "nothing"  # this risk reads the prior with every row
         rows, self.unjudged_ = with_unjudged(self, table, rows, need, reads)
-        callbacks.insert(0, Report(refuse_divergence))
-        outputs = None
-        with training_bar("fit", shown=len(callbacks) == 1 and bool(self.verbose)) as shown:
-            if shown is not None:
-                callbacks.append(Report(shown))
-            if is_scikit_learn(self.model):
-                self._complete(table, rows, prior)
-            else:
-                packed = rows.packed(table.seed)
-                trained, self.slope_ = train_network(
-                    self, table, packed, need, prior, callbacks, kept
-                )
-                self.module_, self.sign_ = trained.module, trained.sign
-                self.history_, self.n_iter_ = trained.history, trained.epoch
-                outputs = trained.outputs
+        if is_scikit_learn(self.model):
+            self._complete(table, rows, prior)
+            outputs = None
+        else:
+            outputs = self._train(table, rows, need, prior, callbacks, checkpoint)
         self.shift_, self.confidence_ = 0.0, None
-        z = self._log_odds(features) if outputs is None else self._factor * outputs
+        z = self._log_odds(table.features) if outputs is None else self._factor * outputs
         if self.annotators != "ideal" and table.known is not None and table.in_memory:
-            found = population.confidence_from_labels(features, z, table.judged, table.known)
-            self.confidence_, slope = found
+            self.confidence_, slope = population.confidence_from_labels(
+                table.features, z, table.judged, table.known
+            )
             self.slope_, z = self.slope_ * slope, slope * z
-        self._settle(z, weight, table.judged, need, prior)
+        self._set_prior(z, weight, table.judged, need, prior)
         return self
 
-    def _remember(self, table: Table, weight: Floats) -> None:
-        """What is known of the instances before training."""
+    def _describe_instances(self, table: Table, weight: Floats) -> None:
+        """Set the attributes that depend on the instances alone."""
         self.training_items_ = table.fingerprints()
         self.classes_ = table.classes
         self.instance_shape_ = tuple(int(size) for size in table.features.shape[1:])
         self.n_features_in_ = int(np.prod(self.instance_shape_))
-        table.step.remember(self)
+        table.step.set_attributes(self)
         if self.model == "auto":
-            told = [MODEL_OF[kind] for kind in MODEL_OF if table.step.reads(kind)]
-            self.model_ = told[0] if told else NETWORK
+            models = [MODEL_OF[kind] for kind in MODEL_OF if table.step.reads(kind)]
+            self.model_ = models[0] if models else NETWORK
         encoder = table.step.encoder
         self.range_ = feature_range(table.features, True if encoder is None else encoder.scaled)
         self.mean_, self.scale_ = np.zeros(()), np.ones(())
@@ -350,7 +342,7 @@ class PairClassifier(PairPredictor):
             self.mean_, self.scale_ = table.scale(weight, normed=flattens(self))
 
     def _prior(self, need: population.Need, table: Table, rows: Judgements) -> float | None:
-        """The prior that the risk needs, or that the table has to be told; None if neither."""
+        """Class prior that the risk or the table needs, stated or estimated; None if neither."""
         stated = None if self.prior == "estimate" else float(self.prior)
         population.check_stated(need, rows, stated, self.majority)
         side = population.stated_majority(stated, self.majority)
@@ -368,6 +360,28 @@ class PairClassifier(PairPredictor):
             majority = population.find_majority(table.features, rows, table.seed, self.device)
         return table.prior(rows, majority)
 
+    def _train(
+        self,
+        table: Table,
+        rows: Judgements,
+        need: population.Need,
+        prior: float | None,
+        callbacks: list[Callback],
+        checkpoint: Checkpoint | None,
+    ) -> Floats | None:
+        """Train a network; return its outputs for all instances where training computed them."""
+        shown = self.verbose and not callbacks
+        with training_bar("fit", shown=bool(shown)) as bar:
+            callbacks = [Report(refuse_divergence), *callbacks]
+            if bar is not None:
+                callbacks.append(Report(bar))
+            trained, self.slope_ = train_network(
+                self, table, rows.packed(table.seed), need, prior, callbacks, checkpoint
+            )
+        self.module_, self.sign_ = trained.module, trained.sign
+        self.history_, self.n_iter_ = trained.history, trained.epoch
+        return trained.outputs
+
     def _complete(self, table: Table, rows: Judgements, prior: float | None) -> None:
         """Train a scikit-learn classifier by rounds of target completion."""
         from pairlearn.estimators.completion import complete_and_fit
@@ -377,10 +391,10 @@ class PairClassifier(PairPredictor):
             self.model, table.features, rows, prior=prior, majority=side, random_state=table.seed
         )
         self.sign_, self.slope_ = 1, 1.0
-        self.history_ = [asdict(one) for one in rounds]
+        self.history_ = [asdict(record) for record in rounds]
         self.n_iter_ = len(rounds)
 
-    def _settle(
+    def _set_prior(
         self,
         z: Floats,
         weight: Floats,
@@ -388,7 +402,7 @@ class PairClassifier(PairPredictor):
         need: population.Need,
         prior: float | None,
     ) -> None:
-        """Which class is which, and at which prior; a warning if the stated one does not fit."""
+        """Set sign, shift and prior, and warn if the stated prior does not fit."""
         mean = population.mean_posterior(z, weight)
         larger = population.stated_majority(prior, self.majority)
         if need == "majority" and (mean > 0.5) != (larger == "positive"):
@@ -398,7 +412,7 @@ class PairClassifier(PairPredictor):
         reason = None
         if affine and prior is not None and (self.prior != "estimate" or self.majority):
             reason = population.wrong_side(judged, prior, z)
-        # Where a table does not fix the constant, mean(p) is held to the prior.
+        # Where the table does not fix the level, mean(p) is held to the prior.
         target = prior if self.target_prior is None and need == "prior" else self.target_prior
         if target is not None and self.annotator_prior is not None:
             self.shift_ = float(logit(target) - logit(self.annotator_prior))

@@ -79,8 +79,8 @@ class FeatureStep:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)
             self.fitted = self.fitted or encoder
 
-    def remember(self, estimator: Any) -> None:
-        """Let an estimator have what was learnt."""
+    def set_attributes(self, estimator: Any) -> None:
+        """Set the fitted attributes of an estimator that belong to this step."""
         own = None if self.own is None else self.fitted
         kept = {"feature_names_in_": self.names, "encoder_": self.encoder, "features_": own}
         for name, value in kept.items():

@@ -7,6 +7,7 @@ recognised by their features.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from hashlib import blake2b
 from typing import Any
@@ -261,7 +262,7 @@ class SeenItemsWarning(UserWarning):
 
 def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indices:
     """64-bit hashes of the features of items, as numbers of a type, and of their ids as text."""
-    rows = np.asarray(features).reshape(len(features), -1)
+    rows = np.asarray(features).reshape(len(features), math.prod(np.shape(features)[1:]))
     names = [b""] * len(rows) if ids is None else [str(i).encode() for i in np.asarray(ids)]
     hashes = [b""]
     for part in chunks(rows):

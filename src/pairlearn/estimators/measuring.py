@@ -1,31 +1,32 @@
-"""Fit and measure: on items that are held out from all pairs, or on pairs of a table of their own.
+"""Fit a classifier and measure its accuracy on items that it has not seen.
 
 `fit_and_measure` fits a first model without the pairs of some items and measures it on those; the
-model to keep is then fitted to all pairs. `HeldPairs` are judged pairs without those of items that
-a model was trained on.
+model to keep is then fitted to all pairs. `HeldPairs` are pairs of another table, without those of
+items that a model was trained on.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import logit
 from sklearn.base import clone
 
 from pairlearn.annotators.answers import named
 from pairlearn.annotators.crowd import Crowd
-from pairlearn.columns import Floats, Indices, Mask
-from pairlearn.estimators.instances import NO_ACCURACY, doubt_of_seen, seen_items
+from pairlearn.columns import Mask
+from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.population import determines_side
-from pairlearn.estimators.prediction import log_odds
+from pairlearn.estimators.prediction import ScoredPairs, log_odds
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
@@ -34,14 +35,12 @@ from pairlearn.evaluation import (
     Evaluation,
     Plausible,
     Recalibration,
-    estimate_accuracy,
     evaluate,
     plausible,
     recalibrate,
 )
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import rows_by_kind
-from pairlearn.labels import PairLabels
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
 from pairlearn.tables.item_files import SUFFIXES, list_files
@@ -51,6 +50,7 @@ from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
+    from pairlearn.evaluation.judged import Side
 
 
 TOO_FEW = (
@@ -76,7 +76,7 @@ class FitCheckpoints:
         self.fit = Checkpoint(self.folder / "fit", seconds)
 
     def remove(self) -> None:
-        """Remove what there is of them; other files in the folder stay."""
+        """Remove them; other files in the folder stay."""
         self.measure.remove()
         self.fit.remove()
         if self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -102,50 +102,52 @@ class Measured:
         """Plain values for JSON."""
         ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
         band = self.accuracy.plausible
-        ends["plausible"] = None if band is None else band.to_dict()
-        return ends | {name: value for name, value in asdict(self).items() if name != "accuracy"}
+        counts = {name: value for name, value in vars(self).items() if name != "accuracy"}
+        return ends | {"plausible": band and band.to_dict()} | counts
 
 
 def fit_and_measure(
     classifier: PairClassifier,
     table: Table,
-    kept: FitCheckpoints,
+    checkpoints: FitCheckpoints,
     *,
     holdout: float = 0.2,
     seed: int = 0,
     prior: float | None = None,
 ) -> Measured | str | None:
-    """Measure, then fit to everything.
+    """Measure the accuracy on held-out pairs, then fit to all pairs.
 
     ``holdout`` is about the share of the pairs to measure with, and ``prior`` the stated class
-    prior, for pairs with one kind of judgement. The accuracy, or why there is none; None if
+    prior, for pairs with one kind of judgement. Returns the accuracy, or why there is none; None if
     ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
     """
     measured: Measured | str | None = None
     if holdout:
         with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the model to keep gives them, too
+            warnings.simplefilter("ignore")  # the final fit repeats them
             first = clone(classifier)
-            measured = _measured(first, table, holdout, seed, prior, progress, kept.measure)
+            measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
-        fit_table(classifier, table, progress, kept.fit)
+        fit_table(classifier, table, progress, checkpoints.fit)
     if isinstance(measured, Measured) and (who := _believed_once(first, classifier)):
         return OTHERS_BELIEVED.format(", ".join(who))
     return measured
 
 
-def _believed_once(*fitted: PairClassifier) -> list[str]:
-    """Annotators whom one of the classifiers believes, and the other one takes for guessing."""
-    two = [{one.name: one for one in classifier.annotators_ or ()} for classifier in fitted]
-    both = [(two[0][name], two[1][name]) for name in two[0].keys() & two[1].keys()]
+def _believed_once(*classifiers: PairClassifier) -> list[str]:
+    """Annotators whom one of two classifiers believes, and the other one takes for guessing."""
+    first, second = (
+        {manner.name: manner for manner in classifier.annotators_} for classifier in classifiers
+    )
     return sorted(
-        one.name
-        for one, other in both
-        if (one.believable and not other.useful) or (other.believable and not one.useful)
+        name
+        for name in first.keys() & second.keys()
+        if (first[name].believable and not second[name].useful)
+        or (second[name].believable and not first[name].useful)
     )
 
 
-def _measured(
+def _measure(
     classifier: PairClassifier,
     table: Table,
     fraction: float,
@@ -154,7 +156,7 @@ def _measured(
     progress: Progress | None,
     checkpoint: Checkpoint,
 ) -> Measured | str:
-    """Accuracy on pairs of items that the classifier, fitted to the others, has not seen."""
+    """Fit a classifier without some items, and measure its accuracy on their pairs."""
     if not table.judged.soft.any():
         return NOTHING_SOFT
     held = table.hold_out(fraction, seed)
@@ -164,29 +166,25 @@ def _measured(
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     fit_table(classifier, held.rest, progress, checkpoint)
-    # What the model learnt the side from may be no part of the pairs that are held out.
-    side = classifier.majority or ("better" if determines_side(table.statements) else None)
-    z, said, options = classifier.of_pairs(
-        soft, lambda needed: classifier.log_odds(table.features[needed])
-    )
-    similar, different = said.has("similarity").any(), said.has("difference").any()
+    # The held-out pairs may lack the statements that told the model the side.
+    side: Side | None = classifier.majority
+    if side is None and determines_side(table.statements):
+        side = "better"
+    scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
+    similar, different = ~np.isnan(scored.labels.to_array()).all(0)
     # A prior near ½ would choose the side by chance where the model knows it.
-    unneeded = similar and (different or side == "better")
-    given = z[:, 0], z[:, 1], said.labels()
+    if similar and (different or side == "better"):
+        prior = None
     try:
-        accuracy = estimate_accuracy(
-            *given, prior=None if unneeded else prior, side=side, **options
-        )
+        accuracy = classifier.accuracy_of(scored, side, prior)
     except ValueError as error:
         return str(error)
-    confidence = getattr(classifier, "confidence_", None)
-    accuracy = replace(accuracy, plausible=plausible(*given, known=confidence, **options))
     pairs = len(np.unique(np.sort(soft.ends, 1), axis=0))
     return Measured(accuracy, pairs, len(soft), held.training, held.dropped, held.capped)
 
 
 def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> None:
-    """Give a model of fewer pairs as many steps as the one to keep: an epoch of it has fewer."""
+    """Train on fewer pairs for as many steps as the final fit, whose epochs have more steps."""
     size = recipe_of(classifier, pairs, seed=0).batch_size
     steps = int(classifier.epochs) * -(-pairs // size)
     classifier.set_params(batch_size=size, epochs=-(-steps // -(-training // size)))
@@ -197,22 +195,16 @@ EVALUATED_PAIRS = 1 << 18
 
 
 @dataclass(frozen=True)
-class HeldPairs:
-    """Judged pairs with a model's log-odds of both ends.
+class HeldPairs(ScoredPairs):
+    """Pairs of a table that are scored by a model which has not seen their items.
 
-    ``table`` has the pairs of ``items`` that the model has not seen, with all that was said. For
-    those that can be measured with, ``z`` (n, 2) are the log-odds, ``labels`` what was said,
-    ``weight`` how much they count and ``ends`` (n, 2) their items; ``ignored`` counts rows that say
-    too little, and ``seen`` says that pairs were left out because the model was trained on their
-    items.
+    ``table`` has all statements about such pairs of ``items``, also those of kinds that do not
+    enter an accuracy. ``ignored`` counts rows without a judgement to measure with, and ``seen``
+    says that pairs were left out because the model was trained on their items.
     """
 
     items: ItemTable
     table: PairTable
-    z: Floats
-    labels: PairLabels
-    weight: Floats | None
-    ends: Indices
     ignored: int
     seen: str | None
 
@@ -226,10 +218,10 @@ class HeldPairs:
         *,
         both: bool = False,
     ) -> HeldPairs:
-        """Predict what is not seen.
+        """Score the pairs of a table.
 
-        ``files`` says where items and pairs are from, for messages. With ``both``, only pairs with
-        a similarity and a difference will do.
+        ``files`` are those of items and pairs, for messages. With ``both``, only pairs with a
+        similarity and a difference are used.
         """
         try:
             table.judgements(items)  # which names the row of an unknown item
@@ -237,42 +229,32 @@ class HeldPairs:
             ends = table.positions(items)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
-        needed, places = np.unique(ends, return_inverse=True)
-        kept = getattr(classifier, "training_items_", None)
-        old = seen_items(kept, items.features[needed], items.ids[needed])
-        new = np.asarray(~old[places.reshape(ends.shape)].any(1))
-        doubt = doubt_of_seen(new) if len(table) > 1 else None  # too few is said below
-        if doubt is not None and doubt.startswith(NO_ACCURACY):
+        new = classifier.unseen(ends, items.features, items.ids)
+        if len(new) < 2:
+            new[:] = True  # too few pairs, which is the error below
+        elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
-        new |= doubt is None
-        given = ~np.isnan(table.to_array())
-        rows = new & (given.all(1) if both else given.any(1))
-        used, ends = table[rows], ends[rows]
+        present = ~np.isnan(table.to_array())
+        rows = new & (present.all(1) if both else present.any(1))
+        used = table[rows]
         if len(used) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
             raise TableError(f"{files[1]}: {len(used)} rows have {kinds}; two are needed")
-        said = Judgements.from_pairs(ends, used.labels(), used.annotator, used.weight)
-        z, said, known = classifier.of_pairs(
-            said, lambda needed: log_odds(classifier, items[needed], files[0])
+        judged = Judgements.from_pairs(ends[rows], used.labels(), used.annotator, used.weight)
+        scored = classifier.score_pairs(
+            judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
         ignored = alone + int((new & ~rows).sum())
-        return cls(items, table[new], z, said.labels(), known["weight"], said.ends, ignored, doubt)
-
-    @property
-    def arguments(self) -> tuple[Floats, Floats, PairLabels]:
-        """What all measures are of: log-odds of both ends, and judgements."""
-        return self.z[:, 0], self.z[:, 1], self.labels
-
-    def options(self, confidence: float) -> dict[str, Any]:
-        """What all measures take."""
-        return {"weight": self.weight, "items": self.ends, "confidence": confidence}
+        return cls(
+            **vars(scored), items=items, table=table[new], ignored=ignored, seen=doubt_of_seen(new)
+        )
 
     def evaluate(
         self, classifier: PairClassifier, threshold: float, confidence: float, **options: Any
     ) -> Evaluation:
-        """All measures; the threshold is a probability."""
+        """Estimate all measures; the threshold is a probability."""
         options |= self.options(confidence) | {"side": classifier.majority}
-        return evaluate(*self.arguments, threshold=_cut(threshold), **options)
+        return evaluate(*self.arguments, threshold=logit(threshold), **options)
 
     def plausible(
         self,
@@ -281,52 +263,50 @@ class HeldPairs:
         confidence: float,
         known: Confidence | None = None,
     ) -> Plausible | None:
-        """The accuracy whatever the annotators' confidence, or as labels tell it."""
+        """Range of the accuracy over how confident annotators may be, or as labels show it."""
         known = known or getattr(classifier, "confidence_", None)
-        options = self.options(confidence) | {"threshold": _cut(threshold)}
+        options = self.options(confidence) | {"threshold": logit(threshold)}
         return plausible(*self.arguments, known=known, **options)
 
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
-        """What deserves a look about annotators: who counts for nothing, whom nobody knows."""
-        known = getattr(classifier, "annotators_", ())
-        who = self.table.annotator
-        if who is None or len(np.unique(named(who))) < 2:
+        """Annotators whose answers count for nothing, or whom the model does not know."""
+        manners = getattr(classifier, "annotators_", ())
+        annotator = self.table.annotator
+        if annotator is None or len(np.unique(named(annotator))) < 2:
             return []
-        constant = {one.name: int((named(who) == one.name).sum()) for one in known if one.constant}
+        rows = Counter(named(annotator).tolist())
         crowd = Crowd.of(self.table.judgements(self.items))
         return [
-            f"{rows:,} rows of {name} count for nothing: all of their answers were the same"
-            for name, rows in constant.items()
-            if rows
+            f"{rows[manner.name]:,} rows of {manner.name} count for nothing: all of their answers "
+            "were the same"
+            for manner in manners
+            if manner.constant and rows[manner.name]
         ] + [
             f"{doubt.words}; the model does not know how they answer: measure without them"
             for doubt in crowd.doubts()
-            if not {one.name for one in known}.issuperset(doubt.names)
+            if not {manner.name for manner in manners}.issuperset(doubt.names)
         ]
 
-    def recalibrated(self, known: Labelled) -> Recalibration | None:
-        """The judgements mended by known classes; None if there is none among the items."""
+    def recalibrate(self, known: Labelled) -> Recalibration | None:
+        """Correct the judgements by known classes; None if no item of the pairs has one."""
         classes = np.full(len(self.items), np.nan)
         classes[known.rows] = known.positive
-        at = classes[self.ends]
-        if np.isnan(at).all():
+        at_ends = classes[self.ends]
+        if np.isnan(at_ends).all():
             return None
-        return recalibrate(self.labels, *self.z.T, *at.T, weight=self.weight)
-
-
-def _cut(threshold: float) -> float:
-    """The log-odds of a probability."""
-    return math.log(threshold) - math.log1p(-threshold)
+        return recalibrate(self.labels, *self.z.T, *at_ends.T, weight=self.weight)
 
 
 def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
-    before, told = "", getattr(classifier, "trained_on_", None)
-    found = told.get("accuracy") if isinstance(told, dict) else None
-    if isinstance(found, dict) and {"value", "low", "high"} <= found.keys():
-        before = (
-            "; `pairlearn fit` measured {value:.3f} ({low:.3f} to {high:.3f}) on items that it "
-            "held out".format(**found)
-        )
+    """Why there is no accuracy, and the one that was measured when the model was fitted."""
+    match getattr(classifier, "trained_on_", None):
+        case {"accuracy": {"value": value, "low": low, "high": high}}:
+            before = (
+                f"; `pairlearn fit` measured {value:.3f} ({low:.3f} to {high:.3f}) on items that "
+                "it held out"
+            )
+        case _:
+            before = ""
     return (
         f"{pairs} measures no accuracy: the model was trained on items of {int((~new).sum()):,} of "
         f"its {len(new):,} pairs, and does better on those than on others. Split by items before "
@@ -335,30 +315,31 @@ def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
 
 
 def evaluation_doubts(
-    classifier: PairClassifier, pairs: Path, told: Evaluation, prior: float | None
+    classifier: PairClassifier, pairs: Path, evaluation: Evaluation, prior: float | None
 ) -> list[str]:
-    """What speaks against an evaluation, beside what it itself found."""
-    found = []
-    before = getattr(classifier, "trained_on_", None)
-    if isinstance(before, dict) and before.get("pairs_sha256") == digest(pairs):
-        found.append(
+    """Reasons to distrust an evaluation, beside its own warnings."""
+    doubts = []
+    source = getattr(classifier, "trained_on_", None)
+    if isinstance(source, dict) and source.get("pairs_sha256") == digest(pairs):
+        doubts.append(
             "the model was fitted to these very pairs, and does better on them than on others: "
             "measure on pairs that were held out"
         )
     stated: Any = classifier.target_prior
     if stated is None and classifier.prior != "estimate":
         stated = classifier.prior
-    if prior is None and stated is not None and not told.prior.low <= stated <= told.prior.high:
-        found.append(
+    implied = evaluation.prior
+    if prior is None and stated is not None and not implied.low <= stated <= implied.high:
+        doubts.append(
             f"the model is meant for a share of positives of {float(stated):g}, and these pairs "
-            f"imply {told.prior}: where it is used, the accuracy is another"
+            f"imply {implied}: where it is used, the accuracy is another"
         )
-    return found
+    return doubts
 
 
 @dataclass(frozen=True)
 class PairSample:
-    """Items, some of the judged pairs of a file, how many rows it has, and how many have none."""
+    """Items and judged pairs of a file; ``ignored`` of its ``rows`` have no such judgement."""
 
     items: ItemTable
     table: PairTable
@@ -373,11 +354,11 @@ def sample_pair_file(
     noisy: bool,
     scales: Sequence[Scale | None] = (None, None),
 ) -> PairSample:
-    """Look through a file of pairs and keep a random sample, or all if they are not many."""
+    """Read a file of pairs once and keep a random sample, or all pairs if they are few."""
     file = PairFile(pairs, known, noisy=noisy, scales=scales)
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    said = Judgements.concatenate(survey.sampled)
-    table = PairTable.from_judgements(said[said.soft], known.ids)
+    judged = Judgements.concatenate(survey.sampled)
+    table = PairTable.from_judgements(judged[judged.soft], known.ids)
     soft = rows_by_kind(survey.counts, file.rows)
     ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
     return PairSample(known, table, file.rows, ignored)
@@ -387,7 +368,7 @@ def digest(path: Path) -> str:
     """SHA-256 of a file, or of the names, texts and images in a folder."""
     if path.is_dir():
         files = list_files(path, sum(SUFFIXES.values(), ()))
-        lines = [f"{name} {digest(one)}\n" for name, one in files.items()]
+        lines = [f"{name} {digest(file)}\n" for name, file in files.items()]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

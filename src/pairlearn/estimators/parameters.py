@@ -1,4 +1,4 @@
-"""The parameters of a PairClassifier: declared, checked, and made what they stand for."""
+"""The parameters of a PairClassifier: declared, checked, and resolved."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ MODELS = ("mlp", "mlp-bn", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
 MODEL_OF: dict[ColumnKind, str] = {"text": "linear", "image": "resnet8"}
-"""What "auto" stands for where there is a column of these kinds."""
+"""Models that "auto" stands for, by the kind of a column."""
 STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
 IMAGE_STEPS = 400
-"""The same of the network for images, which learns more in a step and takes longer for it."""
+"""The same for the image network, whose steps learn more and take longer."""
 
 
 AUTO = StrOptions({"auto"})
@@ -47,7 +47,7 @@ CONSTRAINTS: dict[str, Any] = {
     "majority": [StrOptions({"positive", "negative"}), None],
     "target_prior": [SHARE, None],
     "annotator_prior": [SHARE, None],
-    "model": "no_validation",  # what it may be is said where it is made
+    "model": "no_validation",  # `make_module` checks it
     "loss": [StrOptions(set(LOSSES))],
     "learning_rate": [AUTO, Interval(Real, 0, None, closed="left")],
     "schedule": [StrOptions({"auto", "cosine", "constant"})],
@@ -68,54 +68,56 @@ CONSTRAINTS: dict[str, Any] = {
     "callbacks": ["array-like", None],
     "verbose": ["verbose"],
 }
-"""What the parameters may be, as scikit-learn declares it."""
+"""Constraints on the parameters, as scikit-learn declares them."""
 
 
 def keyword_only(cls: type[T]) -> type[T]:
-    """A class with keywords only, which for now takes positions with a warning."""
+    """Make a class keyword-only; until 0.3 it takes positional arguments with a warning."""
     init: Any = cls.__init__
     names = list(inspect.signature(init).parameters)[1:]
 
     @functools.wraps(init)
-    def checked(self: Any, *positional: Any, **named: Any) -> None:
+    def checked(self: Any, *positional: Any, **keywords: Any) -> None:
         if positional:
             warnings.warn(
                 f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
                 FutureWarning,
                 stacklevel=2,
             )
-            named = dict(zip(names, positional, strict=False)) | named
-        init(self, **named)
+            keywords = dict(zip(names, positional, strict=False)) | keywords
+        init(self, **keywords)
 
     checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
     cls.__init__ = checked  # type: ignore[method-assign]
     return cls
 
 
-def callbacks_of(given: Iterable[Any]) -> tuple[list[Callback], Checkpoint | None]:
-    """Callbacks from what may stand for them, and the checkpoint if there is one."""
+def split_callbacks(objects: Iterable[Any]) -> tuple[list[Callback], Checkpoint | None]:
+    """Callbacks, made of functions where necessary, and the checkpoint if there is one."""
     callbacks: list[Callback] = []
-    kept: Checkpoint | None = None
-    for one in given:
-        if isinstance(one, Checkpoint):
-            kept = one
-        elif isinstance(one, Callback):
-            callbacks.append(one)
-        elif callable(one):
-            callbacks.append(Report(one))
-        elif one is not None:
-            raise TypeError(f"callbacks must be callable, or a Callback or Checkpoint; got {one!r}")
-    return callbacks, kept
+    checkpoint: Checkpoint | None = None
+    for value in objects:
+        if isinstance(value, Checkpoint):
+            checkpoint = value
+        elif isinstance(value, Callback):
+            callbacks.append(value)
+        elif callable(value):
+            callbacks.append(Report(value))
+        elif value is not None:
+            raise TypeError(
+                f"callbacks must be callable, or a Callback or Checkpoint; got {value!r}"
+            )
+    return callbacks, checkpoint
 
 
 def check_parameters(estimator: PairClassifier) -> None:
-    """Refuse parameters that make no sense, before any work is done."""
+    """Refuse invalid parameters before any work is done."""
     estimator._validate_params()
     if estimator.annotator_prior is not None and estimator.target_prior is None:
         raise ValueError(
             "annotator_prior is the prior to shift from, and needs target_prior to shift to"
         )
-    risk_of(estimator, prior=0.3)  # any will do to find out whether there is such a risk
+    risk_of(estimator, prior=0.3)  # any prior shows whether there is such a risk
     if is_scikit_learn(estimator.model) and str(estimator.risk).partition("-")[0] != "likelihood":
         raise ValueError(
             f"risk {str(estimator.risk)!r}: a scikit-learn classifier is trained by the pair "
@@ -124,14 +126,14 @@ def check_parameters(estimator: PairClassifier) -> None:
 
 
 def needs_prior(risk: str | Risk) -> bool:
-    """Whether a risk, or the risk of a name, needs the class prior."""
+    """Whether a risk, or the risk of this name, needs the class prior."""
     if isinstance(risk, Risk):
         return risk.needs_prior
     return RISKS[risk.partition("-")[0]].needs_prior
 
 
 def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
-    """The risk, or the one of that name; a correction in the name goes before `correction`."""
+    """Risk of an estimator; a correction in its name takes precedence over `correction`."""
     name = estimator.risk
     if isinstance(name, Risk):
         if isinstance(name, Supervised):
@@ -143,7 +145,7 @@ def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
 
 
 def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
-    """How to train on this many rows."""
+    """Settings for training an estimator on this many rows."""
     batch_size = automatic_batch_size(rows)
     if estimator.batch_size != "auto":
         batch_size = int(estimator.batch_size)
@@ -175,7 +177,7 @@ def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
 
 
 def automatic_batch_size(rows: int) -> int:
-    """The power of two next below rows/16, in [32, 8192]: larger tables, larger batches."""
+    """Largest power of two up to rows/16, within [32, 8192]."""
     return int(2 ** min(max(math.floor(math.log2(max(rows, 1) / 16)), 5), 13))
 
 
@@ -185,21 +187,20 @@ def is_scikit_learn(model: Any) -> bool:
 
 
 def model_of(estimator: Any) -> Any:
-    """The model as it is given, or as "auto" was chosen."""
+    """Model of an estimator, with "auto" resolved."""
     return getattr(estimator, "model_", NETWORK) if estimator.model == "auto" else estimator.model
 
 
 def flattens(estimator: Any) -> bool:
-    """Whether the model of an estimator reads instances as vectors."""
+    """Whether an estimator's model takes instances as vectors."""
     model = model_of(estimator)
     return isinstance(model, str) and model not in CONVOLUTIONAL
 
 
 def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Module:
-    """What to train: a name as it is, a copy of a module, or what a function makes.
+    """Make the model to train: a name stays, a module is copied, a function is called.
 
-    A module starts from the weights that it is given with, and a function from weights that the
-    seed determines.
+    A module starts from its current weights; those that a function makes depend on the seed.
     """
     if isinstance(model, str):
         if model not in MODELS:

@@ -1,4 +1,4 @@
-"""What a fitted PairClassifier does: predict instances and files, and be evaluated on pairs."""
+"""The fitted PairClassifier: predictions for instances and files, evaluation on judged pairs."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from pairlearn.training.trainer import module_logits
 
 if TYPE_CHECKING:
     from pairlearn.evaluation import AccuracyEstimate, Evaluation
+    from pairlearn.evaluation.judged import Side
 
 PathLike = str | os.PathLike[str]
 SHOWN = 5
@@ -97,8 +98,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         choose by accuracy although there are no classes. Use them with `ItemKFold` where
         items are in several pairs.
         """
-        found = self.estimate_accuracy(pairs, labels, sample_weight, annotator=annotator)
-        return float(found.value)
+        estimate = self.estimate_accuracy(pairs, labels, sample_weight, annotator=annotator)
+        return float(estimate.value)
 
     def estimate_accuracy(
         self,
@@ -121,21 +122,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         others remain, all are used, and the warning and the estimate's `method` say that this is
         no accuracy. See `pairlearn.evaluation.estimate_accuracy`.
         """
-        from pairlearn.evaluation import estimate_accuracy, plausible
         from pairlearn.evaluation.judged import JudgedPairs
         from pairlearn.evaluation.measures import dependent_ends
 
-        logits, told, options, doubt = self._held_out(pairs, labels, sample_weight, annotator)
-        options["confidence"] = confidence
-        found = estimate_accuracy(logits[0], logits[1], told, **options)
-        if wrong := dependent_ends(JudgedPairs.of(logits[0], logits[1], told, **options)):
+        scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        estimate = self.accuracy_of(scored, self.majority, confidence=confidence)
+        if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options(confidence))):
             warnings.warn(wrong, instances.DependentPairsWarning, stacklevel=2)
-        del options["side"]  # both judgements tell it
-        options["known"] = getattr(self, "confidence_", None)
-        found = replace(found, plausible=plausible(logits[0], logits[1], told, **options))
         if doubt is not None and doubt.startswith(instances.NO_ACCURACY):
-            return replace(found, method=f"{found.method}, on items seen in training")
-        return found
+            return replace(estimate, method=f"{estimate.method}, on items seen in training")
+        return estimate
 
     def evaluate(
         self,
@@ -146,15 +142,21 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         annotator: Any = None,
         **options: Any,
     ) -> Evaluation:
-        """Everything that held-out pairs tell: rates, AUC, cost, calibration.
+        """Estimate rates, AUC, cost and calibration from held-out pairs.
 
         Pairs with items that `fit` was given are treated as in `estimate_accuracy`. See
         `pairlearn.evaluation.evaluate`, which takes the further options.
         """
         from pairlearn.evaluation import evaluate
 
-        logits, told, found, doubt = self._held_out(pairs, labels, sample_weight, annotator)
-        result = evaluate(logits[0], logits[1], told, **found, **options)
+        scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        result = evaluate(
+            *scored.arguments,
+            weight=scored.weight,
+            items=scored.ends,
+            side=self.majority,
+            **options,
+        )
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -254,13 +256,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         elif not ids and self.features is None and len(self.instance_shape_) == 1:
             return self._validated(x, step)
-        found = instances.read_instances("X", x, self.preprocessor, step)
-        if found.shape[1:] != self.instance_shape_:
+        features = instances.read_instances("X", x, self.preprocessor, step)
+        if features.shape[1:] != self.instance_shape_:
             raise ValueError(
-                f"X has instances of shape {found.shape[1:]}, but PairClassifier is expecting "
+                f"X has instances of shape {features.shape[1:]}, but PairClassifier is expecting "
                 f"{self.instance_shape_}"
             )
-        return found
+        return features
 
     def _validated(self, x: Any, step: FeatureStep) -> NDArray[Any]:
         """Instances (m, d), with scikit-learn's checks."""
@@ -313,44 +315,87 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             z = module_logits(self.module_, prepared)
         return self._factor * z + self.shift_
 
-    def _held_out(
+    def _score_held_out(
         self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any
-    ) -> tuple[Floats, PairLabels, dict[str, Any], str | None]:
-        """Log-odds (2, n) of both ends, judgements, what else an evaluation takes, and a doubt."""
+    ) -> tuple[ScoredPairs, str | None]:
+        """Score the pairs without items of the training, and say what is doubtful about them."""
         check_is_fitted(self)
-        who = annotator if getattr(self, "annotators_", ()) else None
-        step = self._step()
-        table = read_table(pairs, labels, sample_weight, None, None, self.preprocessor, who, step)
+        table = read_table(
+            pairs,
+            labels,
+            sample_weight=sample_weight,
+            annotator=annotator if getattr(self, "annotators_", ()) else None,
+            preprocessor=self.preprocessor,
+            step=self._step(),
+        )
         if table.features.shape[1:] != self.instance_shape_:
             raise ValueError(
                 f"pairs have instances of shape {table.features.shape[1:]}, but PairClassifier is "
                 f"expecting {self.instance_shape_}"
             )
-        said = table.judged[table.judged.soft]
-        kept = getattr(self, "training_items_", None)
-        new = np.asarray(~instances.seen_items(kept, table.features, table.ids)[said.ends].any(1))
+        judged = table.judged[table.judged.soft]
+        new = self.unseen(judged.ends, table.features, table.ids)
         doubt = instances.doubt_of_seen(new)
         if doubt is not None:
             warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
-        rows = np.flatnonzero(new) if new.sum() >= 2 else np.arange(len(new))
-        z, said, options = self.of_pairs(
-            said[rows], lambda some: self.log_odds(table.features[some])
-        )
-        return z.T, said.labels(), options | {"side": self.majority}, doubt
+        if new.sum() >= 2:
+            judged = judged[new]
+        return self.score_pairs(judged, lambda rows: self.log_odds(table.features[rows])), doubt
 
-    def of_pairs(
-        self, said: Judgements, odds: Callable[[Indices], Floats]
-    ) -> tuple[Floats, Judgements, dict[str, Any]]:
-        """Log-odds (n, 2) of both ends of judged pairs, answers to measure with, and options.
+    def unseen(self, ends: Indices, features: NDArray[Any], ids: NDArray[Any] | None) -> Mask:
+        """Mask of the pairs (n, 2) of items of which none was seen in training."""
+        needed, places = np.unique(ends, return_inverse=True)
+        names = None if ids is None else ids[needed]
+        seen = instances.seen_items(getattr(self, "training_items_", None), features[needed], names)
+        return np.asarray(~seen[places.reshape(ends.shape)].any(1))
 
-        Answers are corrected for how the annotators answer; `odds` are the log-odds of some items;
-        ``weight`` and ``items`` are what every measure takes.
+    def score_pairs(self, judged: Judgements, log_odds: Callable[[Indices], Floats]) -> ScoredPairs:
+        """Correct judgements for how the annotators answer, and score both ends of their pairs.
+
+        ``log_odds`` computes those of some items.
         """
-        mended = fair(getattr(self, "annotators_", ()), said)
-        needed, places = np.unique(mended.ends, return_inverse=True)
-        z = odds(needed)[places.reshape(mended.ends.shape)]
-        weight = None if (mended.weight == 1).all() else mended.weight
-        return z, mended, {"weight": weight, "items": mended.ends}
+        judged = fair(getattr(self, "annotators_", ()), judged)
+        needed, places = np.unique(judged.ends, return_inverse=True)
+        z = log_odds(needed)[places.reshape(judged.ends.shape)]
+        weight = None if (judged.weight == 1).all() else judged.weight
+        return ScoredPairs(z, judged.labels(), weight, judged.ends)
+
+    def accuracy_of(
+        self,
+        scored: ScoredPairs,
+        side: Side | None,
+        prior: float | None = None,
+        confidence: float = 0.95,
+    ) -> AccuracyEstimate:
+        """Accuracy with its plausible range; see `pairlearn.evaluation.estimate_accuracy`."""
+        from pairlearn.evaluation import estimate_accuracy, plausible
+
+        options = scored.options(confidence)
+        estimate = estimate_accuracy(*scored.arguments, prior=prior, side=side, **options)
+        known = getattr(self, "confidence_", None)
+        return replace(estimate, plausible=plausible(*scored.arguments, known=known, **options))
+
+
+@dataclass(frozen=True)
+class ScoredPairs:
+    """Log-odds ``z`` (n, 2) of both ends of pairs, beside the judgements of the same pairs.
+
+    ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
+    """
+
+    z: Floats
+    labels: PairLabels
+    weight: Floats | None
+    ends: Indices
+
+    @property
+    def arguments(self) -> tuple[Floats, Floats, PairLabels]:
+        """Positional arguments of all measures."""
+        return self.z[:, 0], self.z[:, 1], self.labels
+
+    def options(self, confidence: float) -> dict[str, Any]:
+        """Keyword arguments of all measures."""
+        return {"weight": self.weight, "items": self.ends, "confidence": confidence}
 
 
 @dataclass(frozen=True)
