@@ -1,11 +1,10 @@
-"""Cells as values; what columns of items hold, found from their cells or said."""
+"""Convert cells to values, and tell what the columns of items hold."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,34 +27,34 @@ from pairlearn.columns import (
 from pairlearn.tables.items import as_features
 
 Kind: TypeAlias = Literal["id", "number", "word", "text"]
-"""What a column holds: ids, numbers (NaN = not given), or words and text ("" = not given).
+"""What a column holds: ids, numbers (NaN is missing), or words and text ("" is missing).
 
-Of numbers and words, those in `MISSING_WORDS` are not given either.
+In columns of numbers and of words, those in `MISSING_WORDS` are missing, too.
 """
 ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 IN_TABLES = KINDS[:-1]
-"""What a column of a table can be said to hold; images are in a folder."""
+"""Kinds that a column of a table can have; images are in a folder."""
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )
 Values: TypeAlias = dict[str, NDArray[Any]]
-"""Columns by name: numbers (NaN is a gap; of a date, days since 1970) or text ("" is a gap)."""
-_WANTED = {"id": "integers or text", "number": "numbers", "word": "text", "text": "text"}
+"""Columns by name: numbers (NaN is missing; dates are days since 1970) or text ("" is missing)."""
+_EXPECTED = {"id": "integers or text", "number": "numbers", "word": "text", "text": "text"}
 NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
 MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
 THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", re.ASCII)
 PIXELS = (3, 32, 32)
-"""Colours, height and width of an image as it is learnt from."""
+"""Colours, height and width to which images are resized."""
 MOST_CATEGORIES = 50
-"""Those that are a feature each."""
+"""Categories of a column with a feature each."""
 _NOTATIONS = {
     "dates": re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}"),
     "numbers": re.compile(r"[$€£¥]?\s*[+-]?[0-9][0-9.,'\s]*[%$€£¥]?"),
 }
-"""How people write what is plain in files: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
+"""Numbers and dates written for people: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
 _FILE_NAME = re.compile(r".+\.(png|jpe?g|gif|bmp|tiff?|webp|txt|md)", re.IGNORECASE)
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
@@ -70,11 +69,11 @@ def text_array(cells: Iterable[str]) -> Any:
 def convert(
     name: str, kind: Kind, cells: Any, *, typed: bool = False, empty: bool = False
 ) -> NDArray[Any]:
-    """A column of cells as an array of its kind; RowError for a cell of another kind.
+    """Convert a column of cells to an array of its kind; RowError for a cell of another kind.
 
     Numbers and words may have spaces around them, and an empty number is NaN; ids and text are
-    taken as they are. Cells are text or an Arrow array; `typed` takes text for text, never for a
-    number, and `empty` admits ids that are "".
+    kept as they are. Cells are text or an Arrow array. With `typed`, text is never parsed as
+    numbers; `empty` admits ids that are "".
 
     Examples
     --------
@@ -84,72 +83,97 @@ def convert(
     (array([ 1, 20]), array(['1', '020'], dtype='<U3'))
     """
     import pyarrow
-    from pyarrow import compute, types
+    from pyarrow import types
 
-    column = cells if isinstance(cells, pyarrow.Array) else text_array(cells)
-    if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    text = column.type in (pyarrow.string(), pyarrow.large_string())
-    whole = types.is_integer(column.type)
+    column = _decode(cells if isinstance(cells, pyarrow.Array) else text_array(cells))
+    text, whole = _is_text(column.type), types.is_integer(column.type)
     number = whole or types.is_floating(column.type) or types.is_boolean(column.type)
-    fits = (number or (not typed and text)) if kind == "number" else text or whole
+    fits = number or (text and not typed) if kind == "number" else text or whole
     if not fits and not types.is_null(column.type):
-        wanted = f"has the type {column.type}; it must hold {_WANTED[kind]}"
-        raise RowError(None, f"column {name!r} {wanted}")
-    column = given(column) if kind == "word" else column
+        raise RowError(
+            None, f"column {name!r} has the type {column.type}; it must hold {_EXPECTED[kind]}"
+        )
     if kind == "number":
         if text:
-            return _parsed(name, column)
+            return _parse_numbers(name, column)
         if types.is_boolean(column.type):
             column = column.cast(pyarrow.int8())
         return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if kind == "id" and column.null_count and not empty:
+    if kind == "id" and not column.null_count:
+        if whole:
+            return as_ids(name, column.to_numpy(zero_copy_only=False))
+        if text and not typed and (integers := _plain_integers(column)) is not None:
+            return integers
+    elif kind == "id" and not empty:
         row = int(np.asarray(column.is_null()).argmax())
         raise RowError(row, f"{name} is empty; every row needs it")
-    if kind == "id" and whole and not column.null_count:
-        return as_ids(name, column.to_numpy(zero_copy_only=False))
-    if kind == "id" and text and not typed and not column.null_count:
-        with suppress(pyarrow.ArrowInvalid):
-            integers = column.cast(pyarrow.int64())
-            if integers.cast(pyarrow.string()).equals(column):
-                return np.array(integers.to_numpy())
-    # Every word once: most ids and annotators are in many rows.
-    encoded = column.cast(pyarrow.string()).fill_null("").dictionary_encode()
+    column = null_missing(column) if kind == "word" else column
+    return _to_text(name, column.cast(pyarrow.string()), empty=empty or kind != "id")
+
+
+def _decode(column: Any) -> Any:
+    """An Arrow array that may be a dictionary as one of plain values."""
+    from pyarrow import types
+
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+
+
+def _is_text(type_: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(type_) or types.is_large_string(type_))
+
+
+def _plain_integers(column: Any) -> NDArray[np.int64] | None:
+    """Text as integers if all of it is, in their plain form."""
+    import pyarrow
+
+    with suppress(pyarrow.ArrowInvalid):
+        integers = column.cast(pyarrow.int64())
+        if integers.cast(pyarrow.string()).equals(column):
+            return np.array(integers.to_numpy())
+    return None
+
+
+def _to_text(name: str, column: Any, *, empty: bool) -> NDArray[Any]:
+    """Text as a checked array; each word once, since most ids and annotators recur."""
+    from pyarrow import compute
+
+    encoded = column.fill_null("").dictionary_encode()
     rows, words = np.asarray(encoded.indices), encoded.dictionary
     lengths = np.asarray(compute.utf8_length(words))
     try:
-        # Before numpy gives every word the room of the longest.
+        # Before numpy allocates the length of the longest for every word.
         for word in first_rows(lengths > MAX_LENGTH):
             raise too_long(name, word, int(lengths[word]))
-        found = as_text(name, words.to_pylist(), empty=empty or kind != "id")
+        return np.asarray(as_text(name, words.to_pylist(), empty=empty)[rows])
     except RowError as error:
         raise RowError(first_rows(rows == error.row)[0], error.text) from None
-    return np.asarray(found[rows])
 
 
-def given(column: Any) -> Any:
-    """Cells of an Arrow array: words without spaces around them, null if they stand for a gap."""
+def null_missing(column: Any) -> Any:
+    """Strip the text of an Arrow array, with null where it stands for a missing value."""
     import pyarrow
-    from pyarrow import compute, types
+    from pyarrow import compute
 
-    column = column.dictionary_decode() if types.is_dictionary(column.type) else column
-    if column.type not in (pyarrow.string(), pyarrow.large_string()):
+    column = _decode(column)
+    if not _is_text(column.type):
         return column
     words = compute.utf8_trim_whitespace(column)
     missing = compute.is_in(compute.utf8_lower(words), pyarrow.array(["", *MISSING_WORDS]))
     return compute.if_else(missing, pyarrow.scalar(None, words.type), words)
 
 
-def _parsed(name: str, column: Any, *, trimmed: bool = False) -> Floats:
-    """Text as numbers; only where pyarrow does not see any, gaps and spaces are looked for."""
+def _parse_numbers(name: str, column: Any) -> Floats:
+    """Parse text as numbers; only where pyarrow cannot are missing words and spaces handled."""
     import pyarrow
 
-    with suppress(pyarrow.ArrowInvalid):
-        values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
-        if np.isfinite(values).sum() + column.null_count == len(values):
-            return values
-    if not trimmed:
-        return _parsed(name, given(column), trimmed=True)
+    for missing_words in (False, True):
+        column = null_missing(column) if missing_words else column
+        with suppress(pyarrow.ArrowInvalid):
+            values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
+            if np.isfinite(values).sum() + column.null_count == len(values):
+                return values
     return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
 
 
@@ -168,14 +192,14 @@ def _number(name: str, row: int, text: str | None) -> float:
 
 
 def read_values(kinds: Mapping[str, ColumnKind], cells: Mapping[str, Any]) -> Values:
-    """What is in the cells of some columns, which are Arrow arrays, by their kinds."""
+    """Convert the cells of columns, which are Arrow arrays, to values of their kinds."""
     return {name: read_cells(name, kind, cells[name]) for name, kind in kinds.items()}
 
 
 def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:
-    """A column of cells, an Arrow array, as values of its kind; dates are days since 1970-01-01.
+    """Convert a column of cells, an Arrow array, to values of its kind; dates are days since 1970.
 
-    Words such as NA are gaps where numbers, dates or yes and no are wanted.
+    Words such as NA are missing values of numbers, dates and booleans.
     """
     import pyarrow
     from pyarrow import compute, types
@@ -183,61 +207,52 @@ def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:
     if kind == "image":
         colours, height, width = PIXELS
         pixels = np.frombuffer(b"".join(cells.to_pylist()), np.uint8)
-        found = pixels.reshape(-1, height, width, colours).transpose(0, 3, 1, 2)
-        return found.astype(np.float32) / 255
-    column = cells.dictionary_decode() if types.is_dictionary(cells.type) else cells
+        images = pixels.reshape(-1, height, width, colours).transpose(0, 3, 1, 2)
+        return images.astype(np.float32) / 255
+    column = _decode(cells)
     if kind in ("category", "text"):
         if (
             types.is_floating(column.type)
             and compute.all(compute.equal(compute.round(column), column)).as_py()
         ):
-            column = column.cast(pyarrow.int64())  # numbers with gaps, as pandas has them
+            column = column.cast(pyarrow.int64())  # integers with gaps, as pandas stores them
         text = compute.utf8_trim_whitespace(column.cast(pyarrow.string()).fill_null(""))
         return np.asarray(text.to_numpy(zero_copy_only=False), dtype=object)
-    if types.is_decimal(column.type):
-        column = column.cast(pyarrow.float64())
     if kind == "boolean" and _is_text(column.type):
-        return _each(name, given(column), _truth, "yes or no").astype(np.float32)
+        return _parse_words(name, column, _truth, "yes or no").astype(np.float32)
+    if kind == "date" and _is_text(column.type):
+        return _parse_words(name, column, _days, "a date such as 2024-05-31")
     if kind == "date":
-        if _is_text(column.type):
-            return _each(name, given(column), _days, "a date such as 2024-05-31")
         if not types.is_temporal(column.type) or types.is_time(column.type):
             raise RowError(None, f"column {name!r} has the type {column.type}; it must hold dates")
         stamps = column.cast(pyarrow.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
         return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 86_400e6)
-    return _numbers(name, column)
+    if types.is_decimal(column.type):
+        column = column.cast(pyarrow.float64())
+    return as_features([name], convert(name, "number", column)[:, None], gaps=True)[:, 0]
 
 
-def _numbers(name: str, column: Any) -> NDArray[np.float32]:
-    numbers = convert(name, "number", column)
-    return as_features([name], numbers[:, None], gaps=True)[:, 0]
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _each(name: str, words: Any, parse: Any, wanted: str) -> Floats:
-    """Every word once, since many are in several rows."""
-    encoded = words.dictionary_encode()
-    numbers = [parse(word) for word in encoded.dictionary.to_pylist()]
-    rows = np.asarray(encoded.indices.fill_null(len(numbers)))
-    for place, number in enumerate(numbers):
-        if number is None:
-            cell = quote(encoded.dictionary[place].as_py())
-            raise RowError(first_rows(rows == place)[0], f"{name} is {cell}, not {wanted}")
-    values: Floats = np.array([*numbers, np.nan], np.float64)[rows]
-    return values
+def _parse_words(
+    name: str, column: Any, parse: Callable[[str], float | None], expected: str
+) -> Floats:
+    """Parse each distinct word once; `parse` returns None for one that is not `expected`."""
+    encoded = null_missing(column).dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    values = [parse(word) for word in words]
+    rows = np.asarray(encoded.indices.fill_null(len(words)))
+    for place, value in enumerate(values):
+        if value is None:
+            row = first_rows(rows == place)[0]
+            raise RowError(row, f"{name} is {quote(words[place])}, not {expected}")
+    return np.asarray(np.array([*values, np.nan], np.float64)[rows])
 
 
 def _days(word: str) -> float | None:
     try:
-        found = datetime.fromisoformat(word)
+        date = datetime.fromisoformat(word)
     except ValueError:
         return None
-    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400
 
 
@@ -254,13 +269,13 @@ class ColumnChoice:
     columns : sequence of str
         The features; all columns but the id if empty.
     ignore : sequence of str
-        Columns that are none.
+        Columns that are not features.
     kinds : mapping of str to str
-        What some columns hold: "number", "boolean", "date", "category" or "text".
+        Kinds of some columns: "number", "boolean", "date", "category" or "text".
 
     Examples
     --------
-    >>> ColumnChoice(ignore=["name"], kinds={"zip": "category"}).named(["name", "zip", "age"])
+    >>> ColumnChoice(ignore=["name"], kinds={"zip": "category"}).select(["name", "zip", "age"])
     ['zip', 'age']
     """
 
@@ -268,34 +283,34 @@ class ColumnChoice:
     ignore: Sequence[str] = ()
     kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
 
-    def named(self, names: Sequence[str]) -> list[str]:
-        """The columns to look at, of those that a table has."""
+    def select(self, names: Sequence[str]) -> list[str]:
+        """Select the features among the columns of a table."""
         for option in ("columns", "ignore", "kinds"):
             for name in getattr(self, option):
                 if name not in names:
-                    have = ", ".join(map(quote, names[:8])) + ", …" * (len(names) > 8)
-                    raise TableError(f"{option}={name}: no such column; the columns are {have}")
+                    raise TableError(
+                        f"{option}={name}: no such column; the columns are {list_names(names, 8)}"
+                    )
         for name, kind in self.kinds.items():
             if kind not in IN_TABLES:
-                wanted = ", ".join(IN_TABLES)
-                raise TableError(f"kinds={name}:{kind}: a column is one of {wanted}")
-        chosen = [name for name in self.columns or names if name not in self.ignore]
-        if not chosen:
+                raise TableError(f"kinds={name}:{kind}: a column is one of {', '.join(IN_TABLES)}")
+        selected = [name for name in self.columns or names if name not in self.ignore]
+        if not selected:
             raise TableError("no column is left to learn from")
-        return chosen
+        return selected
 
     def kinds_of(
         self, cells: Mapping[str, Any], *, typed: bool = False
     ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
-        """What columns hold, by some of their cells, and notes on columns left out.
+        """Tell the kinds of columns by some of their cells, with notes on those left out.
 
         Raises TableError, which names every column that cannot be used.
         """
-        found: dict[str, ColumnKind] = {}
-        unusable, empty, said = {}, [], []
+        kinds: dict[str, ColumnKind] = {}
+        unusable, left_out, notes = {}, [], []
         for name, column in cells.items():
             if column.null_count == len(column):
-                empty.append(f"column {quote(name)} is empty, and left out")
+                left_out.append(f"column {quote(name)} is empty, and left out")
                 continue
             try:
                 kind = self.kinds.get(name) or find_kind(name, column, typed=typed)
@@ -303,92 +318,100 @@ class ColumnChoice:
                 unusable[name] = str(error)
                 continue
             if kind not in ("number", "text") and not column.null_count and _count(column) == 1:
-                empty.append(f"column {quote(name)} has one value, and is left out")
-            else:
-                found[name] = kind
-                if kind == "number" and name not in self.kinds and _counts_up(column):
-                    said.append(
-                        f"column {quote(name)} counts the rows, and is learnt from as a number: "
-                        f"leave it out by ignore={name} if it only names them"
-                    )
+                left_out.append(f"column {quote(name)} has one value, and is left out")
+                continue
+            kinds[name] = kind
+            if kind == "number" and name not in self.kinds and _counts_rows(column):
+                notes.append(
+                    f"column {quote(name)} counts the rows, and is learnt from as a number: "
+                    f"leave it out by ignore={name} if it only names them"
+                )
         refuse_columns(unusable)
-        if not found:
-            raise TableError(f"no features: {'; '.join(empty)}")
-        return found, tuple(empty + said)
+        if not kinds:
+            raise TableError(f"no features: {'; '.join(left_out)}")
+        return kinds, tuple(left_out + notes)
+
+
+def list_names(names: Sequence[str], most: int) -> str:
+    """The names quoted for a message, cut after `most` of them."""
+    return ", ".join(map(quote, names[:most])) + ", …" * (len(names) > most)
 
 
 def refuse_columns(unusable: Mapping[str, str]) -> None:
-    """Say of every column that cannot be used why, and what to do about all."""
+    """Raise a TableError with the reason for every unusable column, and what to do."""
     if unusable:
-        said = "; ".join(f"{quote(name)} {why}" for name, why in unusable.items())
+        reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
         them, they = ("it", "it holds") if len(unusable) == 1 else ("them", "they hold")
         raise TableError(
-            f"cannot be learnt from: {said}. Drop {them}: ignore={','.join(unusable)}; or say what "
-            f"{they}: kinds={next(iter(unusable))}:category"
+            f"cannot be learnt from: {reasons}. Drop {them}: ignore={','.join(unusable)}; or say "
+            f"what {they}: kinds={next(iter(unusable))}:category"
         )
 
 
 def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
-    """What a column holds, by its type and its cells.
-
-    Text is numbers or dates if half of it is: the rest are errors then. Words that recur are
-    categories, and phrases are text. ValueError for a column like an id.
-    """
+    """Tell the kind of a column by its type and its cells; ValueError for one like an id."""
     from pyarrow import types
 
-    kind = column.type
-    if types.is_boolean(kind):
+    type_ = column.type
+    if types.is_boolean(type_):
         return "boolean"
-    if types.is_date(kind) or types.is_timestamp(kind):
+    if types.is_date(type_) or types.is_timestamp(type_):
         return "date"
-    if types.is_dictionary(kind):
-        return (
-            "category"
-            if _is_text(kind.value_type)
-            else find_kind(name, column.dictionary_decode(), typed=typed)
-        )
-    numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    if not numeric and not _is_text(kind):
-        raise ValueError(f"has the type {kind}")
+    if types.is_dictionary(type_):
+        if _is_text(type_.value_type):
+            return "category"
+        return find_kind(name, column.dictionary_decode(), typed=typed)
     distinct = len(column) > 4 and _count(column) == len(column)
-    if not numeric:
-        cells = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
-        known = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
-        numbers = sum(NUMBER.fullmatch(cell) is not None for cell in known)
-        # Where columns have types, digits with a zero before them are codes.
-        codes = typed and any(re.fullmatch("0[0-9]+", cell) for cell in known)
-        numeric = not codes and 2 * numbers >= len(known) > 0
-        if not numeric:
-            if known and all(_truth(cell) is not None for cell in known):
-                return "boolean"
-            if 2 * sum(_days(cell) is not None for cell in known) >= len(known) > 0:
-                return "date"
-            for what, notation in _NOTATIONS.items():
-                if known and not codes and all(map(notation.fullmatch, known)):
-                    plain = "1.5" if what == "numbers" else "2024-12-31"
-                    raise ValueError(
-                        f"holds {what} such as {quote(known[0])}: write them as {plain}"
-                    )
-            counts = Counter(cells)
-            phrases = sum(len(cell.split()) for cell in counts) >= 2 * len(counts)
-            if phrases and len(counts) > min(len(cells) // 2, MOST_CATEGORIES):
-                return "text"
-    if distinct and not numeric and all(map(_FILE_NAME.fullmatch, cells)):
-        raise ValueError("holds names of files: give their folder in place of the table")
-    if distinct and (not numeric or _ID_NAME.search(name)):
+    if types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
+        kind: ColumnKind = "number"
+    elif _is_text(type_):
+        words = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
+        kind = _kind_of_words(words, typed=typed)
+        if distinct and kind == "category" and all(map(_FILE_NAME.fullmatch, words)):
+            raise ValueError("holds names of files: give their folder in place of the table")
+    else:
+        raise ValueError(f"has the type {type_}")
+    if distinct and (kind == "category" or (kind == "number" and _ID_NAME.search(name))):
         raise ValueError("has another value in every row, as an id has")
-    return "number" if numeric else "category"
+    return kind
 
 
-def _counts_up(column: Any) -> bool:
-    """Whether numbers are those of the rows, each one more than the last."""
+def _kind_of_words(words: Sequence[str], *, typed: bool) -> ColumnKind:
+    """Tell the kind of a column of text.
+
+    It holds numbers or dates if half of the words are such: the others are errors then. Words that
+    recur are categories, and phrases are text.
+    """
+    known = [word for word in words if word.lower() not in MISSING_WORDS]
+    # Where columns have types, digits with a zero before them are codes.
+    codes = typed and any(re.fullmatch("0[0-9]+", word) for word in known)
+    half = max(len(known) / 2, 1)
+    if not codes and sum(NUMBER.fullmatch(word) is not None for word in known) >= half:
+        return "number"
+    if known and all(_truth(word) is not None for word in known):
+        return "boolean"
+    if sum(_days(word) is not None for word in known) >= half:
+        return "date"
+    for noun, notation in {} if codes else _NOTATIONS.items():
+        if known and all(map(notation.fullmatch, known)):
+            plain = "1.5" if noun == "numbers" else "2024-12-31"
+            raise ValueError(f"holds {noun} such as {quote(known[0])}: write them as {plain}")
+    distinct = set(words)
+    phrases = sum(len(word.split()) for word in distinct) >= 2 * len(distinct)
+    if phrases and len(distinct) > min(len(words) // 2, MOST_CATEGORIES):
+        return "text"
+    return "category"
+
+
+def _counts_rows(column: Any) -> bool:
+    """Whether each number is one more than the last."""
     try:
-        numbers = _numbers("", column).astype(np.float64)
+        numbers = read_cells("", "number", column).astype(np.float64)
     except RowError:
         return False
     return len(numbers) > 20 and bool((np.diff(numbers) == 1).all())
 
 
 def _count(column: Any) -> int:
-    """How many different values there are."""
+    """Number of distinct values."""
     return len(column.drop_null().unique())

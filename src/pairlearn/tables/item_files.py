@@ -118,7 +118,7 @@ def iter_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _item_source(path, ids)
     if source is not None:
-        source.look_at(["id"])
+        source.scan_ids(["id"])
     return rechunk(_item_batches(path, ids, source, columns), rows, _join_items)
 
 
@@ -177,7 +177,7 @@ def item_kinds(
 def _kinds(source: Source, choice: ColumnChoice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
     import pyarrow
 
-    names = choice.named([name for name in source.names if name != "id"])
+    names = choice.select([name for name in source.names if name != "id"])
     if isinstance(source, FolderSource):
         return {source.kind: source.kind}, ()
     first: list[Columns] = []
@@ -206,7 +206,7 @@ def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
     def build(cells: Columns) -> Columns:
         return read_values(kinds, cells) | {"id": source.column("id", "id", cells["id"])}
 
-    values = source.whole(["id", *kinds], build)
+    values = source.read_arrays(["id", *kinds], build)
     constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
     if len(constant) < len(kinds):
         notes += tuple(f"column {quote(name)} has one value, and is left out" for name in constant)

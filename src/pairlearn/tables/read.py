@@ -28,7 +28,7 @@ from pairlearn.columns import (
     unknown_id,
 )
 from pairlearn.judgements import Judgements
-from pairlearn.tables.cells import Kind, given
+from pairlearn.tables.cells import Kind, null_missing
 from pairlearn.tables.items import ItemTable
 from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, pair_columns, statement_columns
 from pairlearn.tables.sources import Columns, Source, missing_column, open_source
@@ -103,7 +103,7 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     source = open_source(Path(path), "pairs")
     names = find_pair_columns(source)
     single = statement_columns(single=True)
-    if not source.look_at(["left", "right"], empty=bool({*names} & {*single})):
+    if not source.scan_ids(["left", "right"], empty=bool({*names} & {*single})):
         names = [name for name in names if name not in single]
     tables = source.tables(names, partial(_build, source, noisy))
     return rechunk(tables, rows, PairTable.concatenate)
@@ -153,7 +153,7 @@ def read_statements(source: Source, columns: Columns, alone: Mask) -> Columns:
             if name in statement_columns(single=True):  # beside a pair it is no statement
                 whole, none = cells, pyarrow.nulls(len(cells), cells.type if alone.any() else None)
                 cells = compute.if_else(alone, whole, none) if alone.any() else none
-                if beside := given(cells).null_count - given(whole).null_count:
+                if beside := null_missing(cells).null_count - null_missing(whole).null_count:
                     found["ignored"][name] = beside
             found[name] = column.read(
                 source.column(name, "word" if column.words else "number", cells)

@@ -1,8 +1,8 @@
 """CSV and Parquet files as batches of columns.
 
-pyarrow reads unambiguous lines of CSV: UTF-8, no quotes, NUL or lone carriage returns, each as long
-as the header. It would accept unclosed cells and text after a closing quote, so Python's csv module
-reads all other lines, and finds what is wrong. Messages count rows from 1, without the header.
+pyarrow reads CSV as long as it is plain: UTF-8 without quotes, NUL or lone carriage returns. Since
+it accepts unclosed cells and text after a closing quote, Python's csv module reads the rest and
+reports errors. Messages count rows from 1, without the header.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import csv
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
@@ -19,27 +18,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
+    Ids,
+    Mask,
     RowError,
     TableError,
     locate_errors,
     quote,
     unify_ids,
 )
-from pairlearn.tables.cells import Kind, convert, text_array
+from pairlearn.tables.cells import Kind, convert, list_names, text_array
 
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")
 
 BATCH = 8192
-"""Rows that the csv module reads at once."""
+"""Rows read at once by the csv module."""
 BLOCK = 1 << 23
-"""Bytes that pyarrow is given at once."""
+"""Bytes of CSV read at once by pyarrow."""
 MAX_LINE = 1 << 24
-"""Bytes of a line: what is longer is no table, and must not fill the memory."""
+"""Longest line in bytes: a longer one is no table, and must not fill the memory."""
 MAX_CELL = 131072
-"""Characters of a cell, as the csv module has it."""
+"""Longest cell in characters, the limit of the csv module."""
 ROWS = 65536
-"""Rows of Parquet that are read at once."""
+"""Rows of Parquet read at once."""
 
 _BOM = b"\xef\xbb\xbf"
 _CSV_ERRORS = {
@@ -53,8 +54,8 @@ _CSV_ERRORS = {
 class Source(ABC):
     """A file as batches of columns, which are Arrow arrays.
 
-    ``names`` is the header, stripped; ``typed`` is false where all cells are text, and
-    ``text_ids`` takes all ids for text.
+    ``names`` is the header, stripped. ``typed`` is false where all cells are text. With
+    ``text_ids``, ids are text even where all of a batch look like integers.
     """
 
     path: Path
@@ -64,65 +65,70 @@ class Source(ABC):
 
     @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
-        """The columns asked for, some rows at a time."""
+        """Yield batches of rows, none of them empty, with the given columns."""
 
     def place(self, row: int | None) -> str:
-        """Where a data row is, counted from 0; None is the file."""
+        """Describe a data row, counted from 0, or the file (None), for messages."""
         return str(self.path) if row is None else f"{self.path}, row {row + 1}"
 
     def column(self, name: str, kind: Kind, cells: Any, *, empty: bool = False) -> NDArray[Any]:
         """A column of a batch as an array of its kind; see `convert`."""
-        found = convert(name, kind, cells, typed=self.typed, empty=empty)
-        return found.astype(np.str_) if kind == "id" and self.text_ids else found
+        column = convert(name, kind, cells, typed=self.typed, empty=empty)
+        return column.astype(np.str_) if kind == "id" and self.text_ids else column
 
-    def look_at(self, names: Sequence[str], *, empty: bool = False) -> bool:
-        """Find out from the whole file whether ids are text, and whether some are empty."""
-        text = alone = False
+    def scan_ids(self, names: Sequence[str], *, empty: bool = False) -> bool:
+        """Read the ids of the whole file to set `text_ids`; whether some of them are empty."""
+        text = some_empty = False
         try:
             for columns in self.batches(names):
                 for name in names:
                     ids = self.column(name, "id", columns[name], empty=empty)
                     text |= ids.dtype.kind == "U"
-                    alone |= empty and bool(np.any(ids == ""))
-                if text and alone >= empty:
+                    some_empty |= empty and bool(is_empty(ids).any())
+                if text and some_empty >= empty:
                     break
-        except (TableError, RowError):  # reading the file will come to it
-            text, alone = True, empty
+        except (TableError, RowError):  # reported when the file is read
+            text, some_empty = True, empty
         self.text_ids = text
-        return alone
+        return some_empty
 
     def tables(self, names: Sequence[str], build: Callable[[Columns], Table]) -> Iterator[Table]:
-        """The batches of some columns as tables; errors say in which row they are."""
+        """Yield a table built from each batch; errors name the row in the file."""
         row = 0
         for columns in self.batches(names):
             with locate_errors(self.place, row):
-                table = _built(build, columns)
+                table = _build_table(build, columns)
             yield table
             row += len(columns[names[0]])
         if row == 0:
             raise TableError(f"{self.path} has a header but no rows")
 
-    def whole(self, names: Sequence[str], build: Callable[[Columns], Columns]) -> Columns:
-        """All rows of some columns; those of a batch become arrays by `build`."""
+    def read_arrays(self, names: Sequence[str], build: Callable[[Columns], Columns]) -> Columns:
+        """Read all rows of some columns; `build` converts a batch of them to arrays."""
         parts = list(self.tables(names, build))
         return {name: np.concatenate(unify_ids([p[name] for p in parts])) for name in parts[0]}
 
     def read(self, kinds: Mapping[str, Kind]) -> Columns:
-        """All rows of some columns, each of its kind."""
-        return self.whole(
+        """Read all rows of some columns, each of its kind."""
+        return self.read_arrays(
             [*kinds],
             lambda cells: {name: self.column(name, kinds[name], cells[name]) for name in kinds},
         )
 
 
-def _built(build: Callable[[Columns], Table], columns: Columns) -> Table:
-    """A table, or the error of the earliest bad row, however rows are cut into batches."""
+def _build_table(build: Callable[[Columns], Table], columns: Columns) -> Table:
+    """Build a table, or raise the error of the earliest bad row, whatever the batches are."""
     try:
         return build(columns)
     except RowError as error:
         if error.row:
-            _built(build, {name: column[: error.row] for name, column in columns.items()})
+            _build_table(build, {name: column[: error.row] for name, column in columns.items()})
         raise
+
+
+def is_empty(ids: Ids) -> Mask:
+    """Mask of the ids that are "", which integers never are."""
+    return np.asarray(ids == "") if ids.dtype.kind == "U" else np.zeros(len(ids), bool)
 
 
 class CsvSource(Source):
@@ -141,36 +147,42 @@ class CsvSource(Source):
         self.names = [name.strip() for name in header]
 
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
-        """The columns asked for, some rows at a time; those before a bad row come first."""
-        at = {name: self.names.index(name) for name in names}
+        """Yield batches of rows; those before a bad row come before its error."""
+        positions = {name: self.names.index(name) for name in names}
         row = 1
         with self.path.open("rb") as file:
             file.seek(self._data)
             while block := file.read(BLOCK):
                 block += file.readline(MAX_LINE)
-                columns = _plain_columns(block, len(self.names), at)
+                columns = _plain_columns(block, len(self.names), positions)
                 if columns is None:
                     file.seek(-len(block), 1)
                     break
-                row += len(next(iter(columns.values())))
-                yield columns
-            records, failure = self._records(file, row), None
-            while failure is None:
-                rows = []
-                try:
-                    for record in islice(records, BATCH):
-                        rows.append(record)
-                except TableError as error:
-                    failure = error
-                if not rows:
-                    break
-                cells = list(zip(*rows, strict=True))
-                yield {name: text_array(cells[column]) for name, column in at.items()}
-            if failure:
-                raise failure
+                if count := len(columns[names[0]]):
+                    row += count
+                    yield columns
+            for records in self._record_batches(file, row):
+                cells = list(zip(*records, strict=True))
+                yield {name: text_array(cells[column]) for name, column in positions.items()}
+
+    def _record_batches(self, file: BinaryIO, row: int) -> Iterator[list[list[str]]]:
+        """Yield the remaining records in batches, also those before a bad one."""
+        records: list[list[str]] = []
+        try:
+            for record in self._records(file, row):
+                if len(records) == BATCH:
+                    yield records
+                    records = []
+                records.append(record)
+        except TableError:
+            if records:
+                yield records
+            raise
+        if records:
+            yield records
 
     def _records(self, file: BinaryIO, row: int) -> Iterator[list[str]]:
-        """Records from here on; blank lines are none. Row 0 is the header."""
+        """Yield the remaining records without blank lines; row 0 is the header."""
         reader = csv.reader(self._lines(file), strict=True)
         while True:
             try:
@@ -178,9 +190,9 @@ class CsvSource(Source):
                 if cells and self.names and len(cells) != len(self.names):
                     raise csv.Error(f"{len(cells)} cells, but the header has {len(self.names)}")
             except csv.Error as error:
-                known = (text for part, text in _CSV_ERRORS.items() if part in str(error))
+                messages = (text for part, text in _CSV_ERRORS.items() if part in str(error))
                 place = f"row {row}" if row else "header"
-                raise TableError(f"{self.path}, {place}: {next(known, str(error))}") from None
+                raise TableError(f"{self.path}, {place}: {next(messages, str(error))}") from None
             if cells is None:
                 return
             if cells:
@@ -194,16 +206,16 @@ class CsvSource(Source):
             except UnicodeDecodeError as error:
                 text, bad = "", error.start
             if bad >= 0:
-                byte = f"0x{raw[bad]:02x}, not UTF-8; save the file as UTF-8"
-                what = byte if raw[bad] else "NUL; this is not a text file"
-                raise csv.Error(f"byte {file.tell() - len(raw) + bad} is {what}")
+                not_utf8 = f"0x{raw[bad]:02x}, not UTF-8; save the file as UTF-8"
+                problem = not_utf8 if raw[bad] else "NUL; this is not a text file"
+                raise csv.Error(f"byte {file.tell() - len(raw) + bad} is {problem}")
             if len(raw) == MAX_LINE:
                 raise csv.Error(f"longer than {MAX_LINE} bytes")
             yield text
 
 
-def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, Any] | None:
-    """Columns of whole lines as text, or None where pyarrow should not decide."""
+def _plain_columns(block: bytes, width: int, positions: dict[str, int]) -> Columns | None:
+    """Parse whole lines by pyarrow, all cells as text; None if it might read them wrongly."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -221,11 +233,11 @@ def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, An
             block.decode()
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(block),
-            # Its threads and torch's end in an abort, now and then, when the process does.
+            # With its threads beside torch's, the process sometimes aborts when it ends.
             arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
             arrow_csv.ParseOptions(quote_char=False, double_quote=False),
             arrow_csv.ConvertOptions(
-                include_columns=[names[column] for column in at.values()],
+                include_columns=[names[column] for column in positions.values()],
                 column_types=dict.fromkeys(names, pyarrow.string()),
                 null_values=[""],
                 strings_can_be_null=True,
@@ -233,51 +245,53 @@ def _plain_columns(block: bytes, width: int, at: dict[str, int]) -> dict[str, An
         )
     except (UnicodeDecodeError, pyarrow.ArrowInvalid):
         return None
-    return {name: table.column(names[at[name]]).combine_chunks() for name in at}
+    return {
+        name: table.column(names[column]).combine_chunks() for name, column in positions.items()
+    }
 
 
 class ParquetSource(Source):
-    """A Parquet file: typed columns, checked against their check sums where they have them."""
+    """A Parquet file: typed columns, verified by their checksums if it has them."""
 
     typed = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with self._open() as file:
-            self._stored = self._tried(lambda: file.schema_arrow.names)
+            self._stored = self._call(lambda: file.schema_arrow.names)
             self.names = [name.strip() for name in self._stored]
             groups = range(file.num_row_groups)
             self.group_rows = [file.metadata.row_group(group).num_rows for group in groups]
 
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
-        """The columns asked for, some rows at a time."""
+        """Yield batches of rows."""
         for _, columns in self.group_batches(names, range(len(self.group_rows)), ROWS):
             yield columns
 
     def group_batches(
         self, names: Sequence[str], groups: Iterable[int], rows: int
     ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Row groups in the order asked for, each with its number, so many rows at a time."""
+        """Yield batches of up to `rows` rows of the given row groups, each with its group."""
         stored = {name: self._stored[self.names.index(name)] for name in names}
         with self._open() as file:
             for group in groups:
-                found = file.iter_batches(
+                batches = file.iter_batches(
                     rows, row_groups=[group], columns=[*stored.values()], use_threads=False
                 )
-                while (batch := self._tried(next, found, None)) is not None:
-                    self._tried(batch.validate, full=True)
+                while (batch := self._call(next, batches, None)) is not None:
+                    self._call(batch.validate, full=True)
                     if batch.num_rows:
-                        yield group, {name: batch.column(there) for name, there in stored.items()}
+                        yield group, {name: batch.column(column) for name, column in stored.items()}
 
     def _open(self) -> Any:
         from pyarrow import parquet
 
-        # By default pyarrow keeps all that it has read until the file is closed.
+        # By default pyarrow keeps everything it has read until the file is closed.
         options = {"pre_buffer": False, "buffer_size": 1 << 16, "page_checksum_verification": True}
-        return self._tried(parquet.ParquetFile, self.path, **options)
+        return self._call(parquet.ParquetFile, self.path, **options)
 
-    def _tried(self, read: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """What pyarrow reads; these are the errors that it was seen to raise on damaged files."""
+    def _call(self, read: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call pyarrow; these are the errors that fuzzing found it to raise on damaged files."""
         import pyarrow
 
         try:
@@ -290,7 +304,7 @@ class ParquetSource(Source):
 
 
 def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
-    """The suffix of a file, in lower case, if it is one of those given; else a TableError."""
+    """The suffix of a file in lower case; TableError if it is not one of `suffixes`."""
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         allowed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
@@ -299,43 +313,47 @@ def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
 
 
 def existing_file(path: Path) -> Path:
-    """The path, if a file is there that can be read."""
-    for wrong, what in (
+    """The path of a readable file; TableError for anything else."""
+    for wrong, problem in (
         (path.is_dir(), "is a folder; give a file"),
         (not path.exists(), "does not exist"),
         (not path.is_file(), "is not a regular file; save the table to one first"),
         (not os.access(path, os.R_OK), "cannot be read: permission denied"),
     ):
         if wrong:
-            raise TableError(f"{path} {what}")
+            raise TableError(f"{path} {problem}")
     return path
 
 
 def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSource:
-    """A CSV or Parquet file, with its header read and found in order, and the columns `needed`.
+    """Open a CSV or Parquet file and check its header, which must have the columns `needed`.
 
-    `what` says what it has, in the plural, for messages.
+    `what` is the plural noun for its rows in messages.
     """
-    csv_file = suffix_of(path, what, (".csv", ".parquet")) == ".csv"
+    is_csv = suffix_of(path, what, (".csv", ".parquet")) == ".csv"
     existing_file(path)
-    source = CsvSource(path) if csv_file else ParquetSource(path)
+    source = CsvSource(path) if is_csv else ParquetSource(path)
     for number, name in enumerate(source.names, 1):
         if (first := source.names.index(name) + 1) < number:
-            two = f"columns {first} and {number} are both named {quote(name)}"
-            raise TableError(f"{source.path}: {two}")
+            raise TableError(
+                f"{source.path}: columns {first} and {number} are both named {quote(name)}"
+            )
     for name in needed:
         if name not in source.names:
-            near = [one for one in source.names if one.lower().rstrip("s") == name]
-            rename = f"; rename {near[0]!r}" if near else ""
-            raise missing_column(source, f"no column {name!r}{rename}")
+            near = [other for other in source.names if other.lower().rstrip("s") == name]
+            if near:
+                raise missing_column(source, f"no column {name!r}; rename {near[0]!r}", hint="")
+            raise missing_column(source, f"no column {name!r}")
     return source
 
 
-def missing_column(source: Source, what: str) -> TableError:
-    """What is wrong with a header that lacks a column."""
-    found = ", ".join(map(quote, source.names[:8])) + (", …" if len(source.names) > 8 else "")
+def missing_column(
+    source: Source, problem: str, hint: str = ": rename the one that has it"
+) -> TableError:
+    """The error for a header without a column that is needed."""
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(source.names) == 1 and mark in source.names[0]:
             return TableError(f"{source.path}: separate the columns by commas, not {word}")
-    advice = "" if "rename" in what else ": rename the one that has it"
-    return TableError(f"{source.path}: {what}; the columns are {found}{advice}")
+    return TableError(
+        f"{source.path}: {problem}; the columns are {list_names(source.names, 8)}{hint}"
+    )
