@@ -7,8 +7,8 @@ what it means and what to do. The checks compute the numbers that fill the messa
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -131,6 +131,10 @@ class CheckReport:
     def of(self, severity: Severity) -> list[Finding]:
         """The findings of one severity."""
         return [finding for finding in self.findings if finding.severity == severity]
+
+    def without(self, codes: Collection[str]) -> CheckReport:
+        """The report less the findings of some codes."""
+        return replace(self, findings=tuple(f for f in self.findings if f.code not in codes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -1,8 +1,8 @@
-"""A command is a documented function: its parameters are options, what it returns is printed.
+"""A command is a documented function: its parameters are options, and its `Output` is printed.
 
-Parameters by position become arguments of the command line, keyword-only ones options. Their
-help is in the section "Parameters" of the docstring, or in `HELP` where several commands
-have them. What is wrong with a request is said in one line, and ends with exit code 2.
+Positional parameters become arguments of the command line, keyword-only ones options. Their help
+is in the section "Parameters" of the docstring, or in `HELP` where several commands share them.
+A wrong request is an error of one line, with exit code 2.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -30,7 +31,7 @@ AS_OPTIONS = (
     *("learning_rate", "epochs", "device"),
     *("columns", "ignore", "kinds"),
 )
-"""Parameters of the library that messages name, and that are options of the same name."""
+"""Parameters of the library that are options of the same name: messages name them as options."""
 
 
 class CommandError(Exception):
@@ -48,16 +49,16 @@ class Output:
     Attributes
     ----------
     data : object
-        For ``--json``: numbers, texts, dataclasses, arrays, and lists and dictionaries of
-        them. What is not a number becomes null.
+        For ``--json``: numbers, strings, dataclasses, arrays, and lists and dictionaries of
+        them. NaN becomes null.
     text : sequence
-        Otherwise: lines, and what else rich prints, such as tables.
+        Otherwise: lines, and other things that rich prints, such as tables.
     short : str or ValueError
         For ``--quiet``: a line, nothing, or why there is no such line.
     warnings : sequence of str
-        Printed with the text, to standard error.
+        Printed to standard error after the text.
     file : Path, optional
-        Where the JSON or the lines go in place of the terminal.
+        Where to write the JSON or the lines instead.
     error : str
         The final error, which is always printed.
     code : int
@@ -73,7 +74,7 @@ class Output:
     code: int = 0
 
     def show(self, *, as_json: bool, quiet: bool) -> None:
-        """Print it."""
+        """Print it, or write it to its file."""
         if self.file is not None:
             with replacing(self.file) as part:
                 text = as_text(self.data) if as_json else "\n".join(self.text)
@@ -90,11 +91,11 @@ class Output:
 
 
 def as_text(data: Any) -> str:
-    """JSON of plain values, dataclasses and arrays; null for what is not a number."""
+    """JSON of plain values, dataclasses and arrays; NaN becomes null."""
     import msgspec
 
-    def plain(other: Any) -> Any:
-        return other.tolist() if hasattr(other, "tolist") else str(other)
+    def plain(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(value)
 
     return json.dumps(msgspec.json.decode(msgspec.json.encode(data, enc_hook=plain)))
 
@@ -108,8 +109,8 @@ def _print(parts: Sequence[Any], *, stderr: bool = False) -> None:
 
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     for part in parts:
-        whole = isinstance(part, str | Text) and not console.is_terminal
-        console.print(part, soft_wrap=whole or (isinstance(part, str) and "\n" in part))
+        unbroken = isinstance(part, str | Text) and not console.is_terminal
+        console.print(part, soft_wrap=unbroken or (isinstance(part, str) and "\n" in part))
 
 
 NO_RANGE = (
@@ -129,7 +130,7 @@ def baseline(prior: float) -> str:
 
 
 def as_options(text: str) -> str:
-    """A message about parameters as one about options of the command line.
+    """Rewrite a message about parameters as one about options.
 
     Examples
     --------
@@ -139,20 +140,20 @@ def as_options(text: str) -> str:
     '--prior must be 1'
     """
 
-    def option(found: re.Match[str]) -> str:
-        value = f" {found[2]}" if found.lastindex == 2 and found[2] else ""
-        return f"--{found[1].replace('_', '-')}{value}"
+    def option(match: re.Match[str]) -> str:
+        value = f" {match[2]}" if match.lastindex == 2 and match[2] else ""
+        return f"--{match[1].replace('_', '-')}{value}"
 
     text = re.sub("noisy=True(, or --noisy)?", "--noisy", text.replace("overwrite=True", "--force"))
     text = re.sub(r"The '(\w+)' parameter of PairClassifier", option, text)
-    # What stands for an option that is not given cannot be given.
+    # Values that stand for an absent option cannot be passed.
     text = re.sub(r"a str among \{'\w+'\} or | or None(?=\. Got)", "", text)
     return re.sub(rf"\b({'|'.join(AS_OPTIONS)})=([^\s,;:]?)", option, text)
 
 
 @contextmanager
-def _refusing(name: str, options: Collection[str]) -> Iterator[None]:
-    """Turn what is wrong with a request, or went wrong, into a line and an exit code."""
+def _reporting_errors(name: str, options: Collection[str]) -> Iterator[None]:
+    """Turn errors into a line on standard error and an exit code."""
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
@@ -177,84 +178,85 @@ def command(
     has_json: bool = True,
     exits: str = "0 done",
 ) -> Callable[[Callable[..., Output | None]], Callable[..., None]]:
-    """Make a command of a function, called ``name`` after ``pairlearn``.
+    """Turn a function into the command ``pairlearn name``.
 
-    ``blocks`` are dataclasses of options that several commands share, or that belong together: the
-    function takes these objects first. ``quiet`` is the help of ``--quiet``, if there is one, and
-    ``exits`` says what the exit codes mean beside 2.
+    ``blocks`` are dataclasses of options that belong together; the function takes their instances
+    first. ``quiet`` is the help of ``--quiet``, if there is one, and ``exits`` explains the exit
+    codes other than 2.
     """
-    ending = [("as_json", "--json", HELP["json"])] if has_json else []
-    ending += [("quiet", "--quiet", quiet)] if quiet else []
+    flags = [_flag("as_json", "--json", HELP["json"])] if has_json else []
+    flags += [_flag("quiet", "--quiet", quiet)] if quiet else []
 
     def decorate(function: Callable[..., Output | None]) -> Callable[..., None]:
         codes = ", ".join(sorted([*exits.split(", "), "2 wrong request or unusable file"]))
-        about = f"{_documented(function)[0]}\n\nExit codes: {codes}."
         own = _parameters(function, len(blocks))
-        shared = {block: _parameters(block) for block in blocks}
+        fields = {block: _parameters(block) for block in blocks}
 
-        def run(**given: Any) -> None:
-            options = set(given)
-            as_json, silent = (bool(given.pop(one, False)) for one in ("as_json", "quiet"))
+        def run(**values: Any) -> None:
+            options = set(values)
+            as_json, silent = values.pop("as_json", False), values.pop("quiet", False)
             chosen = [
-                block(**{p.name: given.pop(p.name) for p in fields if p.name in given})
-                for block, fields in shared.items()
+                block(**{p.name: values.pop(p.name) for p in parameters if p.name in values})
+                for block, parameters in fields.items()
             ]
-            with _refusing(name, options):
+            with _reporting_errors(name, options):
                 with hidden_bars(as_json or silent):
-                    told = function(*chosen, **given)
-                if told is not None:
-                    told.show(as_json=as_json, quiet=silent)
-                    if told.code:
-                        raise CommandError(told.error, told.code)
+                    output = function(*chosen, **values)
+                if output is not None:
+                    output.show(as_json=as_json, quiet=silent)
+                    if output.code:
+                        raise CommandError(output.error, output.code)
 
-        flags = [
-            inspect.Parameter(
-                one, inspect.Parameter.KEYWORD_ONLY, default=False,
-                annotation=Annotated[bool, typer.Option(flag, help=text)],
-            )
-            for one, flag, text in ending
-        ]  # fmt: skip
-        parameters = [*own, *(p for fields in shared.values() for p in fields), *flags]
+        parameters = [*own, *chain.from_iterable(fields.values()), *flags]
         run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__name__, run.__module__, run.__doc__ = name.split()[-1], function.__module__, about
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__name__, run.__module__ = name.split()[-1], function.__module__
+        run.__doc__ = f"{_documented(function)[0]}\n\nExit codes: {codes}."
         return run
 
     return decorate
 
 
+def _flag(name: str, option: str, text: str) -> inspect.Parameter:
+    annotation = Annotated[bool, typer.Option(option, help=text)]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=False, annotation=annotation)
+
+
 def register(app: typer.Typer, *commands: Callable[..., None]) -> typer.Typer:
     """Add commands to an app, with help in which flags do not look as if they took a value."""
     app.info.cls = Group
-    for one in commands:
-        app.command(one.__name__, cls=Command)(one)
+    for run in commands:
+        app.command(run.__name__, cls=Command)(run)
     return app
 
 
 def _parameters(function: Callable[..., Any], start: int = 0) -> list[inspect.Parameter]:
-    """What typer shall make of the parameters of a function, or of the fields of a dataclass."""
+    """Parameters of a function, or fields of a dataclass, as typer takes them."""
     hints, helps = get_type_hints(function, include_extras=True), dict(HELP)
-    for one in reversed(getattr(function, "__mro__", [function])):
-        helps |= _documented(one)[1]
-    found = []
-    for one in list(inspect.signature(function).parameters.values())[start:]:
-        hint, option = hints[one.name], None
+    for base in reversed(getattr(function, "__mro__", [function])):
+        helps |= _documented(base)[1]
+    converted = []
+    for parameter in list(inspect.signature(function).parameters.values())[start:]:
+        hint, option = hints[parameter.name], None
         if get_origin(hint) is Annotated:
             hint, option = get_args(hint)
-        positional = one.kind is one.POSITIONAL_OR_KEYWORD and not isinstance(function, type)
-        option = copy(option) or (typer.Argument() if positional else typer.Option())
-        option.help, _, default = helps[one.name].partition(" [default: ")
+        named = isinstance(function, type) or parameter.kind is parameter.KEYWORD_ONLY
+        option = copy(option) or (typer.Option() if named else typer.Argument())
+        option.help, _, default = helps[parameter.name].partition(" [default: ")
         option.show_default = default.removesuffix("]") or option.show_default
         if hint is bool and not option.param_decls:
-            option.param_decls = (f"--{one.name.replace('_', '-')}",)
-        found.append(one.replace(kind=one.KEYWORD_ONLY, annotation=Annotated[hint, option]))
-    return found
+            option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+        converted.append(
+            parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[hint, option])
+        )
+    return converted
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """A docstring without its parameters, and their texts.
+    """A docstring without its parameters, and the help of each parameter.
 
-    Paragraphs are in one line each, but for lists with indented lines.
+    Paragraphs become one line each, except lists with indented lines.
     """
     text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("Parameters\n----------\n")
     section, _, after = rest.partition("\n\n")
@@ -278,7 +280,7 @@ class _PlainFlags:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_flag", False):
-                param.metavar = ""  # by default it is the type, which is no use for a flag
+                param.metavar = ""  # by default the type
         return params
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.command import NO_RANGE, Output, as_options, baseline, command, counted
-from pairlearn.cli.options import Reading, check_new_file
+from pairlearn.cli.options import Reading, check_new_file, check_positive
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import HeldPairs, PairSample
-    from pairlearn.evaluation import Evaluation
+    from pairlearn.evaluation import Evaluation, Plausible, Recalibration
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
@@ -29,11 +30,11 @@ LINES = {
     "{low_end:.3f} to {high_end:.3f}",
     "calibration": "predicted probability, and the share of positives that judgements imply:",
 }
-"""What was asked for beside the measures, in a line each."""
+"""Results of further options, in a line each."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measuring:
+@dataclass(kw_only=True)
+class Request(Reading):
     """A model, and judged pairs to measure it with; files by position or by name.
 
     Parameters
@@ -63,16 +64,16 @@ class Measuring:
 
         check_share("--threshold", self.threshold)
         rest = [*(self.files or ())]
-        found = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
-        if rest or None in found:
-            given = " ".join(map(str, self.files or ())) or "none"
+        paths = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
+        if rest or None in paths:
+            positional = " ".join(map(str, self.files or ())) or "none"
             page = getattr(self, "out", None)
             last = f"; the last file, {page}, is the page to write" * (page is not None)
             raise ValueError(
                 "give ITEMS and PAIRS, by position or as --items and --pairs; by position there "
-                f"are: {given}{last}"
+                f"are: {positional}{last}"
             )
-        return found[0], found[1]  # type: ignore[return-value]
+        return paths[0], paths[1]  # type: ignore[return-value]
 
     @cached_property
     def classifier(self) -> PairClassifier:
@@ -81,17 +82,17 @@ class Measuring:
 
         return PairClassifier.load(self.model)
 
-    def sample(self, reading: Reading, *, stream: bool = False) -> PairSample:
-        """Items, and pairs as they are in the file, or some of a stream."""
+    def sample(self, *, stream: bool = False) -> PairSample:
+        """Items and pairs, of a stream a random sample."""
         from pairlearn.estimators.measuring import PairSample, sample_pair_file
         from pairlearn.tables import read_items
 
         (items, pairs), columns = self.tables, self.classifier.columns()
         if stream:
-            scales = reading.stream_scales()
-            known = read_items(items, self.ids, columns=columns, mapped=True)
-            return sample_pair_file(known, pairs, noisy=self.noisy, scales=scales)
-        table = reading.checked(pairs, noisy=self.noisy, prior=self.prior)
+            scales = self.stream_scales()
+            mapped = read_items(items, self.ids, columns=columns, mapped=True)
+            return sample_pair_file(mapped, pairs, noisy=self.noisy, scales=scales)
+        table = self.checked(pairs, noisy=self.noisy, prior=self.prior)
         return PairSample(read_items(items, self.ids, columns=columns), table, len(table))
 
     def evaluated(self, held: HeldPairs, cost: tuple[float, float] | None = None) -> Evaluation:
@@ -99,25 +100,27 @@ class Measuring:
         options = {"cost": cost, "prior": self.prior}
         return held.evaluate(self.classifier, self.threshold, self.confidence, **options)
 
-    def doubts(self, held: HeldPairs, told: Evaluation, reading: Reading) -> list[str]:
-        """What speaks against an evaluation."""
+    def plausible(self, held: HeldPairs, known: Recalibration | None = None) -> Plausible | None:
+        """The accuracy whatever the annotators' confidence, or as known classes tell it."""
+        return held.plausible(self.classifier, self.threshold, self.confidence, known)
+
+    def doubts(self, held: HeldPairs, evaluation: Evaluation) -> list[str]:
+        """Warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
 
-        found = evaluation_doubts(self.classifier, self.tables[1], told, self.prior)
-        notes = [*held.items.notes, *reading.notes, *found, *held.annotator_doubts(self.classifier)]
-        return [*notes, *map(as_options, told.warnings)]
+        doubts = evaluation_doubts(self.classifier, self.tables[1], evaluation, self.prior)
+        notes = [*held.items.notes, *self.notes, *doubts, *held.annotator_doubts(self.classifier)]
+        return [*notes, *map(as_options, evaluation.warnings)]
 
 
 @command(
     "evaluate",
-    Measuring,
-    Reading,
+    Request,
     quiet="Print the accuracy alone.",
     exits="0 done, 1 the accuracy does not reach --at-least",
 )
 def evaluate(
-    what: Measuring,
-    reading: Reading,
+    request: Request,
     *,
     cost: str | None = None,
     choose_threshold: bool = False,
@@ -165,71 +168,71 @@ def evaluate(
     from pairlearn.columns import check_share
 
     check_share("--at-least", at_least)
-    if positive is not None and labelled is None:
-        raise ValueError("--positive is a class of --labelled, which is not given")
-    costs, (items, pairs) = _costs(cost), what.tables
+    check_positive(positive, labelled)
+    costs, files = _costs(cost), request.tables
     from pairlearn.estimators.measuring import HeldPairs
-    from pairlearn.tables.read import read_labelled
 
-    classifier, sample = what.classifier, what.sample(reading, stream=stream)
-    both, files = labelled is not None, (items, pairs)
-    held = HeldPairs.score(classifier, sample.items, sample.table, files, both=both)
-    told = what.evaluated(held, costs)
-    more: dict[str, Any] = dict.fromkeys(LINES)
-    band = held.plausible(classifier, what.threshold, what.confidence)
+    sample = request.sample(stream=stream)
+    held = HeldPairs.score(
+        request.classifier, sample.items, sample.table, files, both=labelled is not None
+    )
+    evaluation, recalibration = request.evaluated(held, costs), None
+    extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        if positive is None and classifier.classes_.dtype.kind == "U":
-            positive = str(classifier.classes_[1])
-        mended = held.recalibrate(read_labelled(labelled, held.items, positive))
-        if mended is None:
-            raise ValueError(
-                f"{labelled}: none of its items is in the pairs that are measured with"
-            )
-        band = held.plausible(classifier, what.threshold, what.confidence, mended)
-        told_before, held = told.accuracy, replace(held, labels=mended.labels)
-        told = what.evaluated(held, costs)
-        more["recalibration"] = {
-            "slope": mended.slope,
-            "shift": mended.shift,
-            "labels": mended.n,
-            "accuracy_before": told_before,
+        recalibration = _recalibrated(request.classifier, held, labelled, positive)
+        extras["recalibration"] = {
+            "slope": recalibration.slope,
+            "shift": recalibration.shift,
+            "labels": recalibration.n,
+            "accuracy_before": evaluation.accuracy,
         }
-    options = held.options(what.confidence)
+    band = request.plausible(held, recalibration)
+    if recalibration is not None:
+        held = replace(held, labels=recalibration.labels)
+        evaluation = request.evaluated(held, costs)
+    options = held.options(request.confidence)
     if choose_threshold:
-        more["chosen_threshold"] = _choice(held, costs or (1, 1), what.prior, options)
+        extras["chosen_threshold"] = _choice(held, costs or (1, 1), request.prior, options)
     if sensitivity:
-        more["sensitivity"] = _band(held, options)
+        extras["sensitivity"] = _sensitivity(held, options)
     if calibration:
-        more["calibration"] = _curve(held, what.prior, options)
-    text = [LINES[name].format(**found) for name, found in more.items() if found is not None]
-    text += _bins(**more["calibration"]) if calibration else []
-    warnings = what.doubts(held, told, reading)
-    low = told.accuracy.low
+        extras["calibration"] = _calibration(held, request.prior, options)
+    warnings = request.doubts(held, evaluation)
+    sampled = sample.rows - sample.ignored > len(sample.table)
+    data = {
+        "model": request.model,
+        "pairs": files[1],
+        **evaluation.to_dict(),
+        "threshold": request.threshold,
+        "plausible": None if band is None else band.to_dict(),
+        "ignored": sample.ignored + held.ignored,
+        "sampled_from": sample.rows if sampled else None,
+        "seen": held.seen,
+        **extras,
+        "warnings": warnings,
+    }
+    low = evaluation.accuracy.low
     below = at_least is not None and not low >= at_least
+    text = [*_text(request, evaluation, band, data)]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    data = {"model": what.model, "pairs": pairs, **told.to_dict(), "threshold": what.threshold}
-    data["plausible"] = None if band is None else band.to_dict()
-    drawn = sample.rows - sample.ignored > len(sample.table)
-    data |= {
-        "ignored": sample.ignored + held.ignored,
-        "sampled_from": sample.rows if drawn else None,
-        "seen": held.seen,
-    }
-    whole = f", drawn at random from the {sample.rows:,}" * drawn
-    head = (
-        f"{what.model} on {told.n:,} pairs{whole} of {pairs}, as the annotators see it; positive "
-        f"above {what.threshold:g}"
-    )
-    headline = band and f"accuracy {band.words()};\n  {band.remedy()} (--labelled)"
-    return Output(
-        data | more | {"warnings": warnings},
-        [*filter(None, [held.seen, headline]), head, _measures(told), *text]
-        + [NO_RANGE] * (band is None),
-        f"{told.accuracy.value:.4f}",
-        warnings,
-        code=1 if below else 0,
-    )
+    text += [NO_RANGE] * (band is None)
+    short = f"{evaluation.accuracy.value:.4f}"
+    return Output(data, text, short, warnings, code=1 if below else 0)
+
+
+def _recalibrated(
+    classifier: PairClassifier, held: HeldPairs, labelled: Path, positive: str | None
+) -> Recalibration:
+    """Correct the confidence of the judgements by known classes."""
+    from pairlearn.tables.read import read_labelled
+
+    if positive is None and classifier.classes_.dtype.kind == "U":
+        positive = str(classifier.classes_[1])
+    recalibration = held.recalibrate(read_labelled(labelled, held.items, positive))
+    if recalibration is None:
+        raise ValueError(f"{labelled}: none of its items is in the pairs that are measured with")
+    return recalibration
 
 
 def _choice(
@@ -237,38 +240,54 @@ def _choice(
 ) -> dict[str, Any]:
     from pairlearn.evaluation import choose_threshold
 
-    found = choose_threshold(*held.arguments, cost=cost, prior=prior, **options)
-    chance = (1 + math.tanh(found.threshold / 2)) / 2
-    return {"probability": chance, "log_odds": found.threshold, "expected_cost": found.cost}
+    choice = choose_threshold(*held.arguments, cost=cost, prior=prior, **options)
+    p = (1 + math.tanh(choice.threshold / 2)) / 2
+    return {"probability": p, "log_odds": choice.threshold, "expected_cost": choice.cost}
 
 
-def _band(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
+def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
     from pairlearn.evaluation import sensitivity
 
-    found = sensitivity(*held.arguments, **options)
+    band = sensitivity(*held.arguments, **options)
     slopes = [
-        {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, _, e in found.estimates
+        {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, _, e in band.estimates
     ]
-    ends = {name: getattr(found, name) for name in ("low", "high", "low_end", "high_end", "n")}
+    ends = {name: getattr(band, name) for name in ("low", "high", "low_end", "high_end", "n")}
     return ends | {"by_slope": slopes}
 
 
-def _curve(held: HeldPairs, prior: float | None, options: dict[str, Any]) -> dict[str, Any]:
-    import numpy as np
-
+def _calibration(held: HeldPairs, prior: float | None, options: dict[str, Any]) -> dict[str, Any]:
     from pairlearn.evaluation import calibration_curve
+    from pairlearn.evaluation.miscalibration import sigmoid
 
-    p, p_prime = (1 + np.tanh(held.z.T / 2)) / 2
-    found = calibration_curve(p, p_prime, held.labels, prior=prior, **options)
-    return {name: getattr(found, name) for name in ("predicted", "implied", "shares")}
+    p, p_prime = sigmoid(held.z.T)
+    curve = calibration_curve(p, p_prime, held.labels, prior=prior, **options)
+    return {name: getattr(curve, name) for name in ("predicted", "implied", "shares")}
 
 
-def _bins(predicted: Any, implied: Any, shares: Any) -> list[str]:
-    return [
-        f"  {one:.3f}  {rate.value:.3f} ({rate.low:.3f} to {rate.high:.3f})  {share:.0%} of the "
-        "items"
-        for one, rate, share in zip(predicted, implied, shares, strict=True)
-    ]
+def _text(
+    request: Request, evaluation: Evaluation, band: Plausible | None, data: dict[str, Any]
+) -> Iterator[Any]:
+    if data["seen"]:
+        yield data["seen"]
+    if band is not None:
+        yield f"accuracy {band.words()};\n  {band.remedy()} (--labelled)"
+    rows = data["sampled_from"]
+    sampled = "" if rows is None else f", drawn at random from the {rows:,}"
+    yield (
+        f"{request.model} on {evaluation.n:,} pairs{sampled} of {data['pairs']}, as the annotators "
+        f"see it; positive above {request.threshold:g}"
+    )
+    yield _measures(evaluation)
+    for name, line in LINES.items():
+        if data[name] is not None:
+            yield line.format(**data[name])
+    if data["calibration"] is not None:
+        for predicted, share, weight in zip(*data["calibration"].values(), strict=True):
+            yield (
+                f"  {predicted:.3f}  {share.value:.3f} ({share.low:.3f} to {share.high:.3f})  "
+                f"{weight:.0%} of the items"
+            )
 
 
 def _costs(text: str | None) -> tuple[float, float] | None:
@@ -284,23 +303,23 @@ def _costs(text: str | None) -> tuple[float, float] | None:
     return false_positive, false_negative
 
 
-def _measures(told: Evaluation) -> Any:
+def _measures(evaluation: Evaluation) -> Any:
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False, padding=(0, 2))
-    for name in ("measure", "estimate", f"{told.confidence:.0%} interval"):
+    for name in ("measure", "estimate", f"{evaluation.confidence:.0%} interval"):
         grid.add_column(name, justify="left" if name == "measure" else "right")
-    for name, found in told.rows().items():
-        value = "–" if math.isnan(found.value) else f"{found.value:.3f}"
-        grid.add_row(TITLES.get(name, name), value, f"{found.low:.3f} to {found.high:.3f}")
+    for name, estimate in evaluation.rows().items():
+        value = "–" if math.isnan(estimate.value) else f"{estimate.value:.3f}"
+        grid.add_row(TITLES.get(name, name), value, f"{estimate.low:.3f} to {estimate.high:.3f}")
         if name == "accuracy":
-            larger = max(told.prior.value, 1 - told.prior.value)
+            larger = max(evaluation.prior.value, 1 - evaluation.prior.value)
             grid.add_row("  always the larger class", f"{larger:.3f}")
     return grid
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page(Measuring):
+@dataclass(kw_only=True)
+class PageRequest(Request):
     """The same, and the page to write.
 
     Parameters
@@ -312,8 +331,8 @@ class Page(Measuring):
     out: Annotated[Path, typer.Argument()]
 
 
-@command("report", Page, Reading)
-def report(what: Page, reading: Reading, *, force: bool = False) -> Output:
+@command("report", PageRequest)
+def report(request: PageRequest, *, force: bool = False) -> Output:
     """Write a page about a model for readers who do not know the method.
 
     Its accuracy without labels and what that means, rates, calibration, the judgements, the
@@ -325,33 +344,33 @@ def report(what: Page, reading: Reading, *, force: bool = False) -> Output:
       pairlearn report model --items items.csv --pairs held_out.csv report.html \\
         --force
     """  # noqa: D301
-    items, pairs = files = what.tables
-    check_new_file(what.out, "reports", (".html",), inputs=[*files, what.ids], force=force)
+    items, pairs = files = request.tables
+    check_new_file(request.out, "reports", (".html",), inputs=[*files, request.ids], force=force)
     from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.report import build_report, measure, write_page
 
-    classifier, sample = what.classifier, what.sample(reading)
-    held = HeldPairs.score(classifier, sample.items, sample.table, files)
-    told = what.evaluated(held)
+    sample = request.sample()
+    held = HeldPairs.score(request.classifier, sample.items, sample.table, files)
+    evaluation = request.evaluated(held)
     seen = [] if held.seen is None else [held.seen]
     measured = measure(
-        classifier,
+        request.classifier,
         held.items,
         held.table,
-        told,
-        names=(what.model.resolve().name, pairs.name),
+        evaluation,
+        names=(request.model.resolve().name, pairs.name),
         source=items,
-        threshold=what.threshold,
-        prior=what.prior,
-        band=held.plausible(classifier, what.threshold, what.confidence),
-        warnings=(*seen, *what.doubts(held, told, reading)),
+        threshold=request.threshold,
+        prior=request.prior,
+        band=request.plausible(held),
+        warnings=(*seen, *request.doubts(held, evaluation)),
     )
-    inputs = [*sorted(what.model.iterdir()), items, pairs]
-    size = write_page(what.out, build_report(measured), inputs)
+    inputs = [*sorted(request.model.iterdir()), items, pairs]
+    size = write_page(request.out, build_report(measured), inputs)
     data = measured.to_dict()
     line = (
-        f"{what.out}: accuracy {told.accuracy} as the annotators see it, "
-        f"{baseline(told.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
+        f"{request.out}: accuracy {evaluation.accuracy} as the annotators see it, "
+        f"{baseline(evaluation.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
         f"{size / 1e3:.0f} kB"
     )
-    return Output({"path": what.out, "bytes": size, **data}, [line, *seen])
+    return Output({"path": request.out, "bytes": size, **data}, [line, *seen])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,34 +29,37 @@ from pairlearn.cli.options import (
     Reading,
     Training,
     check_new_model,
+    check_positive,
 )
 from pairlearn.cli.pairs import by_kind, where
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
-    from pairlearn.check import CheckReport, Finding
+    from pairlearn.check import Finding
     from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.measuring import FitCheckpoints, Measured
+    from pairlearn.estimators.table import Table
+    from pairlearn.tables import ItemTable, PairTable
 
 SHOWN = 3
+"""Errors, or annotators with the same habits, that are named."""
 FEW = 10
 """Pairs under which an accuracy says little."""
-MANNER = ("answers", "guesses", "lean_same", "lean_right", "spread")
-"""What is told of each annotator."""
-RANGES = {"similarity-range", "difference-range"}
-"""Findings that ``--noisy`` admits."""
-TOLD_BY_LABELS = {
+HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread")
+"""Attributes of each annotator in the JSON."""
+SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-class", "one-value",
     "ranking-only",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
-SAID_BY_FIT = {
+REPEATED_BY_TRAINING = {
     "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
     "FewPairsWarning": {"few-pairs"},
 }
 """Findings of which the training itself warns, with the remedy."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Learning(Training):
     """How to learn: parameters of `PairClassifier`.
 
@@ -104,33 +108,144 @@ class Learning(Training):
         from pairlearn.estimators.parameters import check_parameters
         from pairlearn.training.ranks import local_device
 
-        given = self.given() | {"device": local_device(self.device)}
+        names = PairClassifier().get_params()
+        options = {name: value for name, value in self.chosen().items() if name in names}
+        options |= {"device": local_device(self.device), "random_state": self.seed}
         with suppress(ValueError):
-            given["correction"] = float(self.correction)
-        made = PairClassifier(random_state=given.pop("seed"), **given)
-        check_parameters(made)
-        return made
+            options["correction"] = float(self.correction)
+        classifier = PairClassifier(**options)
+        check_parameters(classifier)
+        return classifier
 
 
-@command(
-    "fit", Learning, Reading, Columns, quiet="Print nothing.", exits="0 done, 1 training diverged"
-)
+@dataclass(kw_only=True)
+class Request(Columns, Reading, Learning):
+    """What to learn from, and how.
+
+    Parameters
+    ----------
+    groups
+        File with the columns group, share of positives and perhaps uncertainty; ITEMS then has
+        a column group.
+    """
+
+    items: Annotated[Path, typer.Argument()]
+    pairs: Annotated[Path, typer.Argument()]
+    ids: Path | None = None
+    labelled: Path | None = None
+    positive: str | None = None
+    groups: Path | None = None
+    noisy: bool = False
+    stream: bool = False
+
+    def __post_init__(self) -> None:
+        self.check_command = f"`pairlearn check {self.pairs} --items {self.items}`"
+
+    def check_options(self) -> None:
+        """Refuse options that do not go together."""
+        check_positive(self.positive, self.labelled)
+        for option, file in (("--labelled", self.labelled), ("--groups", self.groups)):
+            if self.stream and file is not None:
+                raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
+
+    def read(self) -> TrainingData:
+        """Read everything into memory, and check it."""
+        from pairlearn.estimators.table import Table
+        from pairlearn.tables import read_items
+        from pairlearn.tables.read import read_groups, read_labelled
+
+        choice, groups, classes = self.choice(), None, None
+        if self.groups is not None:
+            groups = read_groups(self.groups, self.items)
+            choice = replace(choice, ignore=(*choice.ignore, "group"))
+        items = read_items(self.items, self.ids, columns=choice)
+        pairs = self.table(self.pairs)
+        statements, doubts = self._check(pairs, items)
+        if self.labelled is not None:
+            classes = read_labelled(self.labelled, items, self.positive)
+            statements["label"] += len(classes.rows)
+        if groups is not None:  # a group is one statement about its items
+            statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
+        table = Table.of_items(items, pairs.judgements(items), classes, groups)
+        single, judged = int(pairs.single.sum()), len(pairs.numbered()[0])
+        return TrainingData(items, table, len(pairs), single, judged, statements, doubts)
+
+    def survey(self, classifier: PairClassifier, scratch: Path) -> TrainingData:
+        """Look through pairs that stay in their file, and check a sample of them."""
+        from pairlearn.estimators.pair_files import PairFile
+        from pairlearn.estimators.streams import survey_for
+        from pairlearn.tables import read_items
+
+        scales = self.stream_scales()
+        items = read_items(self.items, self.ids, columns=self.choice(), mapped=True)
+        file = PairFile(self.pairs, items, noisy=self.noisy, scales=scales)
+        table = survey_for(classifier, file, scratch, shown=True)
+        if selves := table.counts["self_pairs"]:
+            raise ValueError(
+                f"{self.pairs} cannot be used as it is: {selves:,} rows pair an item with "
+                "itself; drop them"
+            )
+        self.notes.extend(file.notes)
+        sample = table.sample()
+        place = f" (in a sample of {len(sample):,} rows)" * (len(sample) < file.rows)
+        _, doubts = self._check(sample, None, place)
+        statements = Counter({name: table.counts[name] for name in table.kinds})
+        judged = int(table.named.sum())
+        return TrainingData(items, table, file.rows, 0, judged, statements, doubts)
+
+    def _check(
+        self, pairs: PairTable, items: ItemTable | None, place: str | None = None
+    ) -> tuple[Counter[str], dict[str, str]]:
+        """Count the statements of each kind, and shorten the warnings; errors are raised.
+
+        ``place`` replaces the rows of findings, where these are not the rows of the file.
+        """
+        from pairlearn.check import check
+
+        settled = self.settled(noisy=self.noisy)
+        if self.labelled is not None or self.groups is not None:
+            settled |= SETTLED_BY_LABELS
+        known: Any = {"prior": self.prior, "majority": self.majority}
+        report = check(pairs, items=items, **known, precision=False).without(settled)
+
+        def rows_of(finding: Finding) -> str:
+            return where(finding) if place is None else place
+
+        if errors := report.of("error"):
+            lines = [f"  {error.code}: {error.message}{rows_of(error)}" for error in errors[:SHOWN]]
+            lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
+            head = f"{self.pairs} cannot be used as it is:"
+            raise ValueError("\n".join([head, *lines, f"{self.check_command} says more"]))
+        return Counter(report.statements), {
+            doubt.code: f"{doubt.code}: {doubt.message.split('. ')[0].rstrip('.')}{rows_of(doubt)}"
+            for doubt in report.of("warning")
+        }
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A table to fit, in memory or in a file, and its counts for the summary.
+
+    Of ``rows`` judgements ``single`` are about one item each; ``judged`` counts the items that
+    they are about. ``doubts`` are the warnings of `check` by code, in short.
+    """
+
+    items: ItemTable
+    table: Table
+    rows: int
+    single: int
+    judged: int
+    statements: Counter[str]
+    doubts: dict[str, str]
+
+
+@command("fit", Request, quiet="Print nothing.", exits="0 done, 1 training diverged")
 def fit(
-    how: Learning,
-    reading: Reading,
-    columns: Columns,
-    items: Path,
-    pairs: Path,
+    request: Request,
     *,
     out: Path,
-    ids: Path | None = None,
-    labelled: Path | None = None,
-    positive: str | None = None,
-    groups: Path | None = None,
     holdout: float = 0.2,
-    noisy: bool = False,
     checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
-    stream: bool = False,
     force: bool = False,
 ) -> Output | None:
     """Learn a classifier from judged pairs.
@@ -158,9 +273,6 @@ def fit(
     ----------
     out
         Folder to write the model to.
-    groups
-        File with the columns group, share of positives and perhaps uncertainty; ITEMS then has
-        a column group.
     holdout
         Share of the pairs to measure the accuracy with; 0: none.
 
@@ -174,105 +286,112 @@ def fit(
         --kinds zip:category
       pairlearn fit items.npy pairs.parquet --out model --stream
     """  # noqa: D301
-    begun = time.perf_counter()
+    start = time.perf_counter()
     from pairlearn.columns import check_share
 
     check_share("--holdout", holdout, zero=True)
-    if positive is not None and labelled is None:
-        raise ValueError("--positive is a class of --labelled, which is not given")
-    for option, given in (("--labelled", labelled), ("--groups", groups)):
-        if stream and given is not None:
-            raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
-    from pairlearn.check import check
-    from pairlearn.estimators import measuring
-    from pairlearn.estimators.pair_files import PairFile
-    from pairlearn.estimators.parameters import model_of
-    from pairlearn.estimators.streams import survey_for
-    from pairlearn.estimators.table import Table
-    from pairlearn.kinds import KINDS, rows_by_kind
-    from pairlearn.tables import read_items
-    from pairlearn.tables.read import read_groups, read_labelled
-    from pairlearn.training.loop import DivergedError
+    request.check_options()
+    from pairlearn.estimators.measuring import FitCheckpoints, digest
     from pairlearn.training.ranks import joined_ranks
 
-    classifier = how.classifier()
-    kept = measuring.FitCheckpoints(out, checkpoint_seconds)
-    with joined_ranks(how.device) as ranks, hidden_bars(not ranks.first):
+    classifier = request.classifier()
+    checkpoints = FitCheckpoints(out, checkpoint_seconds)
+    with joined_ranks(request.device) as ranks, hidden_bars(not ranks.first):
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
-            if stream:
-                scales, known = reading.stream_scales(), None
-                known_items: Any = read_items(items, ids, columns=columns.choice(), mapped=True)
-                file = PairFile(pairs, known_items, noisy=noisy, scales=scales)
-                source: Any = survey_for(classifier, file, out.absolute().parent, shown=True)
-                if selves := source.counts["self_pairs"]:
-                    raise ValueError(
-                        f"{pairs} cannot be used as it is: {selves:,} rows pair an item with "
-                        "itself; drop them"
-                    )
-                table, rows, judged = source.sample(), file.rows, int(source.named.sum())
-                statements = Counter({name: source.counts[name] for name in source.kinds})
-                reading.notes.extend(file.notes)
+            if request.stream:
+                data = request.survey(classifier, scratch=out.absolute().parent)
             else:
-                choice, told = columns.choice(), None
-                if groups is not None:
-                    told = read_groups(groups, items)
-                    choice = replace(choice, ignore=(*choice.ignore, "group"))
-                known_items = known = read_items(items, ids, columns=choice)
-                table = reading.table(pairs)
-                rows = len(table)
-            found = check(
-                table, items=known, prior=how.prior, majority=how.majority, precision=False
-            )
-            report, settled = reading.settled(found), RANGES if noisy else set()
-            settled = settled | TOLD_BY_LABELS if labelled or groups else settled
-            sample = f" (in a sample of {len(table):,} rows)" * (len(table) < rows)
-            place = None if known is not None else sample  # whose rows are not the file's
-            warned = [*known_items.notes, *reading.notes]
-            doubts = _usable(report, settled, (items, pairs), place)
-            if known is not None:
-                classes = None if labelled is None else read_labelled(labelled, known, positive)
-                source = Table.of_items(known, table.judgements(known), classes, told)
-                judged, statements = len(table.numbered()[0]), Counter(report.statements)
-                statements["label"] += 0 if classes is None else len(classes.rows)
-                if told is not None:  # a group is one statement about its items
-                    statements += Counter({name: len({*told.v}) for name in told.kinds()})
+                data = request.read()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            try:
-                measured = measuring.fit_and_measure(
-                    classifier, source, kept, holdout=holdout, seed=how.seed, prior=how.prior
-                )
-            except DivergedError as error:
-                raise CommandError(as_options(str(error))) from None
-            except KeyboardInterrupt:
-                raise CommandError(_interrupted(kept.folder), INTERRUPTED) from None
+            measured = _train(classifier, data.table, checkpoints, request, holdout)
     if not ranks.first:
         return None
-    for one in caught:
-        for code in SAID_BY_FIT.get(one.category.__name__, ()):
+    accuracy = None if measured is None or isinstance(measured, str) else measured.to_dict()
+    warned = _warnings(request, data, caught, accuracy)
+    summary = {
+        "model": str(out),
+        **_summary(classifier, data),
+        "seconds_in_all": time.perf_counter() - start,
+        "accuracy": accuracy,
+        "not_measured": as_options(measured) if isinstance(measured, str) else None,
+        "warnings": warned,
+    }
+    classifier.trained_on_ = {
+        "items": request.items.name,
+        "items_sha256": digest(request.items),
+        "pairs": request.pairs.name,
+        "pairs_sha256": digest(request.pairs),
+        "accuracy": accuracy,
+    }
+    classifier.save(out, overwrite=force)
+    checkpoints.remove()
+    return Output(summary, _text(summary, request, data.items.encoder), warnings=warned)
+
+
+def _train(
+    classifier: PairClassifier,
+    table: Table,
+    checkpoints: FitCheckpoints,
+    request: Request,
+    holdout: float,
+) -> Measured | str | None:
+    """Measure and fit; the accuracy, or why there is none."""
+    from pairlearn.estimators.measuring import fit_and_measure
+    from pairlearn.training.loop import DivergedError
+
+    options: Any = {"holdout": holdout, "seed": request.seed, "prior": request.prior}
+    try:
+        return fit_and_measure(classifier, table, checkpoints, **options)
+    except DivergedError as error:
+        raise CommandError(as_options(str(error))) from None
+    except KeyboardInterrupt:
+        message = (
+            f"interrupted: the training so far is in {checkpoints.folder}; the same command goes "
+            "on from there"
+            if checkpoints.folder.is_dir()
+            else "interrupted before the first checkpoint: the same command starts from the "
+            "beginning"
+        )
+        raise CommandError(message, INTERRUPTED) from None
+
+
+def _warnings(
+    request: Request, data: TrainingData, caught: Sequence[Any], accuracy: dict[str, Any] | None
+) -> list[str]:
+    """Notes about the files, findings of `check`, and warnings of the training, each once."""
+    doubts = dict(data.doubts)
+    for warning in caught:
+        for code in REPEATED_BY_TRAINING.get(warning.category.__name__, ()):
             doubts.pop(code, None)
+    texts = [*data.items.notes, *request.notes, *doubts.values()]
     if doubts:
-        *_, last = doubts
-        doubts[last] += f"; `pairlearn check {pairs} --items {items}` says what to do"
-    warned += [*doubts.values(), *(as_options(str(one.message)) for one in caught)]
-    encoder = known_items.encoder
-    accuracy = measured.to_dict() if isinstance(measured, measuring.Measured) else None
+        texts[-1] += f"; {request.check_command} says what to do"
+    texts += [as_options(str(warning.message)) for warning in caught]
     if accuracy is not None and accuracy["pairs"] < FEW:
-        warned.append(
+        texts.append(
             f"the accuracy is measured on {counted(accuracy['pairs'], 'pair')}: so few say "
             "little, whatever the range; judge some dozens more"
         )
-    data = {
-        "model": str(out),
-        "judgements": rows,
-        "features": len(known_items.names),
-        "items": judged,
-        **rows_by_kind(statements, rows - (0 if stream else int(table.single.sum()))),
-        "labelled": sum(statements[one.name] for one in KINDS if one.single and one.states),
-        "statements": {name: count for name, count in statements.items() if count},
-        "columns": None if encoder is None else {one.name: one.kind for one in encoder.columns},
+    return texts
+
+
+def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
+    """Counts of the data and facts about the training, for JSON."""
+    from pairlearn.estimators.parameters import model_of
+    from pairlearn.kinds import KINDS, rows_by_kind
+
+    encoder, counts = data.items.encoder, data.statements
+    return {
+        "judgements": data.rows,
+        "features": len(data.items.names),
+        "items": data.judged,
+        **rows_by_kind(counts, data.rows - data.single),
+        "labelled": sum(counts[kind.name] for kind in KINDS if kind.single and kind.states),
+        "statements": {name: count for name, count in counts.items() if count},
+        "columns": encoder and {column.name: column.kind for column in encoder.columns},
         "trained": model_of(classifier),
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
@@ -280,97 +399,53 @@ def fit(
         "epochs": classifier.n_iter_,
         "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
         "seconds": sum(row["seconds"] for row in classifier.history_),
-        "seconds_in_all": time.perf_counter() - begun,
         "unjudged": classifier.unjudged_,
-        "accuracy": accuracy,
         "annotators": [
-            {"annotator": one.name, "in_words": one.words()}
-            | {name: getattr(one, name) for name in MANNER}
-            for one in classifier.annotators_
+            {"annotator": manner.name, "in_words": manner.words()}
+            | {name: getattr(manner, name) for name in HABITS}
+            for manner in classifier.annotators_
         ],
-        "not_measured": as_options(measured) if isinstance(measured, str) else None,
-        "warnings": warned,
-    }
-    classifier.trained_on_ = {
-        "items": items.name,
-        "items_sha256": measuring.digest(items),
-        "pairs": pairs.name,
-        "pairs_sha256": measuring.digest(pairs),
-        "accuracy": accuracy,
-    }
-    classifier.save(out, overwrite=force)
-    kept.remove()
-    text = _text(data, how)
-    text[1:1] = [] if encoder is None else [f"  columns: {encoder}"]
-    return Output(data, text, warnings=warned)
-
-
-def _usable(
-    report: CheckReport, settled: set[str], names: tuple[Path, Path], place: str | None
-) -> dict[str, str]:
-    """What was found in the judgements: an error if they cannot be used, else warnings in short.
-
-    With `place` in place of the rows, if it is given.
-    """
-
-    def at(found: Finding) -> str:
-        return where(found) if place is None else place
-
-    errors = [found for found in report.of("error") if found.code not in settled]
-    if errors:
-        lines = [f"  {one.code}: {one.message}{at(one)}" for one in errors[:SHOWN]]
-        lines += [f"  … and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
-        more = f"`pairlearn check {names[1]} --items {names[0]}` says more"
-        raise ValueError("\n".join([f"{names[1]} cannot be used as it is:", *lines, more]))
-    return {
-        found.code: f"{found.code}: {found.message.split('. ')[0].rstrip('.')}{at(found)}"
-        for found in report.of("warning")
-        if found.code not in settled
     }
 
 
-def _interrupted(folder: Path) -> str:
-    if not folder.is_dir():
-        return "interrupted before the first checkpoint: the same command starts from the beginning"
-    return f"interrupted: the training so far is in {folder}; the same command goes on from there"
-
-
-def _text(told: dict[str, Any], how: Learning) -> list[str]:
-    listed = by_kind(told, told["statements"])
+def _text(summary: dict[str, Any], how: Learning, encoder: object) -> list[str]:
+    kinds = by_kind(summary, summary["statements"])
     shifted = "" if how.target_prior is None else f", shifted to {how.target_prior:g}"
     chosen = " (chosen by --model auto)" * (how.model == "auto")
     text = [
-        f"learnt from {counted(told['judgements'], 'judgement')} of {told['items']:,} items with "
-        f"{counted(told['features'], 'feature')}: {listed}",
+        f"learnt from {counted(summary['judgements'], 'judgement')} of {summary['items']:,} items "
+        f"with {counted(summary['features'], 'feature')}: {kinds}",
+        *([] if encoder is None else [f"  columns: {encoder}"]),
         "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with "
-        "reading, choosing and measuring".format(**told, chosen=chosen),
-        "  loss {loss:.4f}, share of positives among the judged items {prior:.3f}".format(**told)
+        "reading, choosing and measuring".format(**summary, chosen=chosen),
+        "  loss {loss:.4f}, share of positives among the judged items {prior:.3f}".format(**summary)
         + shifted,
     ]
-    if told["unjudged"]:
-        text.append("  and from {unjudged:,} items that nobody judged".format(**told))
-    if told["accuracy"] is not None:
-        found = told["accuracy"]
-        dropped = "; {dropped:,} that have items of both left out" * bool(found["dropped"])
-        capped = "; of a stream no more than that is held out" * found["capped"]
-        range_ = found["plausible"]
-        answers = "{held_out:,} answers about " * (found["pairs"] < found["held_out"])
-        if range_ is not None:
-            text.append("  accuracy {in_words};".format(**range_))
-        line = (
-            ("  accuracy " if range_ is None else "  ")
-            + "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
-            f"  on {answers}{{pairs:,}} pairs of items held out from a model of {{training:,}} "
-            f"others{dropped}{capped}; {baseline(told['prior'])}"
-        )
-        text.append(line.format(**found))
-        text.append("  {remedy} (--labelled)".format(**range_) if range_ else f"  {NO_RANGE}")
-    elif told["not_measured"]:
-        text.append(f"  accuracy not measured: {told['not_measured']}")
-    by_manner: dict[str, list[str]] = {}
-    for one in told["annotators"]:
-        by_manner.setdefault(one["in_words"], []).append(one["annotator"] or "the annotator")
-    for words, names in by_manner.items():
+    if summary["unjudged"]:
+        text.append("  and from {unjudged:,} items that nobody judged".format(**summary))
+    if summary["accuracy"] is not None:
+        text += _accuracy_text(summary["accuracy"], summary["prior"])
+    elif summary["not_measured"]:
+        text.append(f"  accuracy not measured: {summary['not_measured']}")
+    names_by_habit: dict[str, list[str]] = {}
+    for row in summary["annotators"]:
+        names_by_habit.setdefault(row["in_words"], []).append(row["annotator"] or "the annotator")
+    for habit, names in names_by_habit.items():
         who = ", ".join(names) if len(names) <= SHOWN else f"{len(names)} annotators"
-        text.append(f"  {who}: {words}")
-    return [*text, f"model: {told['model']}"]
+        text.append(f"  {who}: {habit}")
+    return [*text, f"model: {summary['model']}"]
+
+
+def _accuracy_text(accuracy: dict[str, Any], prior: float) -> list[str]:
+    band = accuracy["plausible"]
+    answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
+    dropped = "; {dropped:,} that have items of both left out" * bool(accuracy["dropped"])
+    capped = "; of a stream no more than that is held out" * accuracy["capped"]
+    line = (
+        "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
+        f"  on {answers}{{pairs:,}} pairs of items held out from a model of {{training:,}} "
+        f"others{dropped}{capped}; {baseline(prior)}"
+    ).format(**accuracy)
+    if band is None:
+        return [f"  accuracy {line}", f"  {NO_RANGE}"]
+    return [f"  accuracy {band['in_words']};", f"  {line}", f"  {band['remedy']} (--labelled)"]

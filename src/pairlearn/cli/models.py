@@ -124,7 +124,7 @@ def export(model: Path, out: Path, *, force: bool = False) -> Output:
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Comparing(Training):
     """How to compare.
 
@@ -190,7 +190,7 @@ def compare(
             said,
             methods=parse_names(methods, "--methods") or None,
             progress=progress,
-            **how.given(),
+            **how.chosen(),
         )
     if out is not None:
         _write(found, out)

@@ -1,4 +1,4 @@
-"""What several commands take: how items and judgements are read, and where to write."""
+"""Options that several commands share: how to read items and judgements, and where to write."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from pairlearn.check import CheckReport, Finding
     from pairlearn.tables import PairTable
     from pairlearn.tables.cells import ColumnChoice
     from pairlearn.tables.scales import Scale
 
 FIGURES = (".png", ".svg", ".pdf")
+RANGES = {"similarity-range", "difference-range"}
+"""Findings that ``--noisy`` admits."""
 Majority = Literal["positive", "negative"]
 Seed = Annotated[int, typer.Option(min=0)]
 Count = Annotated[int, typer.Option(min=1)]
 OptionalCount = Annotated[int | None, typer.Option(min=1)]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Training:
     """How to train, and what is known: parameters of the library with the same names."""
 
@@ -36,8 +37,8 @@ class Training:
     seed: Seed = 0
     device: str = "auto"
 
-    def given(self) -> dict[str, Any]:
-        """The parameters that were given: the others keep the library's defaults."""
+    def chosen(self) -> dict[str, Any]:
+        """The options that were given; the others keep the library's defaults."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -70,7 +71,7 @@ HELP = {
 
 
 def parse_names(text: str | None, option: str = "") -> list[str]:
-    """Names with commas between; an `option` that is given must name something."""
+    """Split names at commas; an `option` that is given must have some."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if option and text is not None and not names:
         raise ValueError(f"{option} must be names with commas between; got {text!r}")
@@ -78,14 +79,20 @@ def parse_names(text: str | None, option: str = "") -> list[str]:
 
 
 def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
-    """Refuse a file that ends in something else."""
+    """Refuse a file with another suffix."""
     if path is not None and path.suffix not in suffixes:
-        listed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
-        raise ValueError(f"{option} {path.name} must end in {listed}")
+        endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise ValueError(f"{option} {path.name} must end in {endings}")
+
+
+def check_positive(positive: str | None, labelled: Path | None) -> None:
+    """Refuse a positive class without known classes."""
+    if positive is not None and labelled is None:
+        raise ValueError("--positive is a class of --labelled, which is not given")
 
 
 def check_absent(folder: Path, *names: str, force: bool) -> None:
-    """Refuse to replace files of a folder, unless that is asked for."""
+    """Refuse to replace files in a folder without ``force``."""
     if folder.is_file():
         raise ValueError(f"{folder} is a file; give a folder")
     for path in (folder / name for name in names):
@@ -94,16 +101,16 @@ def check_absent(folder: Path, *names: str, force: bool) -> None:
 
 
 def check_new_file(
-    path: Path, what: str, suffixes: Sequence[str], *, inputs: Sequence[Path | None], force: bool
+    path: Path, content: str, suffixes: Sequence[str], *, inputs: Sequence[Path | None], force: bool
 ) -> None:
-    """Refuse a file that cannot be written, or whose loss would be regretted.
+    """Refuse a file that cannot be written or must not be replaced.
 
-    ``what`` it will hold, in the plural, is for messages. What the command reads (``inputs``) is
+    ``content`` says in the plural what it will hold, for messages. ``inputs`` of the command are
     never replaced, and other files only with ``force``.
     """
     from pairlearn.tables.sources import suffix_of
 
-    suffix_of(path, what, suffixes)
+    suffix_of(path, content, suffixes)
     for file in inputs:
         if file is not None and path.exists() and file.exists() and path.samefile(file):
             raise ValueError(f"{path} is what is read here: choose another file to write")
@@ -115,7 +122,7 @@ def check_new_file(
 
 
 def check_new_model(path: Path, *, force: bool) -> None:
-    """Refuse a folder that cannot become a model, or is one and shall not be replaced."""
+    """Refuse a folder that cannot become a model, or is one already."""
     from pairlearn.estimators.folder_format import check_replaceable
 
     folder = path.expanduser().resolve()
@@ -125,7 +132,7 @@ def check_new_model(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def in_file(path: Path) -> Iterator[None]:
-    """Have an error that begins with its place, such as a row, name the file, too."""
+    """Add the file to errors that begin with a row or the like."""
     try:
         yield
     except ValueError as error:
@@ -135,7 +142,7 @@ def in_file(path: Path) -> Iterator[None]:
 
 
 def _check_parent(path: Path) -> None:
-    """Refuse what cannot be made where it shall be."""
+    """Refuse a path whose folder cannot be written to."""
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir():
         raise ValueError(f"{path} cannot be written: {above} is a file")
@@ -143,7 +150,7 @@ def _check_parent(path: Path) -> None:
         raise ValueError(f"{path} cannot be written: permission denied in {above}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Columns:
     """Which columns of the items to learn from.
 
@@ -162,7 +169,7 @@ class Columns:
     kinds: str | None = None
 
     def choice(self) -> ColumnChoice:
-        """As the library takes it."""
+        """The choice as the library takes it."""
         from pairlearn.tables.cells import ColumnChoice
 
         kinds: dict[str, Any] = {}
@@ -176,7 +183,7 @@ class Columns:
 
 @dataclass
 class Reading:
-    """Options about the meaning of judgements, and the tables that they give.
+    """How to read judgements.
 
     Parameters
     ----------
@@ -199,9 +206,10 @@ class Reading:
 
         scales = []
         for name in ("similarity", "difference"):
-            text, either = getattr(self, f"{name}_scale"), name == "similarity"
+            text = getattr(self, f"{name}_scale")
             try:
-                scales.append(None if text is None else Scale.parse(text, either=either))
+                scale = None if text is None else Scale.parse(text, either=name == "similarity")
+                scales.append(scale)
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
         return scales
@@ -222,9 +230,8 @@ class Reading:
         with in_file(path):
             with locate_errors():
                 table = rescale(read_pairs(path, noisy=True), *self.scales())
-            if any(one.joint for one in KINDS if {*one.named} <= table.columns().keys()):
-                # Which refuses rows that do not belong together.
-                table.judgements(table.numbered()[0])
+            if any(kind.joint for kind in KINDS if {*kind.named} <= table.columns().keys()):
+                table.judgements(table.numbered()[0])  # refuses rows that do not belong together
             if self.difference_means == "preference":
                 table, ties = as_comparisons(table)
                 if ties:
@@ -238,21 +245,21 @@ class Reading:
         from pairlearn.check.answers import check_meaning
         from pairlearn.tables import read_pairs
 
-        table = self.table(path)
-        doubts = check_meaning(table, prior)
-        for found in doubts:
-            noise = found.code.endswith("-range")
-            if found.severity == "error" and not noise and not self._settles(found):
-                raise ValueError(f"{path}: {found.code}: {found.message}")
-        if not noisy and any(found.code.endswith("-range") for found in doubts):
+        table, settled = self.table(path), self.settled(noisy=noisy)
+        errors = [
+            finding
+            for finding in check_meaning(table, prior)
+            if finding.severity == "error" and finding.code not in settled
+        ]
+        for finding in errors:
+            if finding.code not in RANGES:
+                raise ValueError(f"{path}: {finding.code}: {finding.message}")
+        if errors:
             read_pairs(path)  # which names the line of the first value out of range
         return table
 
-    def settled(self, report: CheckReport) -> CheckReport:
-        """A report without what the options settle."""
-        rest = tuple(found for found in report.findings if not self._settles(found))
-        return replace(report, findings=rest)
-
-    def _settles(self, found: Finding) -> bool:
-        said = {"comparisons": self.difference_means, "upside-down": self.similarity_scale}
-        return said.get(found.code) is not None
+    def settled(self, *, noisy: bool = False) -> set[str]:
+        """Codes of findings that the options answer."""
+        codes = set(RANGES) if noisy else set()
+        codes |= {"comparisons"} if self.difference_means is not None else set()
+        return codes | ({"upside-down"} if self.similarity_scale is not None else set())

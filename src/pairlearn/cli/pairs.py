@@ -66,7 +66,7 @@ def check(
     table = reading.table(pairs)  # all values out of range, not the first alone
     known = None if items is None else read_items(items, columns=columns.choice())
     report = check_table(table, items=known, prior=prior, majority=majority)
-    report = reading.settled(report)
+    report = report.without(reading.settled())
     text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]
     if figure is not None:
         _draw(table, figure)
