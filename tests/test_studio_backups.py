@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pairlearn.studio import Project, Store, StoreError, writer
-from pairlearn.studio.store_file import StoreFileError, copy_of, find_damage
+from pairlearn.studio.store_file import StoreFileError, copy_file, find_damage
 from studio_processes import Person, Place, check_outage_log, limit_files
 from studio_store import make, rows, said
 
@@ -117,9 +117,9 @@ def test_nobody_writes_while_a_backup_is_restored(
     def copy_while_others_try(connection: sqlite3.Connection, kept: Path) -> dict[str, int]:
         with pytest.raises(StoreError, match="being restored from a backup"):
             Store.open(project)
-        return copy_of(connection, kept)
+        return copy_file(connection, kept)
 
-    monkeypatch.setattr(writer, "copy_of", copy_while_others_try)
+    monkeypatch.setattr(writer, "copy_file", copy_while_others_try)
     done = writer.restore(project, path)
     assert done.replaced is not None and done.replaced.exists()
     with Store.open(project) as store:
@@ -133,10 +133,10 @@ def test_a_snapshot_does_not_hold_up_answers(
 
     def slow(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
         assert go.wait(120)
-        return copy_of(connection, path)
+        return copy_file(connection, path)
 
     monkeypatch.setattr(writer, "EVERY", 5)
-    monkeypatch.setattr(writer, "copy_of", slow)
+    monkeypatch.setattr(writer, "copy_file", slow)
     project = answered(tmp_path / "p", 0)
     with Store.open(project) as store:
         for pair in range(1, 21):

@@ -1,4 +1,4 @@
-"""How fast, how much and how often a model may be asked."""
+"""Limits on requests to a model: their rate, their number and cost, and answers asked before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pairlearn.studio.store_file import connect_any, failure, find_damage, version_of, with_log
+from pairlearn.studio.store_file import (
+    enable_wal,
+    find_damage,
+    open_sqlite,
+    to_file_error,
+    version_of,
+)
 
 T = TypeVar("T")
 
@@ -21,15 +27,15 @@ _CACHE_VERSION = 1
 
 
 class ModelError(ValueError):
-    """The model or the endpoint cannot be used as asked; what was judged before is kept."""
+    """The model or the endpoint cannot be used as asked; earlier judgements are kept."""
 
 
 class LimitReached(Exception):
-    """A limit on requests or on cost allows no further question; run again to go on."""
+    """A limit on requests or cost is reached; run again to continue."""
 
 
 class Stopped(Exception):
-    """The run was ended while a question waited for its turn."""
+    """The run ended while a question waited for its turn."""
 
 
 class Pace:
@@ -66,28 +72,28 @@ class Pace:
             self._wait(delay)
 
     def hold(self, seconds: float) -> None:
-        """Send nothing for so long: the endpoint asked for it."""
+        """Send nothing for some seconds, as the endpoint requested."""
         with self._lock:
             self._next = max(self._next, self._clock() + seconds)
 
     def pause(self, seconds: float) -> None:
-        """Wait in this thread only; raise `Stopped` if the end comes first."""
+        """Wait in this thread only; raise `Stopped` if `stop` is called first."""
         self._wait(seconds)
         if self._stopped.is_set():
             raise Stopped
 
     def stop(self) -> None:
-        """Let nobody through any more, and wake those who wait."""
+        """Let no further request through, and wake those that wait."""
         self._stopped.set()
 
 
 class Budget:
-    """Counts requests, tokens and money, and refuses what could exceed a limit.
+    """Count requests, tokens and cost, and refuse requests that could exceed a limit.
 
     A request's cost is known with its answer. Until then the most that it can cost is reserved, so
-    that requests in flight do not add up to more than the limit. ``max_requests`` includes those
-    sent again after a failure; ``max_cost`` is in the unit of the prices, which are those of one
-    million prompt tokens (``price_in``) and answer tokens (``price_out``).
+    that requests in flight do not add up to more than the limit. ``max_requests`` includes
+    retries; ``max_cost`` is in the unit of the prices, which are for one million prompt tokens
+    (``price_in``) and answer tokens (``price_out``).
     """
 
     def __init__(
@@ -115,9 +121,9 @@ class Budget:
         self.spent = 0.0
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Count one request and set aside what so many tokens cost; `settle` it later.
+        """Count one request and reserve the cost of these tokens; `settle` it later.
 
-        Waits while requests in flight hold the money that this one needs.
+        Waits while requests in flight hold the budget that this one needs.
         """
         most = self._cost(prompt_tokens, completion_tokens)
         with self._changed:
@@ -132,7 +138,7 @@ class Budget:
             raise LimitReached("max-requests")
 
     def settle(self, reserved: float, usage: tuple[int, int] | None) -> None:
-        """Replace what was set aside by what the answer says, or by itself for None."""
+        """Replace a reserved cost by that of the usage reported; None counts it in full."""
         with self._changed:
             self._reserved.remove(reserved)
             if usage is None:
@@ -166,7 +172,7 @@ class AnswerCache:
         self.path, self._lock = path, threading.Lock()
         # Only SQLite opens the file, as `pairlearn.studio.store_file` explains.
         try:
-            self._connection = connect_any(path)
+            self._connection = open_sqlite(path)
         except sqlite3.DatabaseError as error:
             raise self._refusal(error) from None
         with ExitStack() as on_failure:
@@ -177,7 +183,7 @@ class AnswerCache:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for one thread at a time; what is wrong with the file is told."""
+        """The connection, for one thread at a time; errors of the file become `ModelError`."""
         try:
             with self._lock, self._connection:
                 yield self._connection
@@ -185,9 +191,9 @@ class AnswerCache:
             raise self._refusal(error) from None
 
     def _refusal(self, error: Exception) -> ModelError:
-        trouble = failure(self.path, error)
-        if not trouble.damaged:
-            return ModelError(str(trouble))
+        file_error = to_file_error(self.path, error)
+        if not file_error.damaged:
+            return ModelError(str(file_error))
         return ModelError(
             f"{self.path} is no cache of answers, or is damaged ({str(error)[:300]}): move it "
             "away, and a new one is made"
@@ -197,13 +203,13 @@ class AnswerCache:
         version = version_of(connection)
         if version > _CACHE_VERSION:
             raise sqlite3.DatabaseError(f"version {version}, written by a newer pairlearn")
-        # Both before anything is written: the file may be another program's, or damaged.
+        # Before anything is written: the file may be another program's, or damaged.
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
         if any(name != "answers" and not name.startswith("sqlite_") for name in tables):
             raise sqlite3.DatabaseError(f"it has the table {tables[0]!r:.80}")
-        if found := find_damage(connection):
-            raise sqlite3.DatabaseError(found)
-        with_log(connection)
+        if damage := find_damage(connection):
+            raise sqlite3.DatabaseError(damage)
+        enable_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS answers "
@@ -212,14 +218,14 @@ class AnswerCache:
         connection.execute(f"PRAGMA user_version = {_CACHE_VERSION}")
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The answer, or None if there is none."""
+        """Answer to a question, or None."""
         query = "SELECT answer FROM answers WHERE question = ?"
         with self._using() as connection:
             row = connection.execute(query, (key,)).fetchone()
             return None if row is None else dict(json.loads(row[0]))
 
     def put(self, key: str, answer: dict[str, Any]) -> None:
-        """Keep an answer; the first one stays."""
+        """Store an answer; the first one stays."""
         insert, text = "INSERT OR IGNORE INTO answers VALUES (?, ?)", json.dumps(answer)
         with self._using() as connection:
             connection.execute(insert, (key, text))
@@ -241,25 +247,25 @@ class AnswerCache:
 
 
 class Once(Generic[T]):
-    """Calls that several threads need, each made by one of them."""
+    """Share the result of a call among the threads that need it."""
 
     def __init__(self) -> None:
-        self._lock, self._made = threading.Lock(), dict[str, Future[T]]()
+        self._lock, self._futures = threading.Lock(), dict[str, Future[T]]()
 
-    def get(self, key: str, make: Callable[[], T]) -> T:
-        """The result; of a call that failed all get the error, and the next one tries again."""
+    def get(self, key: str, call: Callable[[], T]) -> T:
+        """Result of the call; if it fails, all who wait get the error and the next one retries."""
         with self._lock:
-            waits = key in self._made
-            future = self._made.setdefault(key, Future())
-        if not waits:
+            first = key not in self._futures
+            future = self._futures.setdefault(key, Future())
+        if first:
             try:
-                future.set_result(make())
+                future.set_result(call())
             except BaseException as error:
                 self.forget(key)
                 future.set_exception(error)
         return future.result()
 
     def forget(self, key: str) -> None:
-        """Have the next call made again."""
+        """Make the call again next time."""
         with self._lock:
-            self._made.pop(key, None)
+            self._futures.pop(key, None)

@@ -1,4 +1,4 @@
-"""What the file of answers tells: every question that changes nothing, from any thread."""
+"""Queries to the file of answers, from any thread."""
 
 from __future__ import annotations
 
@@ -16,95 +16,89 @@ from typing import Any, get_args
 import msgspec
 
 from pairlearn.studio.items import Items
-from pairlearn.studio.overview import (
-    AnnotatorOverview,
-    Quality,
-    crowd_of,
-    overview_of,
-    quality_of,
-)
+from pairlearn.studio.overview import AnnotatorOverview, Quality, crowd_of, overview_of, quality_of
 from pairlearn.studio.project import Project
 from pairlearn.studio.records import (
     Annotator,
     Change,
+    Controls,
     Known,
-    Mixed,
     Origin,
     Pair,
     Progress,
     StoredAnswer,
 )
-from pairlearn.studio.store_file import connect, reading
+from pairlearn.studio.store_file import connect, file_errors
 
 RECENT = 50
-"""Answers that the pace is taken from."""
+"""Number of last answers that the pace is computed from."""
 OTHERS = "statement"
-"""The table of what answers say in further columns; it is there from the first such answer on."""
+"""Table of the other columns of answers, created with the first answer that has one."""
 ADJUDICATOR = "adjudicator"
-"""The setting with the name under which the supervisor settles pairs."""
-MIXED = "mixed in"
-"""The setting with the known pairs and repeats."""
+"""Setting with the name under which the supervisor settles pairs."""
+CONTROLS = "mixed in"
+"""Setting with the checks and repeats."""
 STANDING = "assignment a JOIN answer x ON x.id = a.answer"
-"""The answers that stand."""
+"""Answers that were neither revised nor withdrawn."""
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
-"""The answer of one annotator to one pair."""
-_FIELDS = tuple(one.name for one in fields(StoredAnswer))
+"""The standing answer of one annotator to one pair."""
+_FIELDS = tuple(field.name for field in fields(StoredAnswer))
 _COLUMNS = {"annotator": "n.name", "left": "p.left", "right": "p.right", "weight": "p.weight"}
 
 
 def token_hash(token: str) -> bytes:
-    """The digest kept of a token: enough to recognise it, too little to forge it."""
+    """Digest of a token: enough to recognise it, too little to forge it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-class Rows(ABC):
-    """Questions to the file of answers."""
+class Queries(ABC):
+    """Queries that readers and the writer share."""
 
     @abstractmethod
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """What a query finds."""
+        """Rows of a query."""
 
     def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        """The first row of a query, or None."""
+        """First row of a query, or None."""
         return next(iter(self.rows(query, *values)), None)
 
     def setting(self, name: str) -> str | None:
-        """A setting of the project, if there is one."""
-        found = self.first("SELECT value FROM setting WHERE name = ?", name)
-        return None if found is None else str(found[0])
+        """A setting of the project, or None."""
+        row = self.first("SELECT value FROM setting WHERE name = ?", name)
+        return None if row is None else str(row[0])
 
     @property
     def adjudicator(self) -> str | None:
-        """The name under which the supervisor settles pairs, if any was."""
+        """Name under which the supervisor settles pairs; None if none was settled."""
         return self.setting(ADJUDICATOR)
 
     def standing(self) -> int:
-        """How many answers stand."""
+        """Number of standing answers."""
         return int(self.rows("SELECT count(answer) FROM assignment")[0][0])
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
-        """The answers of a part of a query, such as `STANDING`, in the order of being given."""
-        others, more = "NULL", ""
+        """Answers of a part of a query, such as `STANDING`, in the order of being given."""
+        others, join = "NULL", ""
         if self.first("SELECT 1 FROM sqlite_master WHERE name = ?", OTHERS):
-            others, more = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
+            others, join = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
         columns = _COLUMNS | {"others": others}
         query = (
             f"SELECT {', '.join(columns.get(name, f'x.{name}') for name in _FIELDS)} FROM {source} "
-            f"JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {more} "
+            f"JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {join} "
             "ORDER BY x.id"
         )
-        found = []
+        answers = []
         for row in self.rows(query, *values):
-            said = dict(zip(_FIELDS, row, strict=True))
-            others = said["others"]
-            said["others"] = msgspec.json.decode(others, type=dict[str, float]) if others else {}
-            said["cant_say"] = bool(said["cant_say"]) and not others
-            found.append(StoredAnswer(**said))
-        return found
+            answer = dict(zip(_FIELDS, row, strict=True))
+            statements = msgspec.json.decode(answer["others"] or "{}", type=dict[str, float])
+            answer["others"] = statements
+            answer["cant_say"] = bool(answer["cant_say"]) and not statements
+            answers.append(StoredAnswer(**answer))
+        return answers
 
 
-class StoreReader(Rows):
-    """Every question to the answers that changes nothing; each thread has its own connection."""
+class StoreReader(Queries):
+    """Read access to the answers of a project; each thread has its own connection."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -113,7 +107,7 @@ class StoreReader(Rows):
         self._guard = threading.Lock()
 
     def annotators(self) -> list[Annotator]:
-        """All of them, those that retired too, in the order of joining."""
+        """All annotators, retired ones too, in the order of joining."""
         rows = self.rows(
             "SELECT n.id, n.name, n.retired_at IS NULL, c.who FROM annotator n LEFT JOIN change c "
             "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
@@ -124,32 +118,32 @@ class StoreReader(Rows):
         ]
 
     def by_token(self, token: str) -> Annotator | None:
-        """Whose token this is; None if nobody's.
+        """The annotator with this token, or None.
 
-        The file is searched for its hash: how long that takes tells nothing about the tokens.
+        The file is searched for its hash: the time that this takes reveals nothing about tokens.
         """
         query = "SELECT id, name FROM annotator WHERE token_hash = ? AND retired_at IS NULL"
-        found = self.first(query, token_hash(token))
-        return None if found is None else Annotator(*found)
+        row = self.first(query, token_hash(token))
+        return None if row is None else Annotator(*row)
 
     def is_supervisor(self, token: str) -> bool:
         """Whether this is the supervisor's token."""
         return hmac.compare_digest(token_hash(token).hex(), self.setting("supervisor") or "")
 
     def link_of(self, annotator_id: int) -> Any:
-        """What tells somebody's link from another (0: the supervisor's); None if it has ended."""
+        """Identity of an annotator's link (0: the supervisor's); None if it is void."""
         if annotator_id == 0:
             return self.setting("supervisor")
-        link = "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL"
-        found = self.first(link, annotator_id)
-        return found and found[0]
+        query = "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL"
+        row = self.first(query, annotator_id)
+        return row and row[0]
 
     def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
-        """Their answer to a pair as it stands, or None."""
+        """An annotator's standing answer to a pair, or None."""
         return next(iter(self.find_answers(THEIRS, annotator_id, pair)), None)
 
     def progress(self, annotator_id: int) -> Progress:
-        """How far they are, how fast (by the median of their last answers), how long still."""
+        """Pairs done, pace (by the median of the last answers), and time left."""
         done, total = self._counts(annotator_id)
         recent = "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?"
         seconds = [row[0] for row in self.rows(recent, annotator_id, RECENT)]
@@ -159,11 +153,11 @@ class StoreReader(Rows):
         return Progress(done, total, 3600 / typical, (total - done) * typical)
 
     def answers(self, current: bool = True) -> list[StoredAnswer]:
-        """All answers that stand; with ``current=False`` also those revised or withdrawn."""
+        """All standing answers; with ``current=False`` also those revised or withdrawn."""
         return self.find_answers(STANDING if current else "answer x")
 
     def history(self, annotator_id: int | None = None, pair: int | None = None) -> list[Change]:
-        """Every change, or those of one annotator or pair, in order."""
+        """All changes, or those of one annotator or pair, in order."""
         rows = self.rows(
             "SELECT c.id, c.at, c.who, c.action, n.name, c.pair, c.before, c.after, c.detail "
             "FROM change c LEFT JOIN annotator n ON n.id = c.annotator "
@@ -186,15 +180,15 @@ class StoreReader(Rows):
         return lacking is None
 
     def latest(self) -> int:
-        """The number of the last change."""
+        """Id of the last change."""
         return int(self.rows("SELECT max(id) FROM change")[0][0])
 
     def created_at(self) -> str:
-        """When the project was made."""
+        """Time at which the project was created."""
         return str(self.rows("SELECT at FROM change WHERE id = 1")[0][0])
 
     def practised(self, annotator_id: int) -> list[str]:
-        """Their practice in order: "right", "wrong", and "done" where they could begin."""
+        """Results of an annotator's practice in order: "right", "wrong", and "done" at its end."""
         query = "SELECT detail FROM change WHERE annotator = ? AND action = 'practised' ORDER BY id"
         return [row[0] for row in self.rows(query, annotator_id)]
 
@@ -204,54 +198,54 @@ class StoreReader(Rows):
         return Items.open(self.project)
 
     def pairs(self) -> list[Pair]:
-        """All pairs, in the order in which they are judged; not what is said of one item."""
+        """All pairs, in the order in which they are judged; statements about one item are none."""
         rows = self.rows(
             "SELECT id, left, right, weight, origin FROM pair WHERE right <> '' ORDER BY id"
         )
         return [Pair(*row) for row in rows]
 
     @cached_property
-    def mixed(self) -> Mixed:
-        """The known pairs and the repeats."""
-        return Mixed.read(self.setting(MIXED))
+    def mixed(self) -> Controls:
+        """The checks and repeats that are mixed in."""
+        return Controls.read(self.setting(CONTROLS))
 
     @property
     def known(self) -> dict[int, Known]:
-        """The checks, by the numbers of their pairs."""
+        """The checks, by pair id."""
         return self.mixed.pairs
 
     @property
     def repeats(self) -> dict[int, int]:
-        """Pairs of the plan, by the numbers of their repeats the other way round."""
+        """Pairs of the plan, by the ids of their repeats the other way round."""
         return self.mixed.repeats
 
     @cached_property
     def mixed_in(self) -> frozenset[int]:
-        """Those among both that are not of the plan: their answers are no random sample."""
+        """Checks and repeats outside of the plan: their answers are no random sample."""
         drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
         return frozenset({*self.known, *self.repeats}.difference(drawn))
 
     def quality(self) -> dict[str, Quality]:
-        """How good the answers of everybody are, by simple rules."""
+        """Quality of each annotator's answers, by simple rules."""
         return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
 
     def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer.
 
-        The last takes seconds to learn, and may be left out.
+        The last takes seconds to learn; ``manners=False`` leaves it out.
         """
-        totals = {one: self._counts(one.id)[1] for one in self.annotators()}
+        totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
         answers = self.answers()
         return overview_of(answers, totals, crowd_of(answers if manners else []))
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
-        """As `Rows.find_answers`; damage is told."""
-        with reading(self.project.store_path):
+        """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""
+        with file_errors(self.project.store_path):
             return super().find_answers(source, *values)
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """What a query finds, by the connection of this thread."""
-        with reading(self.project.store_path):
+        """Rows of a query, by the connection of this thread."""
+        with file_errors(self.project.store_path):
             return self._reader().execute(query, values).fetchall()
 
     def _reader(self) -> sqlite3.Connection:
@@ -264,13 +258,13 @@ class StoreReader(Rows):
         return reader
 
     def _counts(self, annotator_id: int) -> tuple[int, int]:
-        """Answered and all pairs of an annotator."""
+        """Numbers of answered and of all pairs of an annotator."""
         query = "SELECT count(answer), count(*) FROM assignment WHERE annotator = ?"
         ((done, total),) = self.rows(query, annotator_id)
         return int(done), int(total)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close all connections."""
         with self._guard:
             for reader in list(self._readers):
                 reader.close()

@@ -1,8 +1,8 @@
-"""What is asked and answered: answers in words, known pairs, and the rows of the store.
+"""Answers, known pairs, and the rows of the store.
 
 Annotators who are asked "which one is more likely positive?" answer in degrees. Each degree stands
 for a similarity and a difference that two posteriors can produce, so that every answer is
-feasible: (1 − c²)/2 ≤ s ≤ 1 − |c|. The project file states the numbers, and the known pairs:
+feasible: (1 − c²)/2 ≤ s ≤ 1 − |c|. The project file defines these numbers, and the known pairs:
 examples, practice, and checks, which are mixed in with the pairs of the plan.
 """
 
@@ -36,9 +36,9 @@ LEVELS: Levels = {
     "both negative": (0.9, 0.0),
     "alike": (0.8, 0.0),
 }
-"""The answers in the order of their keys, 1 to 9 and 0, and what they mean unless a project
-says otherwise. The posteriors of "can't tell which" are ½ both; those of "both positive" and
-"both negative" 0.95 and 0.05, which similarity and difference do not tell apart."""
+"""Default (similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and
+0. "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and
+0.05, which similarity and difference do not tell apart."""
 
 CERTAIN: Levels = {
     "left surely": (0.0, -1.0),
@@ -46,13 +46,13 @@ CERTAIN: Levels = {
     "both positive": (1.0, 0.0),
     "both negative": (1.0, 0.0),
 }
-"""What the ends of the scale can stand for at most."""
+"""The most extreme meaning that the ends of the scale can have."""
 
 
-def read_levels(given: Any) -> dict[str, tuple[float, float]]:
-    """Levels as a project file states them, defaults for the rest; ValueError names a bad one."""
+def read_levels(values: Any) -> dict[str, tuple[float, float]]:
+    """Levels of a project file, completed by the defaults; ValueError names a bad one."""
     try:
-        levels = msgspec.convert(given, dict[str, tuple[float, float]])
+        levels = msgspec.convert(values, dict[str, tuple[float, float]])
     except msgspec.ValidationError as error:
         raise ValueError(f"levels must give a similarity and a difference each: {error}") from None
     for name, (s, c) in levels.items():
@@ -67,22 +67,22 @@ def read_levels(given: Any) -> dict[str, tuple[float, float]]:
 
 
 def describe_error(error: msgspec.ValidationError, value: Any = None) -> str:
-    """What is wrong with a value that was read, and where."""
-    what, _, place = str(error).replace("`", "'").partition(" - at '$")
-    what = what.replace("Object missing required field", "it lacks")
-    what = what.replace("Object contains", "it has an").replace("Expected", "expected")
+    """Message of a validation error, with the field and its value."""
+    message, _, place = str(error).replace("`", "'").partition(" - at '$")
+    message = message.replace("Object missing required field", "it lacks")
+    message = message.replace("Object contains", "it has an").replace("Expected", "expected")
     place = place.rstrip("'").removeprefix(".")
     if isinstance(value, dict) and place in value:
         place += f" is {value[place]!r:.80}"
-    return f"{place}: {what}" if place else what
+    return f"{place}: {message}" if place else message
 
 
-CLOSE = 0.351
-"""An answer agrees with a known one if neither number is further away: the next degree is not."""
+ONE_DEGREE = 0.351
+"""Largest distance between numbers of neighbouring degrees."""
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pair whose answer is known, one of the levels; ``why`` is told to annotators."""
+    """A pair whose answer, one of the levels, is known; annotators are shown ``why``."""
 
     left: str
     right: str
@@ -90,36 +90,37 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     use: Literal["example", "practice", "check"] = "check"
     why: str = ""
 
-    def turned(self) -> Known:
-        """The same with left and right exchanged."""
+    def swapped(self) -> Known:
+        """The same pair with left and right exchanged."""
         other = {"left": "right", "right": "left"}
         side, _, degree = self.answer.partition(" ")
         answer = f"{other.get(side, side)} {degree}".strip()
         return msgspec.structs.replace(self, left=self.right, right=self.left, answer=answer)
 
     def agrees(self, answer: Answer, levels: Levels) -> bool:
-        """Whether an answer is the known one or next to it."""
+        """Whether an answer is the known one or one degree from it."""
         opposite = {"both positive", "both negative"}
         if answer.cant_say or {answer.level, self.answer} == opposite:
             return False
         return nearly_agree(answer.numbers, levels[self.answer])
 
 
-def nearly_agree(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
-    """Whether two answers (s, c) are the same or one degree apart; missing numbers agree.
+def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
+    """Whether two answers (s, c) are at most one degree apart; missing numbers agree.
 
     >>> nearly_agree((0.36, 0.6), (0.098, 0.9)), nearly_agree((0.36, 0.6), (0.36, -0.6))
     (True, False)
     """
-    both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-    return all(abs(a - b) <= CLOSE for a, b in both)
+    return all(
+        a is None or b is None or abs(a - b) <= ONE_DEGREE
+        for a, b in zip(first, second, strict=True)
+    )
 
 
-class Mixed(msgspec.Struct):
-    """Known pairs and repeats mixed in with the pairs of a plan, as the store keeps them.
+class Controls(msgspec.Struct):
+    """Checks and repeats that are mixed in with the pairs of a plan, as the store keeps them.
 
-    ``pairs`` has the checks by the numbers of their pairs, and ``repeats`` the pairs that are
-    repeated by the numbers of their repeats.
+    ``pairs`` maps pair ids to checks, ``repeats`` the pair id of each repeat to the original.
     """
 
     checks: list[Known] = []
@@ -129,25 +130,25 @@ class Mixed(msgspec.Struct):
     repeats: dict[int, int] = {}
 
     @classmethod
-    def read(cls, setting: str | None) -> Mixed:
-        """From the setting of a store, or nothing."""
+    def read(cls, setting: str | None) -> Controls:
+        """Decode the setting of a store; without one there are no controls."""
         return cls() if setting is None else msgspec.json.decode(setting, type=cls)
 
     @property
-    def whole_share(self) -> float:
-        """How much of what people judge is mixed in."""
+    def total_share(self) -> float:
+        """Share of checks and repeats in what annotators judge."""
         return self.share * bool(self.pairs) + self.repeat_share * bool(self.repeats)
 
-    def states(self, checks: Sequence[Known], share: float, repeat_share: float) -> bool:
-        """Whether this is what a project file states."""
+    def match(self, checks: Sequence[Known], share: float, repeat_share: float) -> bool:
+        """Whether these are the controls that a project file asks for."""
         same = self.checks == list(checks) and (self.share == share or not checks)
         return same and self.repeat_share == repeat_share
 
 
-def read_known(given: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
-    """Known pairs as a project file states them; ValueError names the first bad one."""
+def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
+    """Known pairs of a project file; ValueError names the first bad one."""
     known = []
-    for number, pair in enumerate(given if isinstance(given, list | tuple) else [given], 1):
+    for number, pair in enumerate(values if isinstance(values, list | tuple) else [values], 1):
         try:
             known.append(msgspec.convert(pair, Known))
         except msgspec.ValidationError as error:
@@ -168,10 +169,10 @@ MAX_KEY = 128
 
 @dataclass(frozen=True)
 class Annotator:
-    """Somebody, or something, that judges pairs.
+    """A person or program that judges pairs.
 
-    ``active`` says whether they have a link, which models and annotators of imported judgements do
-    not; ``origin`` where their judgements come from.
+    ``active`` annotators have a link; models and annotators of imported judgements have none.
+    ``origin`` is where their judgements come from.
     """
 
     id: int
@@ -181,7 +182,7 @@ class Annotator:
 
     @property
     def note(self) -> str:
-        """What to show beside the name: nothing for people who take part."""
+        """Remark beside the name: empty for people who take part."""
         if self.active:
             return ""
         words = {"person": "retired", "import": "imported", "adjudicator": "settles pairs"}
@@ -204,7 +205,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Task:
-    """A pair in the hands of an annotator: the ``number``-th of ``total``."""
+    """A pair assigned to an annotator: the ``number``-th of ``total``."""
 
     pair: int
     left: str
@@ -215,7 +216,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an annotator said about a pair; StoreError if a value is out of range or missing.
+    """An annotator's answer about a pair; StoreError if a value is out of range or missing.
 
     Parameters
     ----------
@@ -224,18 +225,18 @@ class Answer:
     preference : {−1, 0, 1}
         The left (−1) or the right (+1) one is more positive; 0 where not given.
     cant_say : bool
-        They looked and cannot say; then only a note may be given.
+        The annotator cannot say; then only a note may be given.
     note : str
-        In their words.
+        A comment by the annotator.
     seconds : float
-        How long it took.
+        Time taken.
     key : str
-        Chosen by the sender, once for each form: a repeated key is a repeated delivery. By
-        default a new one.
+        Chosen by the sender, once for each form: the same key again is the same delivery again.
+        By default a new one.
     others : mapping of str to float
         Values of other columns of statements (`pairlearn.kinds.columns`), such as a label.
     level : str
-        The answer in words that was chosen (`LEVELS`), if one was.
+        The chosen answer in words (`LEVELS`), if any.
 
     Examples
     --------
@@ -283,15 +284,11 @@ class Answer:
             (self.note + self.key).encode()
         except UnicodeEncodeError:
             raise StoreError("note and key must be text in Unicode, without surrogates") from None
-        if self.cant_say and self.said_something:
+        has_statement = self.compares or bool(self.others)
+        if self.cant_say and has_statement:
             raise StoreError("cant_say goes with no other answer: give one or the other")
-        if not self.cant_say and not self.said_something:
+        if not self.cant_say and not has_statement:
             raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
-
-    @property
-    def said_something(self) -> bool:
-        """Whether there is a similarity, a difference, a preference or another statement."""
-        return self.compares or bool(self.others)
 
     @property
     def compares(self) -> bool:
@@ -304,14 +301,14 @@ class Answer:
         return self.similarity, self.difference
 
     def same_judgement(self, other: Answer) -> bool:
-        """Whether two answers say the same, whenever and however they were given."""
+        """Whether two answers make the same statement, whenever and however they were given."""
         names = ("numbers", "preference", "cant_say", "others")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """An answer is on disk. ``revision`` counts the answers of one annotator to one pair."""
+    """Confirms that an answer is on disk; ``revision`` counts an annotator's answers to a pair."""
 
     answer_id: int
     revision: int
@@ -319,7 +316,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an annotator is; pace and time left are None before the first answer."""
+    """Progress of an annotator; pace and time left are None before the first answer."""
 
     done: int
     total: int
@@ -329,7 +326,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAnswer(Answer):
-    """An answer as a row of the store: who said it about which pair, and when."""
+    """An answer as a row of the store: by whom, about which pair, and when."""
 
     id: int
     annotator: str
@@ -341,14 +338,14 @@ class StoredAnswer(Answer):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        """It was checked when it was given."""
+        """Check nothing: answers are checked before they are stored."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One line of the history: who changed what, when, from which answer (id) to which.
+    """One line of the history; ``before`` and ``after`` are ids of answers.
 
-    ``action`` is "answered", "revised", "withdrawn", or what was done to the project.
+    ``action`` is "answered", "revised", "withdrawn", or a change of the project.
     """
 
     id: int

@@ -1,4 +1,5 @@
 -- The file of answers, version 1. Answers and changes are append-only.
+-- An empty line ends each statement.
 
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 

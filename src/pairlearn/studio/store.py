@@ -1,4 +1,4 @@
-"""Where the answers are: one SQLite file that loses none and keeps every change."""
+"""The store of answers: one SQLite file that loses none and keeps every change."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pairlearn.studio.changes import Changes, fresh_token
 from pairlearn.studio.choosing import random_pairs
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project
-from pairlearn.studio.reader import MIXED, StoreReader, token_hash
-from pairlearn.studio.records import Annotator, Answer, Mixed, Receipt, Task
+from pairlearn.studio.reader import CONTROLS, StoreReader, token_hash
+from pairlearn.studio.records import Annotator, Answer, Controls, Receipt, Task
 from pairlearn.studio.store_file import (
     StoreError,
+    file_errors,
     find_damage,
     has_answers,
     make_file,
-    reading,
-    remove_file,
+    parts_of,
 )
 from pairlearn.studio.writer import Writer
 
 T = TypeVar("T")
 
 LAG = 8
-"""Answers that come between a pair and its repeat, at least, as long as there are others."""
+"""Least number of answers between a pair and its repeat, as long as there are others."""
 _TASK = (
     "SELECT p.id, p.left, p.right, (SELECT count(*) FROM assignment b WHERE "
     "b.annotator = a.annotator AND b.answer IS NOT NULL AND "
@@ -45,7 +45,7 @@ class Store(StoreReader):
     ----------
     project : Project
     supervisor_token : str or None
-        Of a store that was just created; told this once, and kept only as a hash.
+        The token of a store that was just created; later only its hash is known.
 
     Examples
     --------
@@ -71,9 +71,9 @@ class Store(StoreReader):
 
     @classmethod
     def create(cls, project: Project) -> Store:
-        """Make the file, with the pairs of the plan.
+        """Create the file, with the pairs of the plan.
 
-        Raises StoreError if there is one already, or the items are too few for the plan.
+        Raises StoreError if it exists already, or the items are too few for the plan.
         """
         ids, plan = Items.open(project).ids, project.plan
         try:
@@ -83,23 +83,24 @@ class Store(StoreReader):
         pairs = [(ids[left], ids[right], 1.0) for left, right in rows.tolist()]
         make_file(project.store_path)
         with ExitStack() as on_failure:
-            on_failure.callback(remove_file, project.store_path)
+            for path in parts_of(project.store_path):
+                on_failure.callback(path.unlink, missing_ok=True)
             store = cls(project)
             on_failure.callback(store.close)
             store.carry_out(
                 lambda changes: changes.add_pairs(pairs, "plan"), who="project file", share_out=True
             )
             store.supervisor_token = store.renew_supervisor_token()
-            store._settle_known()
+            store._update_controls()
             on_failure.pop_all()
         return store
 
     @classmethod
     def open(cls, project: Project) -> Store:
-        """Open the file that is there; one of an older version is migrated.
+        """Open an existing file; one of an older version is migrated.
 
         An overlap or known pairs that were changed in the project file take effect now. Raises
-        StoreError if there is none, or it is not whole: every page is looked at.
+        StoreError if there is no file, or it is not whole: every page is checked.
         """
         path = project.store_path
         if not has_answers(path):
@@ -109,37 +110,34 @@ class Store(StoreReader):
             )
         with ExitStack() as on_failure:
             store = on_failure.enter_context(cls(project))
-            with reading(path):
-                if found := find_damage(store._reader()):
-                    raise sqlite3.DatabaseError(found)
-            kept = store.setting("overlap")
-            if kept is not None and kept != str(project.overlap):
-                store.carry_out(lambda c: None, who="project file", share_out=True)
-            store._settle_known()
+            with file_errors(path):
+                if damage := find_damage(store._reader()):
+                    raise sqlite3.DatabaseError(damage)
+            if store.setting("overlap") not in (None, str(project.overlap)):
+                store.carry_out(lambda changes: None, who="project file", share_out=True)
+            store._update_controls()
             on_failure.pop_all()
         return store
 
-    def _settle_known(self) -> None:
-        """Have the checks of the project file among the pairs."""
-        for place, one in enumerate(self.project.known):
-            self.check_items(one.left, one.right, place=f"known[{place}]: ")
-        stated = self.project.known_for("check"), self.project.known_share
-        repeated = self.project.repeat_share
-        if not Mixed.read(self.setting(MIXED)).states(*stated, repeated):
+    def _update_controls(self) -> None:
+        """Mix in the checks and repeats that the project file asks for."""
+        for place, known in enumerate(self.project.known):
+            self.check_items(known.left, known.right, place=f"known[{place}]: ")
+        checks, project = self.project.known_for("check"), self.project
+        wanted = checks, project.known_share, project.repeat_share
+        if not Controls.read(self.setting(CONTROLS)).match(*wanted):
             self.carry_out(
-                lambda changes: changes.mix_in(*stated, repeated),
-                who="project file",
-                share_out=True,
+                lambda changes: changes.mix_in(*wanted), who="project file", share_out=True
             )
 
-    def check_items(self, *ends: str, place: str = "") -> None:
-        """Refuse ids of items that are not there."""
-        for end in ends:
-            if end not in self.items:
-                raise StoreError(f"{place}{end!r} is not among the items")
+    def check_items(self, *ids: str, place: str = "") -> None:
+        """Raise StoreError if there is no item with one of these ids."""
+        for item in ids:
+            if item not in self.items:
+                raise StoreError(f"{place}{item!r} is not among the items")
 
     def close(self) -> None:
-        """Finish what was submitted, and let the file go."""
+        """Finish what was submitted, and close the file."""
         self._writer.close()
         super().close()
 
@@ -149,26 +147,26 @@ class Store(StoreReader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- who takes part ------------------------------------------------------------------
+    # -- annotators ----------------------------------------------------------------------
 
     def add_annotator(self, name: str) -> tuple[Annotator, str]:
-        """Add somebody, share the open pairs out anew; their token is told this once."""
+        """Add an annotator and reassign the open pairs; their token cannot be read again."""
         return self.add_annotators([name])[0]
 
     def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
-        """Add several at once, and share the pairs out once."""
+        """Add several annotators, and reassign the open pairs once."""
         return self.carry_out(lambda changes: changes.add_annotators(names), share_out=True)
 
     def retire(self, annotator_id: int) -> None:
-        """End somebody's part: their link is void, their open pairs go to the others."""
+        """End an annotator's part: their link is void, their open pairs go to the others."""
         self.carry_out(lambda changes: changes.retire(annotator_id), share_out=True)
 
     def renew_token(self, annotator_id: int) -> str:
-        """A new token for somebody; the old link is void. Who retired takes part again."""
+        """New token for an annotator, retired or not; the old link is void."""
         return self.carry_out(lambda changes: changes.renew_token(annotator_id), share_out=True)
 
     def renew_supervisor_token(self) -> str:
-        """A new token for the supervisor; the old one is void."""
+        """New token for the supervisor; the old one is void."""
         token = fresh_token()
 
         def work(changes: Changes) -> None:
@@ -181,59 +179,60 @@ class Store(StoreReader):
     # -- tasks and answers ---------------------------------------------------------------
 
     def next_task(self, annotator_id: int, *, after: int | None = None) -> Task | None:
-        """What they judge next; the same until it is answered. None when all is done.
+        """Next pair to judge, the same until it is answered; None when all are.
 
-        With ``after``, what comes when they have answered that one.
+        With ``after``, the pair that follows that one.
         """
         query = (
             "SELECT pair, touched FROM assignment WHERE annotator = ? AND answer IS NULL "
             f"AND pair IS NOT ? AND pair {{}} ({', '.join(map(str, self.mixed_in))}) "
             "ORDER BY touched DESC, pair"
         )
-        usual = self.first(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
-        mixed = self.rows(query.format("IN"), annotator_id, after) if self.mixed_in else []
-        found = usual or next(iter(mixed), None)
-        if usual and mixed:
-            if usual[1] or mixed[0][1]:  # taken back: it is answered again first
-                found = max(usual, mixed[0], key=lambda one: one[1] or 0)
+        planned = self.first(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
+        controls = self.rows(query.format("IN"), annotator_id, after) if self.mixed_in else []
+        following = planned or next(iter(controls), None)
+        if following is None:
+            return None
+        pair, touched = following
+        if planned and controls:
+            if touched or controls[0][1]:  # an answer that was withdrawn is given again first
+                pair = max(planned, controls[0], key=lambda row: row[1] or 0)[0]
             else:
-                found = self._turn(annotator_id, [one[0] for one in mixed], after) or usual
-        return None if found is None else self.task(annotator_id, found[0])
+                pair = self._due_control(annotator_id, [row[0] for row in controls], after) or pair
+        return self.task(annotator_id, pair)
 
-    def _turn(self, who: int, mixed: list[int], after: int | None) -> tuple[int] | None:
-        """One of what is mixed in, if it is time for one and one can come now."""
-        done = self._counts(who)[0] + (after is not None)
-        # One in every 1/share.
-        every = max(round(1 / self.mixed.whole_share), 1)
+    def _due_control(self, annotator: int, controls: list[int], after: int | None) -> int | None:
+        """One of the checks and repeats, if it is time for one and one can come now."""
+        done = self._counts(annotator)[0] + (after is not None)
+        # One at a random place in every 1/share pairs.
+        every = max(round(1 / self.mixed.total_share), 1)
         block, place = divmod(done, every)
-        if zlib.crc32(f"{who} {block}".encode()) % every != place:
+        if zlib.crc32(f"{annotator} {block}".encode()) % every != place:
             return None
         rows = self.rows(
             "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NOT NULL "
             f"ORDER BY touched DESC LIMIT -1 OFFSET {LAG - (after is not None)}",
-            who,
+            annotator,
         )
         past = {None, *(row[0] for row in rows)}
-        free = [pair for pair in mixed if self.repeats.get(pair) in past]
-        if not free:
-            return None
+        free = [pair for pair in controls if self.repeats.get(pair) in past]
         # Checks and repeats by turns.
-        return (min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1)),)
+        return min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1), default=None)
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
-        """A pair that is theirs, answered or not; None if it is not theirs."""
-        found = self.first(_TASK, annotator_id, pair)
-        return None if found is None else Task(*found)
+        """A pair of an annotator, answered or not; None if it is not assigned to them."""
+        row = self.first(_TASK, annotator_id, pair)
+        return None if row is None else Task(*row)
 
     def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
-        """Keep an answer. The future is resolved when it is on disk.
+        """Store an answer. The future is resolved when it is on disk.
 
         The same key again returns the first receipt; another key is a revision.
         """
         return self._submit(lambda changes: changes.record_answer(annotator_id, pair, answer))
 
     def undo(self, annotator_id: int, *, answer_id: int | None = None) -> Future[Task | None]:
-        """Reopen the pair that they answered last; the answer stays in the history.
+        """Reopen the pair that an annotator answered last; the answer stays in the history.
 
         With ``answer_id``, only if that is still their last answer, so that a request may
         be delivered twice. None if there is nothing to take back.
@@ -250,7 +249,7 @@ class Store(StoreReader):
         return self.carry_out(lambda changes: changes.adjudicate(pair, answer))
 
     def mark_told(self, told: bool) -> bool:
-        """Keep that completion was told, or was not after all; False if that was known.
+        """Record that completion was reported, or was not after all; False if that was known.
 
         More pairs or a larger overlap make another completion.
         """
@@ -264,21 +263,21 @@ class Store(StoreReader):
         return self.carry_out(work)
 
     def practise(self, annotator_id: int, *results: str) -> Future[None]:
-        """Keep how their practice went."""
+        """Record results of an annotator's practice."""
 
         def work(changes: Changes) -> None:
-            for one in results:
-                changes.log("practised", one, annotator=annotator_id)
+            for result in results:
+                changes.log("practised", result, annotator=annotator_id)
 
         return self._submit(work, who="practice")
 
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
-        """Add chosen pairs, each with its inclusion weight, and assign them; their ids.
+        """Add chosen pairs, each with its inclusion weight, and assign them; return their ids.
 
         Raises StoreError if an item is unknown, or a pair is there already, in either direction.
         """
         chosen = list(pairs)
-        self.check_items(*(end for pair in chosen for end in pair[:2]))
+        self.check_items(*(item for pair in chosen for item in pair[:2]))
         return self.carry_out(
             lambda changes: changes.add_pairs(chosen, "chosen"), who="model", share_out=True
         )
@@ -286,20 +285,20 @@ class Store(StoreReader):
     def carry_out(
         self, work: Callable[[Changes], T], *, who: str = "supervisor", share_out: bool = False
     ) -> T:
-        """Have something done by the writer, and wait until it is on disk.
+        """Let the writer do ``work``, and wait until it is on disk.
 
-        With ``share_out`` the open pairs are then shared out anew, in the same transaction.
+        With ``share_out`` the open pairs are then assigned anew, in the same transaction.
         """
         return self._submit(work, who, share_out).result()
 
     def _submit(
         self, work: Callable[[Changes], T], who: str = "supervisor", share_out: bool = False
     ) -> Future[T]:
-        def whole(connection: sqlite3.Connection) -> T:
+        def work_and_reassign(connection: sqlite3.Connection) -> T:
             changes = Changes(connection, who)
             result = work(changes)
             if share_out:
                 changes.reassign(self.project.overlap, self.project.plan.seed)
             return result
 
-        return self._writer.submit(whole)
+        return self._writer.submit(work_and_reassign)

@@ -1,4 +1,4 @@
-"""The file of answers as a file: its tables, what can be wrong with it, whole copies of it.
+"""The SQLite file that holds the answers: its schema, its connections, and verified copies.
 
 Only SQLite opens the file. On POSIX, closing *any* descriptor of a file drops all locks that
 the process holds on it, so that reading, hashing, copying or flushing it here would leave the
@@ -26,17 +26,17 @@ from pairlearn.atomic import replacing, sync
 
 BUSY_SECONDS = 30.0
 SMALLEST_FILE = 512
-"""Bytes of the smallest page that SQLite has, and so of the smallest file with anything in it."""
+"""Bytes of the smallest page that SQLite has, and so of the smallest file with content."""
 
 
 class StoreError(ValueError):
-    """The file of answers, or what is asked of it, is not in order."""
+    """The file of answers is not in order, or a request to it is wrong."""
 
 
 class StoreFileError(StoreError, OSError):
     """The file cannot be read or written now; the request may be right and is worth repeating.
 
-    ``damaged`` says that the content of the file is wrong, not the disk or its permissions.
+    ``damaged`` means that the content of the file is wrong, not the disk or its permissions.
     """
 
     def __init__(self, message: str, *, damaged: bool = False) -> None:
@@ -44,23 +44,21 @@ class StoreFileError(StoreError, OSError):
         self.damaged = damaged
 
 
-UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, msgspec.DecodeError)
-"""What reading a damaged file raises."""
-_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_OF_THE_DISK = {
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DISK = {
     sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_PERM,
 }  # fmt: skip
 
 
-def failure(path: Path, error: Exception) -> StoreFileError:
-    """What is wrong with a file, from what SQLite said of it."""
+def to_file_error(path: Path, error: Exception) -> StoreFileError:
+    """Translate an error of SQLite into one that names the file and the remedy."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in _PASSING:
+    if code in _BUSY:
         return StoreFileError(f"{path} was in use for {BUSY_SECONDS:.0f} s: try again")
-    if code in _OF_THE_DISK:
+    if code in _DISK:
         full = code == sqlite3.SQLITE_FULL
-        reason = "the disk is full" if full else _obstacle(path) or str(error)
+        reason = "the disk is full" if full else _write_obstacle(path) or str(error)
         return StoreFileError(f"{path} cannot be written: {reason}; what is stored is safe")
     return StoreFileError(
         f"{path} is not a file of answers, or is damaged ({str(error)[:300]}): take it from a "
@@ -69,59 +67,59 @@ def failure(path: Path, error: Exception) -> StoreFileError:
     )
 
 
-def _obstacle(path: Path) -> str:
-    """Why nothing can be written beside a file or into it; SQLite says "disk I/O error"."""
+def _write_obstacle(path: Path) -> str:
+    """Find out why a file or its folder cannot be written: SQLite only says "disk I/O error"."""
     try:
         with tempfile.TemporaryFile(dir=path.parent) as probe:
             probe.write(bytes(64 * 1024))  # as much as the index of the log needs
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return "the disk is full"
-        return str(error.strerror)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return "the disk is full" if full else str(error.strerror)
     return "" if os.access(path, os.W_OK) else "the file is read-only"
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file into a `StoreFileError` that names it."""
+def file_errors(path: Path) -> Iterator[None]:
+    """Raise what reading a damaged or unavailable file raises as a `StoreFileError`."""
     try:
         yield
-    except UNREADABLE as error:
-        raise failure(path, error) from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise to_file_error(path, error) from error
 
 
-def copy_of(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
-    """Copy a whole file while others use it, readable by its owner only; the rows of each table.
+def copy_file(connection: sqlite3.Connection, path: Path) -> dict[str, int]:
+    """Copy a whole file while others use it, readable by its owner only; return row counts.
 
     The copy is verified before it appears: StoreFileError if it is not whole.
     """
     with replacing(path) as part:
         make_file(part)
-        with reading(path), closing(sqlite3.connect(part, isolation_level=None)) as copy:
-            connection.execute("BEGIN")  # one moment for the counts and the copy
+        with file_errors(path), closing(sqlite3.connect(part, isolation_level=None)) as copy:
+            connection.execute("BEGIN")  # the counts and the copy are of the same moment
             try:
                 counts = _row_counts(connection)
                 connection.backup(copy)
             finally:
                 connection.execute("ROLLBACK")
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
-            found = find_damage(copy, "integrity_check")
-            if found or _row_counts(copy) != counts:
-                raise StoreFileError(f"{path} was not written whole ({found}): try again")
+            damage = find_damage(copy, "integrity_check")
+            if damage or _row_counts(copy) != counts:
+                raise StoreFileError(f"{path} was not written whole ({damage}): try again")
     return counts
 
 
 def find_damage(connection: sqlite3.Connection, check: str = "quick_check") -> str:
-    """Look through a file; what is wrong with it, or "".
+    """Check a file; return what is wrong with it, or "".
 
     Rows of answers and changes are numbered without gaps and never removed, so a missing number
     shows a file put together from parts of two moments.
     """
-    (found,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
-    if found != "ok":
-        return str(found)
+    (result,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
+    if result != "ok":
+        return str(result)
     for table in ("answer", "change"):
         if table in _row_counts(connection):
+            # In one statement: others may be writing.
             count, last = connection.execute(f"SELECT count(*), max(id) FROM {table}").fetchone()
             if count != (last or 0):
                 return f"{last} {table}s were stored, {count} are there"
@@ -129,18 +127,15 @@ def find_damage(connection: sqlite3.Connection, check: str = "quick_check") -> s
 
 
 def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    names = [
-        str(row[0])
-        for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    ]
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return {
-        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])
-        for name in names
+        str(name): int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])
+        for (name,) in names
     }
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file that only its owner can read, in a folder that knows of it on disk."""
+    """Make an empty file that only its owner can read, and flush the folder."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
@@ -148,30 +143,18 @@ def make_file(path: Path) -> None:
     sync(path.parent)
 
 
-def remove_file(path: Path) -> None:
-    """Remove a file of answers, with what SQLite keeps beside it."""
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)
+def parts_of(path: Path) -> list[Path]:
+    """The files that SQLite keeps for a database: its log, the log's index, the file itself."""
+    return [path.with_name(path.name + ending) for ending in ("-wal", "-shm", "")]
 
 
 Migration: TypeAlias = Sequence[str]
-"""Statements that are carried out in one transaction."""
+"""Statements that are executed in one transaction."""
 
-APPLICATION_ID = 0x70616972  # "pair", so that the file of another program is not taken for ours
-
-
-def _statements(name: str) -> Migration:
-    """The statements of a script beside this file."""
-    found = [""]
-    for line in Path(__file__).with_name(name).read_text("utf-8").splitlines(keepends=True):
-        found[-1] += line
-        if sqlite3.complete_statement(found[-1]):
-            found.append("")
-    return tuple(statement for statement in found if statement.strip())
-
+APPLICATION_ID = 0x70616972  # "pair", to tell our files from those of other programs
 
 MIGRATIONS: tuple[Migration, ...] = (
-    _statements("schema_1.sql"),
+    Path(__file__).with_name("schema_1.sql").read_text("utf-8").split("\n\n"),
     ("ALTER TABLE answer ADD COLUMN level TEXT NOT NULL DEFAULT ''",),
 )
 
@@ -186,9 +169,9 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     ``synchronous=FULL`` flushes every commit, which WAL mode's default, ``NORMAL``, would leave to
     the next checkpoint. Raises StoreError if there is no such file or it is another program's.
     """
-    with ExitStack() as on_failure, reading(path):
+    with ExitStack() as on_failure, file_errors(path):
         connection = on_failure.enter_context(closing(open_file(path)))
-        if with_log(connection) != "wal" and not _unchanging(path):
+        if enable_wal(connection) != "wal" and not _is_immutable(path):
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -199,8 +182,8 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def with_log(connection: sqlite3.Connection) -> str:
-    """Have a file written through a log beside it (WAL mode); the mode that it then has.
+def enable_wal(connection: sqlite3.Connection) -> str:
+    """Switch a file to WAL mode; return the mode that it then has.
 
     SQLite refuses this at once while another connection makes the same change.
     """
@@ -209,13 +192,13 @@ def with_log(connection: sqlite3.Connection) -> str:
         try:
             return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _PASSING or time.monotonic() > deadline:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
 
 
-def connect_any(path: Path, suffix: str = "", **options: Any) -> sqlite3.Connection:
-    """Open a file for several threads, or make it; sqlite3.DatabaseError if it is too short.
+def open_sqlite(path: Path, suffix: str = "", **options: Any) -> sqlite3.Connection:
+    """Open or create a file for several threads; sqlite3.DatabaseError if it is too short.
 
     SQLite takes a file of one byte for an empty one, and writes over it.
     """
@@ -230,14 +213,14 @@ def open_file(path: Path) -> sqlite3.Connection:
     """Open an existing file of ours without writing to it; StoreError if it is not one."""
     if not path.is_file():
         raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
-    with ExitStack() as on_failure, reading(path):
-        suffix = "?immutable=1" if _unchanging(path) else ""
-        # Transactions begin where we say so.
-        connection = connect_any(path, suffix, isolation_level=None, factory=_Connection)
+    with ExitStack() as on_failure, file_errors(path):
+        suffix = "?immutable=1" if _is_immutable(path) else ""
+        # Without an isolation level, transactions begin only where we begin them.
+        connection = open_sqlite(path, suffix, isolation_level=None, factory=_Connection)
         on_failure.callback(connection.close)
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         program = connection.execute("PRAGMA application_id").fetchone()[0]
-        # One without tables is a new one.
+        # A file without tables is new.
         ours = program == APPLICATION_ID if version_of(connection) else not tables
         if not ours:
             raise StoreError(f"{path} is an SQLite file of another program")
@@ -245,55 +228,47 @@ def open_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _unchanging(path: Path) -> bool:
+def _is_immutable(path: Path) -> bool:
     """Whether a file is on a read-only disk, where SQLite can make no log, and has none."""
-    log = path.with_name(f"{path.name}-wal")
+    log, *_ = parts_of(path)
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not log.exists()
 
 
 def has_answers(path: Path) -> bool:
-    """Whether a file is one of ours that was ever begun; it is left as it is."""
+    """Whether a file has our tables; a new one has none yet. The file is left as it is."""
     with closing(open_file(path)) as connection:
         return version_of(connection) > 0
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The version of the schema of a file; 0 if it is new."""
+    """Schema version of a file; 0 if it is new."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
-) -> int:
-    """Bring a file to the current version, each step in one transaction; the version it had.
+) -> None:
+    """Bring a file to the current version, each step in one transaction.
 
     A file with answers is copied to ``NAME.vK.sqlite`` first, K being its version. Raises
-    StoreError if the file is of a later version or another program.
+    StoreError if the file is of a later version.
     """
-    found, newest = version_of(connection), len(migrations)
-    if found > newest:
+    version, newest = version_of(connection), len(migrations)
+    if version > newest:
         raise StoreError(
-            f"{path} has schema version {found}; this pairlearn knows versions up to {newest}: "
+            f"{path} has schema version {version}; this pairlearn knows versions up to {newest}: "
             "upgrade pairlearn"
         )
-    if found == newest:
-        return found
-    if found:
-        copy_of(connection, path.with_name(f"{path.stem}.v{found}{path.suffix}"))
-    for number in range(found, newest):
-        _step(connection, migrations[number], number)
-    return found
-
-
-def _step(connection: sqlite3.Connection, migration: Migration, number: int) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Another process may have been faster.
-        if version_of(connection) == number:
-            for statement in migration:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number + 1}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+    if 0 < version < newest:
+        copy_file(connection, path.with_name(f"{path.stem}.v{version}{path.suffix}"))
+    for step in range(version, newest):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if version_of(connection) == step:  # unless another process was faster
+                for statement in migrations[step]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {step + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

@@ -1,12 +1,12 @@
-"""Who writes the file of answers: the locks, the writing thread, snapshots and backups.
+"""Writing the file of answers: locks, the writing thread, snapshots and backups.
 
 The disk takes as long to commit one answer as a hundred, so jobs that arrive during a commit go
 into the following transaction together. A job's future is resolved after its commit: whoever has
 the result can rely on its being on disk.
 
-``PROJECT/backups`` holds what `back_up` wrote, the last few automatic snapshots, and what a
-restored backup replaced. Each is one whole SQLite file that never changes again, so any tool may
-copy it at any time.
+``PROJECT/backups`` holds the files of `back_up`, the last few automatic snapshots, and files that
+a restored backup replaced. Each is one whole SQLite file that never changes again, so any tool
+may copy it at any time.
 
 A project is served or restored by one process at a time. The lock is on a file of its own, never
 on the file of answers, and the kernel releases it however the process ends. The address of the
@@ -15,7 +15,6 @@ server stays in the file for the next links.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import logging
@@ -26,7 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -39,14 +38,15 @@ from pairlearn.studio.store_file import (
     StoreError,
     StoreFileError,
     connect,
-    copy_of,
-    failure,
+    copy_file,
+    file_errors,
     find_damage,
     has_answers,
     make_file,
     migrate,
     open_file,
-    reading,
+    parts_of,
+    to_file_error,
     version_of,
 )
 
@@ -60,11 +60,11 @@ FILE = "serve.lock"
 def lock_answers(folder: Path, *, exclusive: bool = False) -> Iterator[None]:
     """Keep others from replacing a project's answers; if ``exclusive``, from using them at all.
 
-    The lock is on the folder, so it needs no right to write. StoreError if it cannot be had.
+    The lock is on the folder, so it needs no right to write. StoreError if others hold it.
     """
-    doing = "in use by another command" if exclusive else "being restored from a backup"
-    refusal = f"{folder} is {doing}: try again when that has ended"
-    with _locked(folder, os.O_RDONLY, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, refusal):
+    activity = "in use by another command" if exclusive else "being restored from a backup"
+    message = f"{folder} is {activity}: try again when that has ended"
+    with _locked(folder, os.O_RDONLY, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, message):
         yield
 
 
@@ -74,28 +74,28 @@ def lock_server(folder: Path) -> Iterator[int]:
 
     Yields the lock, for `announce`.
     """
-    where = served_at(folder)
-    at = f", at {where}" if where else ""
-    refusal = f"{folder} is being served already{at}: end that server first"
-    with _locked(folder / FILE, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, refusal) as lock:
+    address = served_at(folder)
+    at = f", at {address}" if address else ""
+    message = f"{folder} is being served already{at}: end that server first"
+    with _locked(folder / FILE, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, message) as lock:
         yield lock
 
 
 @contextmanager
-def _locked(path: Path, mode: int, kind: int, refusal: str) -> Iterator[int]:
+def _locked(path: Path, mode: int, kind: int, message: str) -> Iterator[int]:
     lock = os.open(path, mode | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(lock, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StoreError(refusal) from None
+            raise StoreError(message) from None
         yield lock
     finally:
         os.close(lock)
 
 
 def announce(lock: int, address: str) -> None:
-    """Write down where the holder of the lock is reached."""
+    """Write the address of the server that holds the lock."""
     os.ftruncate(lock, 0)
     os.pwrite(lock, json.dumps({"address": address}).encode(), 0)
 
@@ -103,10 +103,10 @@ def announce(lock: int, address: str) -> None:
 def served_at(folder: Path) -> str | None:
     """The address at which a project is or was last served; None if it never was."""
     try:
-        found = json.loads((folder / FILE).read_text("utf-8"))["address"]
+        address = json.loads((folder / FILE).read_text("utf-8"))["address"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return address if isinstance(address, str) else None
 
 
 LOG = logging.getLogger("pairlearn.annotate")
@@ -115,23 +115,23 @@ FOLDER = "backups"
 EVERY = 200
 """Answers between two snapshots, or a tenth of all where that is more."""
 KEPT = 3
-"""Snapshots that are kept."""
+"""Number of snapshots that are kept."""
 STALE_SECONDS = 3600.0
-"""Age of a part that a killed process has left behind."""
+"""Age from which an unfinished copy was left behind by a killed process."""
 
 
 class Snapshots:
-    """Copy the answers every so often, in a thread of its own, and keep the last few copies."""
+    """Copy the answers at intervals, in a thread of its own, and keep the last few copies."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._folder = path, path.parent / FOLDER
         self._thread: threading.Thread | None = None
-        there = _snapshots(self._folder)
-        self._last = there[-1][1] if there else 0
+        snapshots = _snapshots(self._folder)
+        self._last = snapshots[-1][1] if snapshots else 0
 
-    def consider(self, answers: int) -> None:
-        """Begin a copy if it is time for one, with so many answers on disk."""
-        self._last = min(self._last, answers)  # fewer than that: an older state was put back
+    def update(self, answers: int) -> None:
+        """Begin a copy if the number of answers on disk has grown enough since the last one."""
+        self._last = min(self._last, answers)  # fewer after an older state was restored
         if answers - self._last < max(EVERY, self._last // 10):
             return
         if self._thread is not None and self._thread.is_alive():
@@ -141,31 +141,28 @@ class Snapshots:
         self._thread.start()
 
     def close(self) -> None:
-        """Wait for the copy that is under way."""
+        """Wait for a copy that is under way."""
         if self._thread is not None:
             self._thread.join()
 
     def _make(self) -> None:
         try:
             with closing(connect(self._path)) as connection:
-                copy_of(connection, self._folder / f"auto-{self._last:09}.sqlite")
-            left = [
-                path
-                for path in self._folder.glob(".auto-*")
-                if time.time() - path.stat().st_mtime > STALE_SECONDS
-            ]
-            old = [path for path, _ in _snapshots(self._folder)[:-KEPT]]
-            for path in [*old, *left]:
+                copy_file(connection, self._folder / f"auto-{self._last:09}.sqlite")
+            for path, _ in _snapshots(self._folder)[:-KEPT]:
                 path.unlink(missing_ok=True)
+            for path in self._folder.glob(".auto-*"):
+                if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                    path.unlink(missing_ok=True)
         except (StoreError, OSError) as error:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
 
 
 MOST_AT_ONCE = 1000
-"""Jobs in one transaction: a bound on how long the first one waits for the others."""
+"""Jobs in one transaction: bounds how long the first one waits for the others."""
 
 IDLE_SECONDS = 1.0
-"""Without work, after which all answers go from the log into the file itself."""
+"""Time without work after which all answers go from the log into the file itself."""
 
 
 class Writer:
@@ -173,10 +170,10 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with contextlib.ExitStack() as stack:
+        with ExitStack() as stack:
             stack.enter_context(lock_answers(path.parent))
-            self._connection = stack.enter_context(contextlib.closing(connect(path, writer=True)))
-            with reading(path):
+            self._connection = stack.enter_context(closing(connect(path, writer=True)))
+            with file_errors(path):
                 migrate(self._connection, path)
             self._held = stack.pop_all()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -187,7 +184,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        """Do ``work`` in the next transaction; a Future that resolves after the commit.
+        """Do ``work`` in the next transaction; the future is resolved after the commit.
 
         If ``work`` raises, its changes are undone, and those of others stay.
         """
@@ -199,7 +196,7 @@ class Writer:
         return future
 
     def close(self) -> None:
-        """Do what was submitted, and end; again and again is fine."""
+        """Finish what was submitted, and end; may be called again."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -209,51 +206,54 @@ class Writer:
         self._held.close()
 
     def _next(self) -> Job | None:
-        """The next job; while there is none, the file is made whole without its log.
+        """The next job; while there is none, the log is written into the file.
 
-        Whoever copies the file alone, as backup tools do, then has all answers.
+        A copy of the file alone, as backup tools make it, then has all answers.
         """
         try:
             return self._jobs.get(timeout=IDLE_SECONDS)
         except queue.Empty:
-            with contextlib.suppress(sqlite3.Error):  # a full disk: the log has everything
+            with suppress(sqlite3.Error):  # a full disk: the log has everything
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         return self._jobs.get()
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
             batch: list[Job | None] = [job]
-            with contextlib.suppress(queue.Empty):
+            with suppress(queue.Empty):
                 while len(batch) < MOST_AT_ONCE and batch[-1] is not None:
                     batch.append(self._jobs.get_nowait())
-            # Those that nobody wants any more are left out.
-            self._commit([one for one in batch if one and one[1].set_running_or_notify_cancel()])
+            # Jobs that were cancelled are left out.
+            self._commit([job for job in batch if job and job[1].set_running_or_notify_cancel()])
             if batch[-1] is None:
                 return
 
     def _commit(self, jobs: list[Job]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            done = [self._do(*job) for job in jobs]
+            resolvers = [self._do(*job) for job in jobs]
             self._connection.execute("COMMIT")
         except Exception as error:
-            with contextlib.suppress(sqlite3.Error):
+            with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            trouble = failure(self._path, error)
-            trouble.__cause__ = error
+            file_error = to_file_error(self._path, error)
+            file_error.__cause__ = error
             for _, future in jobs:
-                future.set_exception(trouble)
+                future.set_exception(file_error)
             return
-        for resolve in done:  # now that it is on disk
+        for resolve in resolvers:  # now that it is on disk
             resolve()
-        with contextlib.suppress(sqlite3.Error):
+        with suppress(sqlite3.Error):
             (answers,) = self._connection.execute("SELECT max(id) FROM answer").fetchone()
-            self._snapshots.consider(answers or 0)
+            self._snapshots.update(answers or 0)
 
     def _do(
         self, work: Callable[[sqlite3.Connection], T], future: Future[T]
     ) -> Callable[[], object]:
-        """Do a job, or undo all of it; what resolves its future. Worse errors are passed on."""
+        """Do a job, or undo all of it; return what resolves its future.
+
+        Errors that concern the whole transaction are raised.
+        """
         self._connection.execute("SAVEPOINT job")
         resolve: Callable[[], object]
         try:
@@ -268,7 +268,7 @@ class Writer:
 
 
 class Restored(NamedTuple):
-    """What `restore` did: answers now, and where the file that was replaced is kept.
+    """Result of `restore`: the number of answers, and where the file that was replaced is kept.
 
     ``links`` names those whose link is not that of the backup; None if all are, because the
     file that was replaced cannot be read.
@@ -280,29 +280,29 @@ class Restored(NamedTuple):
 
 
 def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
-    """Copy the answers while people may be answering; the file and how many answers it holds.
+    """Copy the answers while people may be answering; return the file and its number of answers.
 
     ``out`` must not exist; by default it is in the project's folder of backups.
     """
-    out = _fresh(project, "answers") if out is None else out
+    out = _new_path(project, "answers") if out is None else out
     if out.exists():
         raise StoreError(f"{out} is there already: choose another name")
     with closing(connect(project.store_path)) as connection:
-        copy_of(connection, out)
+        copy_file(connection, out)
     with closing(open_file(out)) as copy:
         return out, Changes(copy, "backup").standing()
 
 
 def newest_backup(project: Project) -> Path:
     """The backup that was written last; StoreError if there is none."""
-    found = [
+    backups = [
         path
         for path in (project.folder / FOLDER).glob("[!.]*.sqlite")
         if not path.name.startswith("replaced-")
     ]
-    if not found:
+    if not backups:
         raise StoreError(f"{project.folder / FOLDER} has no backups: name the file to restore")
-    return max(found, key=lambda path: path.stat().st_mtime_ns)
+    return max(backups, key=lambda path: path.stat().st_mtime_ns)
 
 
 def restore(project: Project, source: Path) -> Restored:
@@ -315,68 +315,67 @@ def restore(project: Project, source: Path) -> Restored:
     path = project.store_path
     if source.exists() and path.exists() and source.samefile(path):
         raise StoreError(f"{source} is the file of answers itself: name a backup of it")
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         stack.enter_context(lock_server(project.folder))
         stack.enter_context(lock_answers(project.folder, exclusive=True))
         backup = stack.enter_context(closing(open_file(source)))
-        with reading(source):
+        with file_errors(source):
             if not version_of(backup):
                 raise StoreError(f"{source} is empty: name another")
-            if found := find_damage(backup, "integrity_check"):
-                raise StoreFileError(f"{source} is damaged ({found}): name another", damaged=True)
-        replaced, sound = _set_aside(project)
+            if damage := find_damage(backup, "integrity_check"):
+                raise StoreFileError(f"{source} is damaged ({damage}): name another", damaged=True)
+        replaced, readable = _set_aside(project)
         folder = Path(stack.enter_context(TemporaryDirectory(dir=project.folder)))
-        stored = copy_of(backup, folder / path.name)["answer"]
+        stored = copy_file(backup, folder / path.name)["answer"]
         copy = stack.enter_context(closing(connect(folder / path.name, writer=True)))
         changes, links = Changes(copy, "restore"), None
-        if replaced is not None and sound:
+        if replaced is not None and readable:
             present = stack.enter_context(closing(open_file(replaced)))
             links = changes.adopt_links(Changes(present, "restore"))
         if links:
             changes.reassign(project.overlap, project.plan.seed)
         if not path.exists():
             make_file(path)
-        with reading(path), closing(connect(path, writer=True)) as connection:
+        with file_errors(path), closing(connect(path, writer=True)) as connection:
             copy.backup(connection)
-            if found := find_damage(connection, "integrity_check"):
-                raise StoreFileError(f"{path} was not written whole ({found})", damaged=True)
+            if damage := find_damage(connection, "integrity_check"):
+                raise StoreFileError(f"{path} was not written whole ({damage})", damaged=True)
         for snapshot, count in _snapshots(path.parent / FOLDER):
-            if count > stored:  # of what is no longer there
-                snapshot.replace(_fresh(project, f"replaced-{snapshot.stem}"))
+            if count > stored:  # it holds answers that were replaced
+                snapshot.replace(_new_path(project, f"replaced-{snapshot.stem}"))
         return Restored(changes.standing(), replaced, links)
 
 
 def _set_aside(project: Project) -> tuple[Path | None, bool]:
-    """Keep the answers that are there: where, and whether they can be read.
+    """Copy the present answers to the backups; return where, and whether they can be read.
 
-    A file that cannot is moved, with its log.
+    A damaged file is moved instead, with its log.
     """
-    path, kept = project.store_path, _fresh(project, "replaced")
+    path, kept = project.store_path, _new_path(project, "replaced")
     if not path.exists():
         return None, False
     try:
         with closing(connect(path)) as connection:
-            copy_of(connection, kept)
+            copy_file(connection, kept)
     except StoreFileError as error:
         if not error.damaged:
             raise
         kept.parent.mkdir(exist_ok=True)
-        for ending in ("-wal", "-shm", ""):
-            part = path.with_name(path.name + ending)
+        for part, target in zip(parts_of(path), parts_of(kept), strict=True):
             if part.exists():
-                part.replace(kept.with_name(kept.name + ending))
+                part.replace(target)
         return kept, False
     return kept, has_answers(kept)
 
 
-def _fresh(project: Project, name: str) -> Path:
+def _new_path(project: Project, name: str) -> Path:
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
     return project.folder / FOLDER / f"{name}-{now}.sqlite"
 
 
 def _snapshots(folder: Path) -> list[tuple[Path, int]]:
-    """The automatic snapshots and their answers, the last one written at the end."""
-    found = sorted(
+    """Automatic snapshots and their numbers of answers, in the order of being written."""
+    paths = sorted(
         folder.glob("auto-*.sqlite"), key=lambda path: (path.stat().st_mtime_ns, path.name)
     )
-    return [(path, int(path.stem.removeprefix("auto-"))) for path in found]
+    return [(path, int(path.stem.removeprefix("auto-"))) for path in paths]
