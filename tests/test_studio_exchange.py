@@ -172,7 +172,7 @@ def test_who_judged_must_be_said() -> None:
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
-def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
+def test_probabilities_give_the_difference_back(r: float, r_prime: float) -> None:
     """From the joint distribution of the two labels, by enumeration."""
     joint = {
         (y, y_prime): (r if y else 1 - r) * (r_prime if y_prime else 1 - r_prime)
@@ -181,32 +181,16 @@ def test_readings_give_the_difference_back(r: float, r_prime: float) -> None:
     }
     right, left = joint[0, 1], joint[1, 0]
     same = joint[0, 0] + joint[1, 1]
-    difference = r_prime - r
-    assert from_probability([right + same / 2], "ties-half")[0] == pytest.approx(
-        difference, abs=1e-9
-    )
+    difference = pytest.approx(r_prime - r, abs=1e-9)
+    win_rate = np.array([right + same / 2])
+    assert from_probability(win_rate, "ties-half")[0] == difference
     # Bradley and Terry with the log-odds as scores.
     score = np.log(r_prime / (1 - r_prime)) - np.log(r / (1 - r))
     for p in (right / (right + left), 1 / (1 + np.exp(-score))):
-        assert from_probability([p], "given-different", [same])[0] == pytest.approx(
-            difference, abs=1e-9
-        )
-    if abs(difference) > 1e-9:  # at a tie rounding decides
-        assert from_probability([right + same / 2], "side-only")[1] == np.sign(difference)
-
-
-@pytest.mark.parametrize(
-    ("p", "reading", "s", "message"),
-    [
-        ([[0.5]], "given-different", [0.5], r"probability must have shape \(n,\); got \(1, 1\)"),
-        ([0.5] * 2, "given-different", [0.5], r"similarity has shape \(1,\) and"),
-        ([0.5], "bradley-terry", None, "reading must be one of ties-half, given-different, side"),
-    ],
-)
-def test_probabilities_that_cannot_be_read(p: Any, reading: Any, s: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_probability(p, reading, s)
-    assert from_probability([0.75], "ties-half", [80.0])[0] == 0.5  # a similarity is not read
+        found, _ = from_probability(np.array([p]), "given-different", np.array([same]))
+        assert found == difference
+    if abs(r_prime - r) > 1e-9:  # at a tie rounding decides
+        assert from_probability(win_rate, "side-only")[1] == np.sign(r_prime - r)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -235,6 +219,7 @@ def test_files_of_probabilities(tmp_path: Path) -> None:
     [
         ("left,right,p\na,b,1.5\n", "ties-half", "wins.csv, row 1: p is 1.5, outside [0, 1]"),
         ("left,right,p\na,b,0.5\n", "given-different", "needs a column 'similarity'"),
+        ("left,right,p,similarity\na,b,.5,80\n", "given-different", "row 1: similarity is 80, out"),
         ("left,right,p,similarity\na,b,.5,\n", "given-different", "row 1 has a probability and no"),
         (
             "left,right,q\na,b,0.5\n",

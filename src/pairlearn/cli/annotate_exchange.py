@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,9 +12,9 @@ from pairlearn.cli.command import Output, command, counted
 from pairlearn.cli.options import Reading, check_absent, check_new_file, in_file, parse_names
 
 if TYPE_CHECKING:
-    from pairlearn.studio import Store
-    from pairlearn.studio.exchange import Reading as PreferenceReading
-    from pairlearn.studio.exchange import Statement
+    from pairlearn.annotators.crowd import Crowd
+    from pairlearn.studio import Store, StoredAnswer
+    from pairlearn.studio.exchange import PreferenceMeaning, Statement
 
 OLD_LINKS = (
     "the links are those of the backup: one that was renewed or ended since opens again; "
@@ -62,71 +63,88 @@ def export(
       pairlearn annotate export pumps pairs.parquet --aggregate reliability
       pairlearn annotate export pumps pairs.csv --without bob
     """
-    from pairlearn.annotators.crowd import KNOWN
+    from pairlearn.atomic import replacing
     from pairlearn.studio import exchange
     from pairlearn.studio.overview import crowd_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
-    lines = out.suffix.lower() == ".jsonl"
-    if lines and aggregate is not None:
+    as_lines = out.suffix.lower() == ".jsonl"
+    if as_lines and aggregate is not None:
         raise ValueError("--aggregate is for tables: a .jsonl file has every answer")
     with opened(project) as store:
-        answers = exchange.exportable(store)
-        checks = len(store.answers()) - len(answers)
-        mode, levels, author = store.project.answers, store.project.levels, store.adjudicator
-    left_out = {*parse_names(without)}
-    if unknown := sorted(left_out - {one.annotator for one in answers}):
-        raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
-    given = [one for one in answers if one.annotator not in left_out]
-    if answers and not given:
-        raise ValueError(f"--without {without}: these are all who answered, and nothing is left")
-    answers = exchange.settled(given, author)
-    uneven = any(abs(one.weight - 1) > 1e-9 for one in answers)
+        stored = exchange.exportable(store)
+        mixed_in = len(store.answers()) - len(stored)
+        asked, levels, author = store.project.answers, store.project.levels, store.adjudicator
+    kept = _without(stored, without)
+    answers = exchange.settled(kept, author)
+    uneven = any(abs(answer.weight - 1) > 1e-9 for answer in answers)
     weighted = uneven if weights is None else weights
     if aggregate is None:
         exported = exchange.judgements(answers, weights=weighted)
     else:
         exported = exchange.aggregated(answers, aggregate, weights=weighted)
-    if lines:
-        exchange.write_lines(given, out, mode, author)
+    if as_lines:
+        with replacing(out) as part, part.open("wb") as file:
+            file.writelines(exchange.answer_lines(kept, asked, author))
     else:
         exported.write(out)
-    crowd = crowd_of(answers if aggregate == "reliability" else [])
-    trust = crowd.weights()
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
+    crowd = crowd_of(answers if aggregate == "reliability" else [])
     data: dict[str, Any] = {
         "file": str(out),
-        "rows": len(given) if lines else len(exported.table),
+        "rows": len(kept) if as_lines else len(exported.table),
         "cant_say": exported.cant_say,
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
         "weights": weighted,
-        "reliability": trust,
-        "mixed_in": checks,
-        "overruled": len(given) - len(answers),
-        "answers": mode,
-        "levels": levels if mode == "graded" else {},
+        "reliability": crowd.weights(),
+        "mixed_in": mixed_in,
+        "overruled": len(kept) - len(answers),
+        "answers": asked,
+        "levels": levels if asked == "graded" else {},
     }
+    numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
+    return Output(data, [_export_summary(data, numbers), *_reliabilities(crowd)])
+
+
+def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
+    """The answers without those of the named annotators, who must have answered."""
+    excluded = {*parse_names(names)}
+    if unknown := sorted(excluded - {answer.annotator for answer in answers}):
+        raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
+    kept = [answer for answer in answers if answer.annotator not in excluded]
+    if answers and not kept:
+        raise ValueError(f"--without {names}: these are all who answered, and nothing is left")
+    return kept
+
+
+def _export_summary(data: dict[str, Any], numbers: int) -> str:
     line = (
         "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
         "{infeasible:,} rows are infeasible; {answers} answers"
     )
-    numbers = sum(exchange.in_numbers(one) for one in answers)
-    line += ", {numbers:,} of them given as numbers" * bool(mode == "graded" and numbers)
-    line += "; {mixed_in:,} answers to known or repeated pairs are left out" * bool(checks)
-    line += "; {overruled:,} answers overruled by the supervisor" * bool(data["overruled"])
-    few = f" (under {KNOWN} answers, drawn towards the mean)"
-    reliable = [
-        f"  reliability of {name}: {weight:.2f}{few * (crowd.manners[name].answers < KNOWN)}"
-        for name, weight in trust.items()
-    ]
-    return Output(data, [line.format(numbers=numbers, **data), *reliable])
+    if numbers:
+        line += ", {numbers:,} of them given as numbers"
+    if data["mixed_in"]:
+        line += "; {mixed_in:,} answers to known or repeated pairs are left out"
+    if data["overruled"]:
+        line += "; {overruled:,} answers overruled by the supervisor"
+    return line.format(numbers=numbers, **data)
+
+
+def _reliabilities(crowd: Crowd) -> Iterator[str]:
+    from pairlearn.annotators.crowd import KNOWN
+
+    for name, weight in crowd.weights().items():
+        few = crowd.manners[name].answers < KNOWN
+        note = f" (under {KNOWN} answers, drawn towards the mean)" if few else ""
+        yield f"  reliability of {name}: {weight:.2f}{note}"
 
 
 @command("annotate import", Reading)
 def import_(
-    meaning: Reading,
+    reading: Reading,
     project: Path,
     file: Path,
     *,
@@ -134,7 +152,7 @@ def import_(
     preference_column: str | None = None,
     preference_means: Literal["ties-half", "given-different", "side-only"] | None = None,
 ) -> Output:
-    """Take judgements in from elsewhere, all of a file or nothing.
+    """Import judgements made elsewhere: all of a file or nothing.
 
     Parameters
     ----------
@@ -164,17 +182,18 @@ def import_(
             "“better” says about classes is never guessed"
         )
     with opened(project) as store, in_file(file):
-        rows, left_out = _read(file, annotator, preference_column, preference_means, meaning)
+        rows, left_out = _read(file, annotator, preference_column, preference_means, reading)
         count = import_judgements(store, rows)
     data = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
-    line = (
-        f"{counted(len(rows), 'judgement')}: {{new:,}} new, {{revised:,}} revised, {{same:,}} "
-        f"there already; {counted(count.pairs_added, 'pair')} and "
+    text = [
+        f"{counted(len(rows), 'judgement')}: {count.new:,} new, {count.revised:,} revised, "
+        f"{count.same:,} there already; {counted(count.pairs_added, 'pair')} and "
         f"{counted(count.annotators_added, 'annotator')} added"
-    )
-    told = ", ".join(f"{number:,} {what}" for what, number in left_out.items())
-    lost = [f"  left out: {told}"] if any(left_out.values()) else []
-    return Output(data, [line.format(**data), *lost])
+    ]
+    if any(left_out.values()):
+        counts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items())
+        text.append(f"  left out: {counts}")
+    return Output(data, text)
 
 
 @command("annotate label-studio")
@@ -263,24 +282,25 @@ def _read(
     file: Path,
     annotator: str | None,
     column: str | None,
-    reading: PreferenceReading | None,
-    meaning: Reading,
+    meaning: PreferenceMeaning | None,
+    reading: Reading,
 ) -> tuple[list[Statement], dict[str, int]]:
-    """Judgements of a file, and counts of what was left out of it."""
+    """The judgements in a file, and counts of what was left out."""
     from pairlearn.studio.exchange import judgements_of, read_preferences
     from pairlearn.studio.label_studio import read_label_studio
 
-    if (file.suffix.lower() == ".json" or column is not None) and meaning != Reading():
+    is_json = file.suffix.lower() == ".json"
+    if (is_json or column is not None) and reading != Reading():
         raise ValueError("scales and meanings are for the columns similarity and difference")
-    if file.suffix.lower() == ".json":
+    if is_json:
         if annotator is not None or column is not None:
             raise ValueError("a Label Studio export names its annotators and has no such column")
-        found = read_label_studio(file)
-        counts = {name: getattr(found, name) for name in ("cancelled", "empty", "superseded")}
-        return found.judgements, counts
-    if column is not None and reading is not None:
-        return judgements_of(read_preferences(file, column, reading), annotator), {}
-    table = meaning.checked(file, noisy=False)
-    for text in meaning.notes:
-        typer.echo(f"note: {text}", err=True)
+        export = read_label_studio(file)
+        counts = {name: getattr(export, name) for name in ("cancelled", "empty", "superseded")}
+        return export.judgements, counts
+    if column is not None and meaning is not None:
+        return judgements_of(read_preferences(file, column, meaning), annotator), {}
+    table = reading.checked(file, noisy=False)
+    for note in reading.notes:
+        typer.echo(f"note: {note}", err=True)
     return judgements_of(table, annotator), {}

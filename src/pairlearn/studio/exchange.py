@@ -1,19 +1,19 @@
-"""Judgements in and out: plain tables, every answer as a line of JSON, and preferences.
+"""Export answers as tables or JSON lines, and import judgements, also from probabilities.
 
-An export is a table of pairs that `fit` reads, one row a judgement or one a pair.
+An exported table has one row per judgement or one per pair, and `fit` reads it.
 
-Many tools and models give P = P(right is better) for a pair. What that says about (s, c) depends
-on how "better" treats pairs of the same class, so the caller names the reading. With a = P(+, −),
+Many tools and models report P = P(right is better) for a pair. What that says about (s, c) depends
+on how "better" treats pairs of the same class, so the caller chooses. With a = P(+, −),
 b = P(−, +) and s = P(same), a + b + s = 1 and c = b − a:
 
-**ties half**: P counts a pair of the same class half for each side, as win rates and
-forced choices between equals do: P = b + s/2, so c = 2P − 1, whatever s is.
+**ties half**: a pair of the same class counts half for each side, as in win rates and forced
+choices between equals: P = b + s/2, so c = 2P − 1, whatever s is.
 
-**given different**: P is about pairs that differ, P = b/(a + b), so c = (1 − s)(2P − 1),
-and s must be known. The Bradley-Terry model is this reading where the scores are
+**given different**: P is conditional on the pair being different, P = b/(a + b), so
+c = (1 − s)(2P − 1), and s must be known. The Bradley-Terry model is of this kind if its scores are
 log-odds of the class: σ(g' − g) = r'(1 − r)/(r'(1 − r) + r(1 − r')) = b/(a + b).
 
-**side only**: P says which one is better, but its size is not to be trusted; P > ½ is the
+**side only**: P says which item is better, but its size is not trusted; P > ½ is the
 preference "right", P < ½ is "left", P = ½ says nothing.
 """
 
@@ -30,7 +30,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.atomic import replacing
 from pairlearn.columns import Floats, RowError, locate_errors, unify_ids
 from pairlearn.kinds import Column
 from pairlearn.studio.changes import Changes
@@ -52,51 +51,52 @@ Rule: TypeAlias = Literal["mean", "median", "reliability"]
 def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]:
     """One judgement for each pair, by an annotator named after the rule.
 
-    Similarities and differences are combined separately, each from those who gave it. The pair
-    likelihood is linear in (s, c), so training on the mean is training on all judgements with
-    equal weights; the median withstands single slips; "reliability" is a mean with the weights of
-    `pairlearn.annotators.Crowd`. The feasible region is not convex: two feasible judgements can
-    have an infeasible mean, which is exported as it is and reported by `pairlearn check`. Where
-    nobody gave a number the preference of the majority is kept; a tie is left out.
+    Similarities and differences are combined separately, each over the annotators who gave one.
+    The pair likelihood is linear in (s, c), so training on the mean equals training on all
+    judgements with equal weights; the median is robust to single slips; "reliability" is a mean
+    weighted by `pairlearn.annotators.Crowd`. The feasible region is not convex: the mean of two
+    feasible judgements can be infeasible. It is exported unchanged, and `pairlearn check` reports
+    it. Without any number, the preference of the majority counts; a tie drops the pair.
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}; got {rule!r}")
-    weights = crowd_of(answers).weights() if rule == "reliability" else {}
-    found = []
-    for _, theirs in sorted(group_by(answers, "pair").items()):
-        given = [(one, weights.get(one.annotator, 1.0)) for one in theirs]
-        s = _middle([(one.similarity, weight) for one, weight in given], rule)
-        c = _middle([(one.difference, weight) for one, weight in given], rule)
+    reliability = crowd_of(answers).weights() if rule == "reliability" else {}
+    rows = []
+    for _, group in sorted(group_by(answers, "pair").items()):
+        weights = [reliability.get(answer.annotator, 1.0) for answer in group]
+        s = _middle([answer.similarity for answer in group], weights, rule)
+        c = _middle([answer.difference for answer in group], weights, rule)
         side: Any = 0
-        if (s, c) == (None, None):
-            side = int(np.sign(sum(one.preference for one in theirs)))
+        if s is None and c is None:
+            side = int(np.sign(sum(answer.preference for answer in group)))
             if not side:
                 continue
-        took = math.fsum(one.seconds for one in theirs)
-        joined = replace(theirs[-1], annotator=rule, similarity=s, difference=c, preference=side)
-        found.append(replace(joined, note="", seconds=took))
-    return found
+        seconds = math.fsum(answer.seconds for answer in group)
+        row = replace(group[-1], annotator=rule, similarity=s, difference=c, preference=side)
+        rows.append(replace(row, note="", seconds=seconds))
+    return rows
 
 
-def _middle(said: Sequence[tuple[float | None, float]], rule: Rule) -> float | None:
-    """The median or the weighted mean of what was said."""
-    given = np.array([one for one in said if one[0] is not None], np.float64)
-    if not len(given):
+def _middle(values: Sequence[float | None], weights: Sequence[float], rule: Rule) -> float | None:
+    """Median or weighted mean of the values that were given."""
+    column = np.array(values, np.float64)  # None becomes NaN
+    given = ~np.isnan(column)
+    if not given.any():
         return None
-    values, weights = given.T
+    column = column[given]
     if rule == "median":
-        return float(np.median(values))
-    # Rounding must not carry a mean out of the range of what was said.
-    mean = (values * weights).sum() / weights.sum()
-    return float(np.clip(mean, values.min(), values.max()))
+        return float(np.median(column))
+    # Rounding must not carry a mean out of the range of the values.
+    mean = np.average(column, weights=np.array(weights)[given])
+    return float(np.clip(mean, column.min(), column.max()))
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A table of pairs, and how many answers "can't say" and evenly split pairs are not in it.
+    """A table of pairs, with counts of "can't say" answers and evenly split pairs left out of it.
 
-    ``infeasible`` rows are: no posteriors produce their s and c, even after rounding. ``levels``
-    has the answer in words of each row, "" where numbers were given.
+    ``infeasible`` counts rows of the table whose s and c no posteriors produce, even after
+    rounding. ``levels`` has each row's answer in words, "" where numbers were given.
     """
 
     table: PairTable
@@ -116,22 +116,27 @@ class Exported:
 
 def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredAnswer]:
     """The answers without those that a supervisor's answer to the same pair overrules."""
-    decided = {one.pair for one in answers if one.annotator == author}
-    return [one for one in answers if one.annotator == author or one.pair not in decided]
+    overruled = {answer.pair for answer in answers if answer.annotator == author}
+    return [
+        answer for answer in answers if answer.annotator == author or answer.pair not in overruled
+    ]
 
 
 def exportable(store: StoreReader) -> list[StoredAnswer]:
-    """The answers that an export takes: without what was mixed in, with inclusion weights.
+    """Answers for an export: without known pairs and repeats, with inclusion weights.
 
     The weights have mean one; imported pairs were not drawn and keep theirs.
     """
     drawn = [pair for pair in store.pairs() if pair.origin != "import"]
     weights: dict[int, float] = {}
     if drawn:
-        found = inclusion_weights([pair.weight for pair in drawn], len(store.items))
-        weights = dict(zip([pair.id for pair in drawn], found.tolist(), strict=True))
-    answers = [one for one in store.answers() if one.pair not in store.mixed_in]
-    return [replace(one, weight=weights.get(one.pair, one.weight)) for one in answers]
+        scaled = inclusion_weights([pair.weight for pair in drawn], len(store.items))
+        weights = dict(zip([pair.id for pair in drawn], scaled.tolist(), strict=True))
+    return [
+        replace(answer, weight=weights.get(answer.pair, answer.weight))
+        for answer in store.answers()
+        if answer.pair not in store.mixed_in
+    ]
 
 
 def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exported:
@@ -139,22 +144,24 @@ def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exp
 
     ``weights`` adds the inclusion weights, which pairs chosen by a model need.
     """
-    return _exported(answers, _said(answers), weights, named=True)
+    return _exported(answers, _judged(answers), weights, named=True)
 
 
 def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = False) -> Exported:
-    """One judgement for each pair, by the mean, the median, or weighted by reliability."""
-    said = _said(answers)
-    compared = [replace(one, others={}) for one in said if one.compares]
-    # Statements of other kinds have no rule, and stay as they are.
+    """One judgement for each pair: the mean, the median, or the mean weighted by reliability."""
+    judged = _judged(answers)
+    compared = [replace(answer, others={}) for answer in judged if answer.compares]
+    # No rule combines statements of other kinds: they are exported one by one.
     others = [
-        replace(one, similarity=None, difference=None, preference=0) for one in said if one.others
+        replace(answer, similarity=None, difference=None, preference=0)
+        for answer in judged
+        if answer.others
     ]
-    joined = aggregate(compared, rule)
-    if not joined and not others:
+    combined = aggregate(compared, rule)
+    if not combined and not others:
         raise ValueError("nothing to export: all preferences are evenly split")
-    undecided = len({one.pair for one in compared}) - len(joined)
-    return replace(_exported(answers, [*joined, *others], weights), undecided=undecided)
+    undecided = len({answer.pair for answer in compared}) - len(combined)
+    return replace(_exported(answers, [*combined, *others], weights), undecided=undecided)
 
 
 def _exported(
@@ -163,13 +170,13 @@ def _exported(
     weights: bool,
     named: bool = False,
 ) -> Exported:
-    """The rows as a table, with counts of what answers are not in it."""
+    """The rows as a table, and counts of the answers."""
     columns = AnswerColumns(rows)
-    known = dict.fromkeys(name for one in rows for name in one.others)
-    others: Any = {name: [one.others.get(name, np.nan) for one in rows] for name in known}
+    names = dict.fromkeys(name for row in rows for name in row.others)
+    others: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
     table = PairTable(
-        convert("left", "id", [one.left for one in rows]),
-        convert("right", "id", [one.right for one in rows], empty=True),
+        convert("left", "id", [row.left for row in rows]),
+        convert("right", "id", [row.right for row in rows], empty=True),
         columns.similarity,
         columns.difference,
         preference=columns.preference if columns.preference.any() else None,
@@ -177,20 +184,19 @@ def _exported(
         annotator=columns.annotator.tolist() if named else None,
         **others,
     )
-    silent = sum(one.cant_say for one in answers)
-    levels = tuple(one.level for one in rows) if named else ()
-    return Exported(table, silent, 0, int(columns.infeasible_rows.sum()), levels)
+    cant_say = sum(answer.cant_say for answer in answers)
+    levels = tuple(row.level for row in rows) if named else ()
+    return Exported(table, cant_say, 0, int(columns.infeasible_rows.sum()), levels)
 
 
-def write_lines(
-    answers: Sequence[StoredAnswer], path: Path, asked: str, author: str | None = None
-) -> None:
-    """Write every answer as a line of JSON, "can't say" too.
-
-    Answers that one of ``author``'s overrules are marked.
-    """
-    with replacing(path) as part, part.open("wb") as file:
-        file.writelines(answer_lines(answers, asked, author))
+def _judged(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
+    """The answers that are not "can't say"; ValueError if there are none."""
+    judged = [answer for answer in answers if not answer.cant_say]
+    if judged:
+        return judged
+    if not answers:
+        raise ValueError("nothing to export: there are no answers yet")
+    raise ValueError(f"nothing to export: all {len(answers)} answers are “can't say”")
 
 
 def in_numbers(answer: StoredAnswer) -> bool:
@@ -201,73 +207,48 @@ def in_numbers(answer: StoredAnswer) -> bool:
 def answer_lines(
     answers: Sequence[StoredAnswer], asked: str, author: str | None = None
 ) -> Iterator[bytes]:
-    """The lines of `write_lines`."""
-    unsaid = {"id", "pair", "others", "key"}
-    standing = {one.id for one in settled(answers, author)}
-    for one in answers:
-        line = {name: value for name, value in vars(one).items() if name not in unsaid}
-        numbers = asked == "graded" and in_numbers(one)
-        line |= {**one.others, "asked": "exact" if numbers else asked}
-        line |= {} if one.id in standing else {"overruled": True}
+    """Every answer as a line of JSON, "can't say" too; marks those that ``author`` overruled."""
+    internal = {"id", "pair", "others", "key"}
+    standing = {answer.id for answer in settled(answers, author)}
+    for answer in answers:
+        line = {name: value for name, value in vars(answer).items() if name not in internal}
+        line |= answer.others
+        line["asked"] = "exact" if asked == "graded" and in_numbers(answer) else asked
+        if answer.id not in standing:
+            line["overruled"] = True
         yield msgspec.json.encode(line) + b"\n"
 
 
-def _said(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
-    said = [one for one in answers if not one.cant_say]
-    if not said:
-        raise ValueError(
-            "nothing to export: there are no answers yet"
-            if not answers
-            else f"nothing to export: all {len(answers)} answers are “can't say”"
-        )
-    return said
-
-
-Reading: TypeAlias = Literal["ties-half", "given-different", "side-only"]
+PreferenceMeaning: TypeAlias = Literal["ties-half", "given-different", "side-only"]
 
 
 def from_probability(
-    probability: Any, reading: Reading, similarity: Any = None
+    probability: Floats, meaning: PreferenceMeaning, similarity: Floats | None = None
 ) -> tuple[Floats, NDArray[np.int8]]:
-    """Differences and preferences that probabilities of "the right one is better" mean.
+    """Differences and preferences from probabilities in [0, 1] that the right item is better.
 
-    ``probability`` is in [0, 1], NaN where not given; ``reading`` says how it treats pairs of the
-    same class. "given-different" needs a similarity in every row with a probability.
+    NaN marks a missing value; "given-different" needs a similarity with every probability.
     """
-    if reading not in get_args(Reading):
-        options = ", ".join(get_args(Reading))
-        raise ValueError(f"reading must be one of {options}; got {reading!r}")
-    p = _shares("probability", probability)
-    none = np.zeros(len(p), np.int8)
-    if reading == "side-only":
-        return np.full(len(p), np.nan), np.nan_to_num(np.sign(p - 0.5)).astype(np.int8)
-    if reading == "ties-half":
-        return 2 * p - 1, none
-    s = np.full(len(p), np.nan) if similarity is None else _shares("similarity", similarity)
-    if s.shape != p.shape:
-        raise ValueError(f"similarity has shape {s.shape} and probability {p.shape}")
-    lacking = ~np.isnan(p) & np.isnan(s)
-    if lacking.any():
+    side = np.zeros(len(probability), np.int8)
+    if meaning == "side-only":
+        side = np.nan_to_num(np.sign(probability - 0.5)).astype(np.int8)
+        return np.full(len(side), np.nan), side
+    difference = 2 * probability - 1
+    if meaning == "ties-half":
+        return difference, side
+    s = np.full(len(side), np.nan) if similarity is None else similarity
+    missing = ~np.isnan(probability) & np.isnan(s)
+    if missing.any():
         raise ValueError(
-            f"row {int(lacking.argmax()) + 1} has a probability and no similarity: the reading "
+            f"row {int(missing.argmax()) + 1} has a probability and no similarity: the reading "
             "'given-different' needs a column 'similarity'; 'ties-half' does not"
         )
-    return (1 - s) * (2 * p - 1), none
-
-
-def _shares(name: str, values: Any) -> Floats:
-    shares = np.asarray(values, dtype=np.float64)
-    if shares.ndim != 1:
-        raise ValueError(f"{name} must have shape (n,); got {shares.shape}")
-    if (outside := (shares < 0) | (shares > 1)).any():
-        row = int(outside.argmax())
-        raise ValueError(f"{name} is {shares[row]:g} in row {row + 1}, outside [0, 1]")
-    return shares
+    return (1 - s) * difference, side
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A judgement of a pair made elsewhere; ``place`` says where it comes from, for messages."""
+    """A judgement of a pair made elsewhere; ``place`` is its position in a file, for messages."""
 
     annotator: str
     left: str
@@ -277,7 +258,7 @@ class Statement:
 
 
 class ImportCount(NamedTuple):
-    """How many imported judgements were new, revised or known, and what they added."""
+    """How many imported judgements were new, revised or already known, and what was added."""
 
     new: int
     revised: int
@@ -287,78 +268,78 @@ class ImportCount(NamedTuple):
 
 
 def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statement]:
-    """The rows of a table of pairs that say something as judgements, without their weights.
+    """The judgements in a table of pairs, without weights; rows without one are skipped.
 
     ``annotator`` is for a table that names none; TableError if neither does, or both do.
     """
     if annotator is not None and table.annotator is not None and (table.annotator != "").any():
         raise TableError("the table names its annotators: leave the annotator out")
-    said = {name: column.tolist() for name, column in table.statements().items()}
-    rows = []
+    columns = {name: column.tolist() for name, column in table.statements().items()}
+    statements = []
     for row in range(len(table)):
-        given = {name: column[row] for name, column in said.items() if not math.isnan(column[row])}
-        if not given:
+        values = {name: column[row] for name, column in columns.items()}
+        values = {name: value for name, value in values.items() if not math.isnan(value)}
+        if not values:
             continue
         name = annotator or ("" if table.annotator is None else str(table.annotator[row]))
         if not name:
             raise TableError(f"row {row + 1} does not say who judged: give an annotator")
-        similarity, difference = given.pop("similarity", None), given.pop("difference", None)
-        preference = cast("Literal[-1, 0, 1]", int(given.pop("preference", 0)))
+        similarity, difference = values.pop("similarity", None), values.pop("difference", None)
+        preference = cast("Literal[-1, 0, 1]", int(values.pop("preference", 0)))
         try:
-            answer = Answer(similarity, difference, preference, others=given)
+            answer = Answer(similarity, difference, preference, others=values)
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
         left, right = str(table.left[row]), str(table.right[row])
-        rows.append(Statement(name, left, right, answer, f"row {row + 1}"))
-    return rows
+        statements.append(Statement(name, left, right, answer, f"row {row + 1}"))
+    return statements
 
 
-def read_preferences(path: Path, column: str, reading: Reading) -> PairTable:
-    """Read a table whose judgements are probabilities that the right one is better.
+def read_preferences(path: Path, column: str, meaning: PreferenceMeaning) -> PairTable:
+    """Read a table whose judgements are probabilities that the right item is better.
 
-    It has ``left``, ``right``, the column named, and perhaps ``similarity`` and ``annotator``.
+    It has ``left``, ``right``, the named column, and optionally ``similarity`` and ``annotator``.
     """
     source = open_source(path, "pairs", "left", "right", column)
-    kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
-    kinds |= {"similarity": "number"} if "similarity" in source.names else {}
-    kinds |= {"annotator": "text"} if "annotator" in source.names else {}
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
+    kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
+    optional: dict[str, Kind] = {"similarity": "number", "annotator": "text"}
+    kinds |= {name: kind for name, kind in optional.items() if name in source.names}
     columns = source.read(kinds)
     with locate_errors(source.place):
         for row, text in Column(column, 0, 1).mistakes(columns[column]):
             raise RowError(row, text)
+    similarity = columns.get("similarity")
     try:
-        difference, preference = from_probability(
-            columns[column], reading, columns.get("similarity")
-        )
+        difference, preference = from_probability(columns[column], meaning, similarity)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
     left, right = unify_ids([columns["left"], columns["right"]])
     table = PairTable.trusted(
         left=left,
         right=right,
-        similarity=columns.get("similarity"),
+        similarity=similarity,
         difference=difference,
         preference=preference if preference.any() else None,
         annotator=columns.get("annotator"),
     )
-    rows = np.flatnonzero(table.judged | (preference != 0))
-    if not len(rows):
+    judged = np.flatnonzero(table.judged | (preference != 0))
+    if not len(judged):
         raise TableError(f"{path}: column {column!r} says nothing in any row")
-    with locate_errors(lambda row: source.place(int(rows[row]))):
-        check_pairs(table[rows], noisy=False)
+    with locate_errors(lambda row: source.place(int(judged[row]))):
+        check_pairs(table[judged], noisy=False)
     return table
 
 
 def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     """Import judgements, all of them or none; each annotator judges a pair once.
 
-    Unknown annotators are added, without a link and without open pairs. A pair that is there in
-    the other direction is turned; one that is not in the plan is added, for its judgement only. A
-    known judgement changes nothing, so a file can be imported twice; a different one is a
-    revision. Raises StoreError if an item is unknown, an annotator judges a pair twice, or a
-    judgement bears the name under which the supervisor settles pairs.
+    Unknown annotators are added, without a link and without open pairs. If the project has a pair
+    in the other direction, its judgement is reversed; a pair outside the plan is added, for its
+    judgement only. A known judgement changes nothing, so a file can be imported twice; a different
+    one is a revision. Raises StoreError if an item is unknown, an annotator judges a pair twice, or
+    a judgement bears the name under which the supervisor settles pairs.
     """
     seen: dict[tuple[str, frozenset[str]], str] = {}
     for row in rows:
@@ -379,19 +360,19 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
     count: Counter[str] = Counter()
     people = len(changes.rows("SELECT 1 FROM annotator"))
     for row in rows:
-        pair, turned = changes.find_pair(row.left, row.right) or (None, False)
+        pair, reverse = changes.find_pair(row.left, row.right) or (None, False)
         if pair is None:
             (pair,) = changes.add_pairs([(row.left, row.right, 1.0)], "import")
             count["pairs_added"] += 1
-        answer = _turned(row) if turned else row.answer
+        answer = _reversed(row) if reverse else row.answer
         count[changes.import_answer(row.annotator, pair, answer)] += 1
     changes.log("imported", f"{len(rows)} judgements")
     count["annotators_added"] = len(changes.rows("SELECT 1 FROM annotator")) - people
     return ImportCount(*(count[name] for name in ImportCount._fields))
 
 
-def _turned(row: Statement) -> Answer:
-    """The same judgement with left and right exchanged: c and the preference change sign."""
+def _reversed(row: Statement) -> Answer:
+    """The judgement with left and right exchanged: c and the preference change sign."""
     answer = row.answer
     if answer.others:
         raise StoreError(
