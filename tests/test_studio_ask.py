@@ -32,7 +32,7 @@ from pairlearn.studio.ask import (
     item_model,
     pair_model,
 )
-from pairlearn.studio.endpoint import MalformedReply, chat_url, error_text, read_reply, retry_after
+from pairlearn.studio.endpoint import TransientError, chat_url, error_text, read_reply, retry_after
 from pairlearn.studio.items import ItemView
 from pairlearn.studio.judges import ITEM_ANSWERS, PAIR_ANSWERS, answer_shares
 from pairlearn.studio.limits import Stopped
@@ -280,7 +280,7 @@ def reply(**changes: object) -> bytes:
 
 def test_what_a_reply_says() -> None:
     for data in (b"", b"<html>", b"{}", b"[" * 100_000, reply(logprobs={"content": {"a": 1}})):
-        with pytest.raises(MalformedReply):
+        with pytest.raises(TransientError):
             read_reply(data)
     # The chosen token counts where it is not among the top.
     assert dict(read_reply(reply()).tokens) == pytest.approx({"No": 0.1})

@@ -349,7 +349,7 @@ def look(studio: LiveStudio) -> None:
     """Have the studio look once at every reply, as it does after `REPLY_SECONDS`."""
     for one in connections(studio):
         seen = threading.Event()
-        one.loop.call_soon_threadsafe(lambda one=one, seen=seen: (one._look_at_reply(), seen.set()))
+        one.loop.call_soon_threadsafe(lambda one=one, seen=seen: (one._check_reply(), seen.set()))
         assert seen.wait(120)
 
 
@@ -360,7 +360,7 @@ def test_a_reply_has_to_be_read_in_time(
     with deaf_callers(patient.port, 3) as callers:
         wait_until(lambda: stuck(patient) == 3)
         look(patient)
-        left = {one: one._left for one in connections(patient)}
+        left = {one: one._unread for one in connections(patient)}
         while not any(one.transport.get_write_buffer_size() < left[one] for one in left):
             assert callers[0].recv(65536)
         look(patient)

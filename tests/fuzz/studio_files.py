@@ -18,7 +18,7 @@ from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
 from fuzz.table_files import CSV, written
 from pairlearn.studio.ask import AnswerCache, ModelError
 from pairlearn.studio.changes import Changes
-from pairlearn.studio.endpoint import MalformedReply, Reply, error_text, read_reply
+from pairlearn.studio.endpoint import Reply, TransientError, error_text, read_reply
 from pairlearn.studio.exchange import Statement, _import
 from pairlearn.studio.items import Items
 from pairlearn.studio.judges import answer_shares
@@ -198,7 +198,7 @@ def model_reply(data: bytes) -> Any:
         raise Broken(f"not fit for a terminal: {message!r:.400}, {code!r:.400}")
     try:
         reply = read_reply(data)
-    except (MalformedReply, ModelError) as error:
+    except (TransientError, ModelError) as error:
         if len(str(error)) > 600:
             raise Broken(f"a message of {len(str(error))} characters") from error
         return str(error)

@@ -1,6 +1,6 @@
 """``pairlearn annotate ask``: a model judges the pairs of a project.
 
-Judgements are kept whatever ends it, and the same command goes on from there.
+However a run ends, its judgements are kept, and the same command continues it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Price = Annotated[float, typer.Option(min=0)]
 
 @dataclass(frozen=True)
 class Asking:
-    """What to ask: a function, or a model at an endpoint.
+    """The model to ask: a function, or a model at an endpoint.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class Asking:
     key_env
         Environment variable with the endpoint's key.
     per
-        Ask about pairs, in both orders; or items once, for less.
+        Ask about each pair, in both orders; or about each item once, which costs less.
     least_mass
-        Less probability of answers understood: “can't say”.
+        Below this probability of recognised answers: “can't say”.
     alternatives
-        Tokens to see (top_logprobs).
+        Alternative tokens to request (top_logprobs).
     timeout
         Seconds for one request.
     retries
@@ -69,17 +69,17 @@ class Asking:
     plain_http: bool = False
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse contradicting options."""
         if (self.model is None) == (self.endpoint is None):
             raise ValueError("give either --model module:function or --endpoint URL")
         if self.endpoint is not None and self.model_name is None:
             raise ValueError("--endpoint needs --model-name, as the endpoint calls the model")
-        for option, given in (("--model-name", self.model_name), ("--key-env", self.key_env)):
-            if self.endpoint is None and given is not None:
+        for option, value in (("--model-name", self.model_name), ("--key-env", self.key_env)):
+            if self.endpoint is None and value is not None:
                 raise ValueError(f"{option} goes with --endpoint")
 
     def open_endpoint(self, cache: AnswerCache, budget: Budget, pace: Pace) -> ChatEndpoint:
-        """The endpoint, with the key from the variable that holds it."""
+        """The endpoint, with the key from its environment variable."""
         from pairlearn.studio.ask import ChatEndpoint
 
         key = None if self.key_env is None else os.environ.get(self.key_env, "").strip()
@@ -94,18 +94,18 @@ class Asking:
     def judge(
         self, store: Store, endpoint: ChatEndpoint | None, budget: Budget, pace: Pace
     ) -> Judge:
-        """What judges the pairs of a store."""
+        """The judge of a store's pairs."""
         from pairlearn.studio import ask
 
-        words, view = ask.Wording.of(store.project), store.items.view
+        by_pair, view = self.per == "pair", store.items.view
+        model: Any
         if endpoint is not None:
-            if self.per == "pair":
-                return ask.by_pairs(ask.chat_pair_model(endpoint, words, self.least_mass), view)
-            return ask.by_items(ask.chat_item_model(endpoint, words, self.least_mass), view)
-        function = _limited(ask.find_function(str(self.model)), budget, pace)
-        if self.per == "pair":
-            return ask.by_pairs(ask.pair_model(function), view)
-        return ask.by_items(ask.item_model(function), view)
+            chat_model = ask.chat_pair_model if by_pair else ask.chat_item_model
+            model = chat_model(endpoint, ask.Wording.of(store.project), self.least_mass)
+        else:
+            function = _limited(ask.find_function(str(self.model)), budget, pace)
+            model = (ask.pair_model if by_pair else ask.item_model)(function)
+        return (ask.by_pairs if by_pair else ask.by_items)(model, view)
 
 
 @command(
@@ -130,19 +130,19 @@ def ask(
 ) -> Output:
     """Have a model judge the pairs of a project, as one of its annotators.
 
-    Items are sent to the endpoint. Run again after an interruption or a limit: what is
-    judged stays, and what an endpoint answered is not asked again.
+    Items are sent to the endpoint. Run again after an interruption or a limit: judgements
+    are kept, and no question that an endpoint answered is asked again.
 
     Parameters
     ----------
     name
         Name of the annotator. [default: the model's]
     pairs
-        Judge at most so many now.
+        Pairs to judge in this run, at most.
     max_requests
-        Ask at most so often in this run.
+        Requests in this run, at most.
     max_cost
-        Spend at most so much in this run; needs prices.
+        Cost of this run, at most; needs prices.
     price_in
         Price of a million prompt tokens.
     price_out
@@ -152,13 +152,13 @@ def ask(
     concurrent
         Requests at a time. [default: 4, and 1 for a function]
     cache
-        File of answers. [default: PROJECT/model-answers.sqlite]
+        File that keeps the answers. [default: PROJECT/model-answers.sqlite]
 
-    A function judges pairs or, with --per item, items. None is “can't say”.
+    A function judges pairs or, with --per item, items. None means “can't say”.
       f(left, right) -> (similarity, difference)
       f(item) -> P(positive)
 
-    What an item is depends on the project:
+    Items depend on the project:
       table   dict(item.rows)["vibration"] is a cell, as text
       text    item.text
       image   item.image_path
@@ -175,13 +175,13 @@ def ask(
     from pairlearn.studio.ask import AnswerCache, Budget, Pace, Seat, fill
 
     asking.check()
+    budget = Budget(
+        max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
+    )
+    pace, endpoint = Pace(rpm), None
+    who = name or asking.model_name or str(asking.model)
     with ExitStack() as open_files:
-        budget = Budget(
-            max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
-        )
-        pace, endpoint = Pace(rpm), None
         store = open_files.enter_context(opened(project))
-        who = name or asking.model_name or str(asking.model)
         seat = Seat(store, who)
         open_pairs = seat.open_pairs()
         if asking.endpoint is not None:
@@ -207,14 +207,14 @@ def ask(
         "cost": budget.spent,
         "stopped": filled.stopped,
     }
-    code = (INTERRUPTED if filled.stopped == "interrupted" else LIMITED) if filled.stopped else 0
-    if filled.error is None:
-        return Output(report, [_shown(report)], code=code)
-    return Output(report, [_shown(report)], error=str(filled.error), code=FAILED)
+    if filled.error is not None:
+        return Output(report, [_summary(report)], error=str(filled.error), code=FAILED)
+    code = {"": 0, "interrupted": INTERRUPTED}.get(filled.stopped, LIMITED)
+    return Output(report, [_summary(report)], code=code)
 
 
 def _limited(function: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[..., Any]:
-    """The function, each call counted and in its turn."""
+    """The function, with calls that keep to the budget and the pace."""
 
     def call(*items: Any) -> Any:
         pace.turn()
@@ -225,7 +225,7 @@ def _limited(function: Callable[..., Any], budget: Budget, pace: Pace) -> Callab
     return call
 
 
-def _shown(report: dict[str, Any]) -> str:
+def _summary(report: dict[str, Any]) -> str:
     line = "{annotator}: {judged:,} pairs judged, {cant_say:,} “can't say”, {left:,} left"
     if report["position_bias"] is not None:
         line += (

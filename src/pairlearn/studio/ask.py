@@ -1,11 +1,12 @@
-"""Models that judge the pairs of a project: a Python function, or an endpoint of the chat protocol.
+"""Have a model judge the pairs of a project: a Python function, or a chat completions endpoint.
 
-Per pair (`by_pairs`), both items are shown side by side, in both orders; per item (`by_items`),
-P(positive) is asked once and pairs are derived from it, which is far cheaper, since items recur.
+Per pair (`by_pairs`), the model sees both items side by side, in both orders. Per item
+(`by_items`), it gives P(positive) once for each item, from which pairs are derived; since items
+recur, this is far cheaper.
 
 A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
-difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x). Either
-returns None where it cannot say. Arguments are `pairlearn.studio.ItemView`: a cell of a table is
+difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x). Both
+return None for "can't say". Arguments are `pairlearn.studio.ItemView`: a cell of a table is
 ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
 """
 
@@ -54,7 +55,7 @@ __all__ = [
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Import ``module:function``; the current folder is searched, too.
+    """Import ``module:function``, also from the current folder.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def find_function(name: str) -> Callable[..., Any]:
 
 
 def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
-    """A function of two items, with its answers checked.
+    """Wrap a function of two items, and check what it returns.
 
     Examples
     --------
@@ -88,19 +89,19 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     Traceback (most recent call last):
     pairlearn.studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
     """
-    ranges = {"similarity": 0, "difference": -1}
-    return _checked(function, Said, "(similarity, difference)", ranges)
+    lowest = {"similarity": 0, "difference": -1}
+    return _checked(function, Said, "(similarity, difference)", lowest)
 
 
 def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
-    """A function of one item, with its answers checked, as by `pair_model`."""
+    """Wrap a function of one item, and check what it returns, as `pair_model` does."""
     return _checked(function, SaidOfItem, "P(positive)", {"P(positive)": 0})
 
 
 def _checked(
-    function: Callable[..., Any], kind: Any, what: str, ranges: dict[str, int]
+    function: Callable[..., Any], kind: Any, expected: str, lowest: dict[str, int]
 ) -> Callable[..., Any]:
-    """What a function says of items, each number in its range up to 1."""
+    """Wrap a function whose return values must lie between a lowest value and 1."""
     name = getattr(function, "__name__", type(function).__name__)
 
     def ask(*items: ItemView) -> Any:
@@ -109,31 +110,29 @@ def _checked(
         except (AttributeError, TypeError) as error:
             if "ItemView" not in str(error):
                 raise
-            # An item was taken for a row or a dict.
+            # It took the item for a row or a dict.
             raise ModelError(
                 f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
                 "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
             ) from error
         if answer is None:
-            return kind(*[None for _ in ranges], mass=0.0)
+            return kind(*[None for _ in lowest], mass=0.0)
+        returned = f"{name} returned {repr(answer)[:80]}"
         try:
-            values = [float(one) for one in (answer if len(ranges) > 1 else [answer])]
-            found = dict(zip(ranges, values, strict=True))
+            values = [float(value) for value in (answer if len(lowest) > 1 else [answer])]
+            ranges = list(zip(lowest.items(), values, strict=True))
         except (TypeError, ValueError):
-            wrong = f"return {what}, or None for “can't say”"
-        else:
-            # The comparison refuses NaN.
-            outside = [one for one, low in ranges.items() if not low <= found[one] <= 1]
-            if not outside:
-                return kind(*values)
-            wrong = f"{outside[0]} must lie in [{ranges[outside[0]]}, 1]"
-        raise ModelError(f"{name} returned {repr(answer)[:80]}: {wrong}")
+            raise ModelError(f"{returned}: return {expected}, or None for “can't say”") from None
+        for (number, low), value in ranges:
+            if not low <= value <= 1:  # NaN neither
+                raise ModelError(f"{returned}: {number} must lie in [{low}, 1]")
+        return kind(*values)
 
     return ask
 
 
 class PairToJudge(NamedTuple):
-    """A pair of the project by its number, and the ids of its ends."""
+    """A pair of the project: its number, and the ids of its items."""
 
     pair: int
     left: str
@@ -142,10 +141,10 @@ class PairToJudge(NamedTuple):
 
 @dataclass
 class Filled:
-    """What came out of a run: the judgements, in the order in which they were ready.
+    """Result of a run: the judgements, in the order in which they were completed.
 
-    ``stopped`` says why it ended before the last pair: "max-requests", "max-cost", "interrupted"
-    or "error", which is in ``error``; empty if it did not.
+    ``stopped`` says why the run ended before the last pair: "max-requests", "max-cost",
+    "interrupted" or "error", which is in ``error``; it is empty after a complete run.
 
     Examples
     --------
@@ -159,14 +158,14 @@ class Filled:
     error: ModelError | None = None
 
     def summary(self) -> dict[str, Any]:
-        """Counts, the mean position bias (None where orders were not asked), the least mass."""
-        said = [one for one in self.judgements if not one.cant_say]
+        """Counts, the mean position bias (None if only one order was asked), the least mass."""
+        judged = [one for one in self.judgements if not one.cant_say]
         biases = [one.bias for one in self.judgements if not math.isnan(one.bias)]
-        numbers = np.array([(one.similarity, one.difference) for one in said], np.float64)
+        numbers = np.array([(one.similarity, one.difference) for one in judged], np.float64)
         feasible = PairLabels(*numbers.reshape(-1, 2).T).feasible()
         return {
-            "judged": len(said),
-            "cant_say": len(self.judgements) - len(said),
+            "judged": len(judged),
+            "cant_say": len(self.judgements) - len(judged),
             "infeasible": int((~feasible).sum()),
             "position_bias": math.fsum(biases) / len(biases) if biases else None,
             "least_mass": min((one.mass for one in self.judgements), default=None),
@@ -182,22 +181,24 @@ def fill(
     stop: Callable[[], None] = lambda: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Filled:
-    """Judge pairs, and keep every judgement before the next pair is taken.
+    """Judge pairs, and store every judgement before a thread takes the next pair.
 
-    A limit lets the questions in flight end, an error also ends those that wait; neither loses a
-    judgement, and the result reports both.
+    At a limit, requests in flight are completed; an error also stops those that wait. Neither
+    loses a judgement, and the result reports both.
 
     Parameters
     ----------
     pairs : iterable of PairToJudge
     judge : callable
-        From both ids to a judgement; called from ``concurrent`` threads.
+        Maps two item ids to a judgement; called from ``concurrent`` threads.
     keep : callable
         Called with pair, judgement and seconds; returns when the judgement is on disk.
     concurrent : int
         Pairs judged at a time.
-    stop, progress : callable
-        Ends questions that wait for their turn; is called with the number of pairs done.
+    stop : callable
+        Ends requests that wait for their turn.
+    progress : callable
+        Called with the number of pairs done.
     """
 
     def work(pair: PairToJudge) -> Judgement:
@@ -230,7 +231,7 @@ def fill(
             if not isinstance(error, KeyboardInterrupt):
                 raise
             filled.stopped = "interrupted"
-            for done in wait(running).done:  # those in flight are paid for
+            for done in wait(running).done:  # requests in flight are paid for
                 _settle(filled, running[done], done, stop)
             return filled
 
@@ -253,21 +254,22 @@ def _settle(
 
 
 class Seat:
-    r"""An annotator without a link, to whom no pairs are assigned.
+    """The annotator for a model: without a link, and without assigned pairs.
 
-    It is created with its first judgement; its name cannot be that of a person. People keep the
-    pairs that are theirs; when pairs are next assigned, its answers count towards the overlap.
+    It is created with the first judgement; its name cannot be that of a person. People keep their
+    pairs; when pairs are next assigned, the model's answers count towards the overlap.
     """
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
-        for one in store.annotators():
-            if one.name == name and one.origin != "model":
+        for annotator in store.annotators():
+            if annotator.name == name and annotator.origin != "model":
                 raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
 
     def open_pairs(self) -> list[PairToJudge]:
-        """Pairs of the project that it has not judged, in their order."""
-        done = {one.pair for one in self._store.answers() if one.annotator == self._name}
+        """Pairs of the project that the model has not judged, in their order."""
+        answers = self._store.answers()
+        done = {answer.pair for answer in answers if answer.annotator == self._name}
         return [
             PairToJudge(pair.id, pair.left, pair.right)
             for pair in self._store.pairs()
@@ -275,13 +277,14 @@ class Seat:
         ]
 
     def keep(self, pair: PairToJudge, judgement: Judgement, seconds: float) -> None:
-        """Put a judgement on disk; one that is there already stays."""
+        """Store a judgement, unless another run has already stored one."""
         note = f"understood {judgement.mass:.3f}"
         if not math.isnan(judgement.bias):
             note += f", position bias {judgement.bias:+.3f}"
-        s, c, silent = judgement.similarity, judgement.difference, judgement.cant_say
-        answer = Answer(s, c, 0, silent, note, seconds)
-        # Unless another run was faster.
+        answer = Answer(
+            judgement.similarity, judgement.difference, cant_say=judgement.cant_say, note=note,
+            seconds=seconds,
+        )  # fmt: skip
         self._store.carry_out(
             lambda changes: changes.import_answer(self._name, pair.pair, answer, revise=False),
             who="model",

@@ -1,6 +1,6 @@
-"""An endpoint of the chat completions protocol that is asked for token probabilities.
+"""Client of a chat completions endpoint that reports token probabilities.
 
-This much of a reply is read:
+These parts of a reply are read:
 
 {"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [
     {"token": "Yes", "logprob": −0.1, "top_logprobs": [{"token": "Yes", "logprob": −0.1},
@@ -17,6 +17,7 @@ import math
 import random
 import threading
 import time
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,25 +30,29 @@ if TYPE_CHECKING:
     from pairlearn.studio.judges import Question
 
 ANSWER_TOKENS = 4
-"""One is the answer; blanks may stand before it."""
+"""One for the answer; blanks may precede it."""
 AROUND_WORDS = " \t\r\n\"'`*_.,:;!()[]{}<>▁Ġ"
 """What may surround an answer; the last two are the spaces of raw vocabularies."""
 LARGEST_REPLY = 4 * 2**20
-"""Bytes; an answer of a few tokens has some thousand."""
+"""Bytes; a reply of a few tokens has a few thousand."""
 LONGEST_WAIT = 300.0
-"""Seconds; an endpoint that asks for more has closed for today."""
-_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-"""Statuses that may be different next time."""
+"""Seconds; an endpoint that asks for more has a daily limit."""
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+"""Statuses worth a retry."""
 
 
-class MalformedReply(Exception):
-    """The reply is not JSON of this protocol; the next one may be."""
+class TransientError(Exception):
+    """A request failed in a way that a retry may fix, after ``wait`` seconds if that is known."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Tokens and probabilities of the first token that is not blank; none without an answer.
+    """Alternatives for the first non-blank token, with probabilities; empty without an answer.
 
-    ``usage`` counts prompt and answer tokens, where the endpoint does.
+    ``usage`` is the endpoint's count of prompt and answer tokens, if it gives one.
     """
 
     tokens: tuple[tuple[str, float], ...]
@@ -56,14 +61,14 @@ class Reply(msgspec.Struct, frozen=True):
 
 class _Token(msgspec.Struct):
     token: str
-    logprob: Annotated[float, msgspec.Meta(le=0.02)]  # above 0 by rounding only
+    logprob: Annotated[float, msgspec.Meta(le=0.02)]  # above 0 only by rounding
 
 
 class _Position(_Token):
     top_logprobs: list[_Token] | None = None
 
 
-class _Listed(msgspec.Struct):
+class _Logprobs(msgspec.Struct):
     content: list[_Position] | None = None
 
 
@@ -73,7 +78,7 @@ class _Message(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     message: _Message
-    logprobs: _Listed | None = None
+    logprobs: _Logprobs | None = None
 
 
 class _Completion(msgspec.Struct):
@@ -90,47 +95,53 @@ class _Usage(msgspec.Struct):
 
 
 def read_reply(data: bytes) -> Reply:
-    """Read the body of a reply; MalformedReply if it is none, ModelError if it has no logprobs."""
+    """Read the body of a reply; ModelError if the endpoint gives no token probabilities."""
     try:
         completion = msgspec.json.decode(data, type=_Completion)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedReply(f"the reply is no chat completion ({error!s:.200})") from None
+        raise TransientError(f"the reply is no chat completion ({error!s:.200})") from None
     choice = completion.choices[0]
-    listed = (choice.logprobs and choice.logprobs.content) or []
-    if choice.message.content and not listed:
+    positions = (choice.logprobs and choice.logprobs.content) or []
+    if choice.message.content and not positions:
         raise ModelError(
             "the endpoint answers without token probabilities (logprobs): choose a model and a "
             "server that give them"
         )
     tokens: list[_Token] = []
-    for first in listed:
-        if first.token.strip(AROUND_WORDS):
-            tokens = list(first.top_logprobs or [])
-            if first.token not in [one.token for one in tokens]:
-                tokens.append(first)
-            break
+    first = next((position for position in positions if position.token.strip(AROUND_WORDS)), None)
+    if first is not None:
+        tokens = list(first.top_logprobs or [])
+        if first.token not in [token.token for token in tokens]:
+            tokens.append(first)
     try:
         usage = msgspec.convert(completion.usage, _Usage)
         counts = (usage.prompt_tokens, usage.completion_tokens)
     except msgspec.ValidationError:
         counts = None
-    return Reply(tuple((one.token, min(math.exp(one.logprob), 1.0)) for one in tokens), counts)
+    alternatives = ((token.token, min(math.exp(token.logprob), 1.0)) for token in tokens)
+    return Reply(tuple(alternatives), counts)
 
 
 def error_text(data: bytes) -> tuple[str, str]:
-    """Message and code of an error reply, without control characters."""
-    found: tuple[Any, Any] = data.decode("utf-8", "replace"), ""
-    try:
+    """Message and code of an error reply, on one line and without control characters."""
+    message: Any = data.decode("utf-8", "replace")
+    code: Any = ""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         error = json.loads(data)["error"]
-        found = (error["message"], error.get("code")) if isinstance(error, dict) else (error, "")
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    message, code = (" ".join(str(one or "").split()) for one in found)
-    return tuple("".join(c for c in one if c.isprintable())[:300] for one in (message, code))  # type: ignore[return-value]
+        if isinstance(error, dict):
+            message, code = error["message"], error.get("code")
+        else:
+            message = error
+    return _printable(message), _printable(code)
+
+
+def _printable(value: Any) -> str:
+    line = " ".join(str(value or "").split())
+    return "".join(character for character in line if character.isprintable())[:300]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is reached from this machine only.
+    """Whether a host name or address is that of this machine only.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "")]
     [True, True, True, False, False]
@@ -142,9 +153,9 @@ def is_loopback(host: str) -> bool:
 
 
 def chat_url(base_url: str, *, plain_http: bool = False) -> str:
-    """The address for questions from a base URL: https, or http to this machine.
+    """URL for questions below a base URL: https, or http to this machine.
 
-    ``plain_http`` admits http to other machines.
+    ``plain_http`` allows http to other machines.
     """
     if not base_url.isascii() or any(character <= " " for character in base_url):
         raise ModelError(f"{base_url!r} must be plain ASCII without spaces")
@@ -165,7 +176,7 @@ def chat_url(base_url: str, *, plain_http: bool = False) -> str:
 
 
 def http_url(text: str) -> Any:
-    """An address of the web as the client reads it; None if it is not one."""
+    """Parse an http or https address as the client does; None if it is not one."""
     httpx = _import_httpx()
     try:
         url = httpx.URL(text)
@@ -185,7 +196,7 @@ def _import_httpx() -> Any:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Seconds that a ``Retry-After`` header asks for: a number, or a date.
+    """Seconds to wait by a ``Retry-After`` header, which is a number or a date.
 
     >>> retry_after("2.5"), retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), retry_after("soon")
     (2.5, 0.0, None)
@@ -199,16 +210,16 @@ def retry_after(header: str | None) -> float | None:
             seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
-    # NaN compares false with everything, and is dropped here.
+    # NaN compares false, and is dropped here.
     return max(seconds, 0.0) if seconds < math.inf else None
 
 
 class ChatEndpoint:
-    """Asks each question once: answers are kept on disk, failures are retried.
+    """Asks each question once: answers are cached on disk, failures are retried.
 
-    The temperature is 1: some servers report probabilities after it is applied, and all
+    The temperature is 1, because some servers report probabilities after applying it; all
     alternatives of the first token are read, whichever is sampled. Redirects are not followed and
-    proxies not used: the key goes only to the named address.
+    proxies not used: the key goes only to the given address.
 
     Parameters
     ----------
@@ -220,20 +231,20 @@ class ChatEndpoint:
     key : str, optional
         Sent as a bearer token; never stored, never in a message.
     plain_http : bool
-        Admit http to other machines.
+        Allow http to other machines.
     pace : Pace, optional
     budget : Budget, optional
     timeout, retries : float, int
-        Seconds for one request, and how often a failed one is sent again.
+        Seconds for one request, and number of retries.
     alternatives : int
-        Alternatives of the token to ask for (``top_logprobs``).
+        Number of alternative tokens to request (``top_logprobs``).
 
     Attributes
     ----------
     url : str
-        Where questions go.
+        Address of the questions.
     asked, cached, retried : int
-        Questions answered by the endpoint and from disk, requests sent again.
+        Questions answered by the endpoint and from the cache, and requests sent again.
     """
 
     def __init__(
@@ -263,13 +274,18 @@ class ChatEndpoint:
         self.pace, self.budget = pace or Pace(), budget or Budget()
         self._timeout, self._retries, self._alternatives = timeout, retries, alternatives
         self._http, self._lock, self._under_way = _import_httpx(), threading.Lock(), Once[Reply]()
-        # A connection for each request; the certificates are read once for all of them.
+        # One connection per request; the certificates are read once for all of them.
         limits = self._http.Limits(max_connections=None, max_keepalive_connections=0)
-        self._client = self._http.Client(trust_env=False, timeout=timeout, limits=limits)
+        headers = {"Accept-Encoding": "identity"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        self._client = self._http.Client(
+            headers=headers, trust_env=False, timeout=timeout, limits=limits
+        )
         self.asked = self.cached = self.retried = 0
 
     def ask(self, question: Question) -> Reply:
-        """The answer, from disk if it was given before; one request for equal questions."""
+        """The answer, from the cache if known; concurrent equal questions are one request."""
         body = {
             "model": self._model,
             "messages": question.messages,
@@ -278,51 +294,53 @@ class ChatEndpoint:
             "logprobs": True,
             "top_logprobs": self._alternatives,
         }
-        # Of all that is sent but the key, which is not kept in any form.
+        # The hash covers all that is sent but the key, which is not stored in any form.
         text = json.dumps([self.url, body], sort_keys=True, ensure_ascii=True)
         key = hashlib.sha256(text.encode("ascii")).hexdigest()
         try:
-            return self._under_way.get(key, lambda: self._find(key, body, question.most_tokens))
+            return self._under_way.get(key, lambda: self._look_up(key, body, question.most_tokens))
         finally:
             self._under_way.forget(key)
 
-    def _find(self, key: str, body: dict[str, Any], most_tokens: int) -> Reply:
-        stored = self._cache.get(key)
-        if stored is not None:
-            self._count("cached")
+    def _look_up(self, key: str, body: dict[str, Any], most_tokens: int) -> Reply:
+        if (stored := self._cache.get(key)) is not None:
+            with self._lock:
+                self.cached += 1
             return msgspec.convert(stored, Reply)
         reply = self._request(body, most_tokens)
         self._cache.put(key, msgspec.to_builtins(reply))
-        self._count("asked")
+        with self._lock:
+            self.asked += 1
         return reply
 
     def _request(self, body: dict[str, Any], most_tokens: int) -> Reply:
         for attempt in range(self._retries + 1):
             if attempt:
-                self._count("retried")
+                with self._lock:
+                    self.retried += 1
             self.pace.turn()
-            result = self._send(body, most_tokens)
-            if isinstance(result, Reply):
-                return result
-            trouble, wait = result
+            try:
+                return self._send(body, most_tokens)
+            except TransientError as error:
+                message, wait = str(error), error.wait
             if wait is not None:
                 if wait > LONGEST_WAIT:
                     raise ModelError(
-                        f"{self.url} asks to wait for {wait:,.0f} s ({trouble}): run again then"
+                        f"{self.url} asks to wait for {wait:,.0f} s ({message}): run again then"
                     )
                 self.pace.hold(wait)
             elif attempt < self._retries:
-                # Spread out, so that requests that failed together do not return together.
+                # Randomised, so that requests that failed together are not sent together again.
                 self.pace.pause(min(0.5 * 2**attempt, 30) * random.uniform(0.5, 1))
         raise ModelError(
-            f"{self.url} failed {self._retries + 1} times, at last with: {trouble}. "
+            f"{self.url} failed {self._retries + 1} times, at last with: {message}. "
             "Run again to go on"
         )
 
-    def _send(self, body: dict[str, Any], most_tokens: int) -> Reply | tuple[str, float | None]:
-        """The reply, or what went wrong for now and how long to wait."""
-        held = self.budget.reserve(most_tokens, ANSWER_TOKENS)
-        # A request without a reply may have been charged; one that was refused is not.
+    def _send(self, body: dict[str, Any], most_tokens: int) -> Reply:
+        """Send a request once; its cost is charged to the budget."""
+        reserved = self.budget.reserve(most_tokens, ANSWER_TOKENS)
+        # A request without a reply may have been charged for; a refused one is not.
         usage: tuple[int, int] | None = None
         try:
             status, wait, data = self._post(body)
@@ -331,26 +349,21 @@ class ChatEndpoint:
                 usage = reply.usage
                 return reply
             usage = (0, 0)
-            return self._refusal(status, data), retry_after(wait)
-        except MalformedReply as error:
-            return str(error), None
+            raise self._refusal(status, data, retry_after(wait))
         except (TimeoutError, self._http.TimeoutException):
-            return f"no answer within {self._timeout:g} s", None
+            raise TransientError(f"no answer within {self._timeout:g} s") from None
         except self._http.TransportError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise ModelError(f"the certificate of {self.url} is not trusted: {error}") from None
-            return f"{type(error).__name__}: {self._without_key(str(error))}", None
+            text = self._without_key(str(error))
+            if "CERTIFICATE_VERIFY_FAILED" in text:
+                raise ModelError(f"the certificate of {self.url} is not trusted: {text}") from None
+            raise TransientError(f"{type(error).__name__}: {text}") from None
         finally:
-            self.budget.settle(held, usage)
+            self.budget.settle(reserved, usage)
 
     def _post(self, body: dict[str, Any]) -> tuple[int, str | None, bytes]:
-        """Status, ``Retry-After`` and body, unless it is too large or drips in for too long."""
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        payload, data = json.dumps(body).encode("ascii"), b""
-        deadline = time.monotonic() + self._timeout
-        with self._client.stream("POST", self.url, content=payload, headers=headers) as reply:
+        """Status, ``Retry-After`` and body, which must be neither too large nor too slow."""
+        data, deadline = b"", time.monotonic() + self._timeout
+        with self._client.stream("POST", self.url, json=body) as reply:
             for part in reply.iter_raw():
                 data += part
                 if len(data) > LARGEST_REPLY:
@@ -361,15 +374,15 @@ class ChatEndpoint:
                     raise TimeoutError
             return reply.status_code, reply.headers.get("Retry-After"), data
 
-    def _refusal(self, status: int, data: bytes) -> str:
-        """What is wrong, if it may pass; else an error that says what to do."""
+    def _refusal(self, status: int, data: bytes, wait: float | None) -> Exception:
+        """The error for a status: transient, or a ModelError that says what to do."""
         message, code = error_text(data)
         message = self._without_key(message)
-        if status in _PASSING and code != "insufficient_quota":
-            return f"HTTP {status} {message}".strip()
+        if status in _TRANSIENT and code != "insufficient_quota":
+            return TransientError(f"HTTP {status} {message}".strip(), wait)
         key = "check the key in the variable of --key-env" if self._key else "give --key-env"
         reasons = {
-            # Not its words: some servers repeat a part of the key.
+            # Without its message: some servers repeat a part of the key.
             401: f"refuses access (HTTP {status}): {key}",
             404: f"has no such address or no model {self._model!r} (HTTP 404: {message}): check "
             "--endpoint, which often ends in /v1, and --model-name",
@@ -378,11 +391,7 @@ class ChatEndpoint:
         }
         kind = 401 if status == 403 else 307 if 300 <= status < 400 else status
         reason = reasons.get(kind, f"refuses the question (HTTP {status}): {message}")
-        raise ModelError(f"{self.url} {reason}")
+        return ModelError(f"{self.url} {reason}")
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key else text
-
-    def _count(self, what: str) -> None:
-        with self._lock:
-            setattr(self, what, getattr(self, what) + 1)

@@ -1,18 +1,19 @@
-"""From a model's answers to one judgement of a pair, and the questions to chat models.
+"""Turn a model's answers into judgements of pairs, and word the questions to chat models.
 
 A chat model gets one question about a pair with three answers: "A", "B" and "Same" are the events
 (+, −), (−, +) and same class, so their probabilities are a, b and s, and c = b − a. An item gets
 one question with two answers, "Yes" and "No".
 
-Items are untrusted. Each is one line of JSON that it cannot end, with "<" and "[" escaped, so that
-it cannot contain the marks of chat templates; and the model is told that items are data.
+Items are untrusted. Each is encoded as one line of JSON, which its text cannot leave, with "<" and
+"[" escaped, so that it cannot contain control tokens of chat templates; and the system message says
+that items are data.
 
-Models lean to the first or the second of two things, so both orders are asked. With (s₁, c₁) said
-of (left, right) and (s₂, c₂) of (right, left),
+Models favour the first or the second of two items, so both orders are asked. With (s₁, c₁) for
+(left, right) and (s₂, c₂) for (right, left),
 
     s = (s₁ + s₂)/2,    c = (c₁ − c₂)/2,    bias = (c₁ + c₂)/2:
 
-the position bias, added to the second item whatever it is, cancels.
+the position bias, which favours the second item whatever it is, cancels.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from pairlearn.studio.limits import ModelError, Once
 from pairlearn.studio.project import Project, ProjectError
 
 PAIR_ANSWERS: dict[str, tuple[str, ...]] = {"A": ("a",), "B": ("b",), "Same": ("same", "s")}
-"""Answers about a pair, with the tokens that mean them ("s" may be the start of "same")."""
+"""Answers about a pair, with their tokens ("s" may be the start of "same")."""
 ITEM_ANSWERS: dict[str, tuple[str, ...]] = {"Yes": ("yes", "y"), "No": ("no", "n")}
 """Answers about an item."""
 LEAST_MASS = 0.5
-"""Below this probability of answers that were understood, it is "can't say"."""
+"""Below this probability of recognised answers, the judgement is "can't say"."""
 LONGEST_TEXT = 20_000
 """Characters of one value that are shown to the model."""
 LARGEST_IMAGE = 20 * 2**20
 IMAGE_TOKENS = 2_000
-"""What one image is taken to cost at most, before the answer says what it did."""
+"""Upper bound on the cost of an image, until the reply states the actual count."""
 _TEMPLATE_TOKENS = 100
 
 
 class Said(NamedTuple):
-    """What a model said of a pair in one order; None where it cannot say.
+    """A model's answer about a pair in one order; None for "can't say".
 
-    ``mass`` is the probability of the answers that were understood.
+    ``mass`` is the total probability of the recognised answers.
     """
 
     similarity: float | None
@@ -55,7 +56,7 @@ class Said(NamedTuple):
 
 
 class SaidOfItem(NamedTuple):
-    """P(y = +1 | x) as a model said it; None where it cannot say."""
+    """A model's P(y = +1 | x); None for "can't say"."""
 
     posterior: float | None
     mass: float = 1.0
@@ -65,8 +66,8 @@ class SaidOfItem(NamedTuple):
 class Judgement:
     """A judgement of a pair: both numbers, or None for "can't say".
 
-    ``bias`` is how much more positive the second place made an item, NaN where not asked; ``mass``
-    the least probability of the answers that were understood.
+    ``bias`` is how much more positive an item seems in the second position, NaN if only one order
+    was asked; ``mass`` is the least total probability of the recognised answers.
     """
 
     similarity: float | None
@@ -83,14 +84,13 @@ class Judgement:
 PairModel: TypeAlias = Callable[[ItemView, ItemView], Said]
 PosteriorModel: TypeAlias = Callable[[ItemView], SaidOfItem]
 Judge: TypeAlias = Callable[[str, str], Judgement]
-"""From the ids of the left and the right item to a judgement."""
+"""Maps the ids of the left and the right item to a judgement."""
 
 
 def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
-    """Judge pairs as pairs, each in both orders: two questions a pair.
+    """Judge each pair directly, in both orders: two questions per pair.
 
-    ``model`` goes from the first and the second item to what it says of them, and ``view`` from an
-    id to the item.
+    ``model`` maps a first and a second item to an answer, ``view`` an id to its item.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
     """
 
     def judge(left: str, right: str) -> Judgement:
-        one, two = view(left), view(right)
-        (s, c, mass), (s_back, c_back, mass_back) = model(one, two), model(two, one)
-        mass = min(mass, mass_back)
-        if s is None or c is None or s_back is None or c_back is None:
+        first, second = view(left), view(right)
+        (s1, c1, mass1), (s2, c2, mass2) = model(first, second), model(second, first)
+        mass = min(mass1, mass2)
+        if s1 is None or c1 is None or s2 is None or c2 is None:
             return Judgement(None, None, math.nan, mass)
-        return Judgement((s + s_back) / 2, (c - c_back) / 2, (c + c_back) / 2, mass)
+        return Judgement((s1 + s2) / 2, (c1 - c2) / 2, (c1 + c2) / 2, mass)
 
     return judge
 
@@ -115,8 +115,8 @@ def by_pairs(model: PairModel, view: Callable[[str], ItemView]) -> Judge:
 def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     """Judge every item once, and derive the pairs: s = rr' + (1 − r)(1 − r'), c = r' − r.
 
-    One question an item instead of two a pair, and no order to lean to; but the errors of its
-    probability are in every pair of the item. ``model`` goes from an item to P(y = +1 | x).
+    One question per item instead of two per pair, and no position bias; but an error in an item's
+    probability affects all of its pairs. ``model`` maps an item to P(y = +1 | x).
 
     Examples
     --------
@@ -125,11 +125,11 @@ def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     >>> round(judgement.similarity, 3), round(judgement.difference, 3)
     (0.42, -0.5)
     """
-    known = Once[SaidOfItem]()
+    answers = Once[SaidOfItem]()
 
     def judge(left: str, right: str) -> Judgement:
         (r, mass), (r_prime, mass_prime) = (
-            known.get(item, lambda item=item: model(view(item)))  # type: ignore[misc]
+            answers.get(item, lambda item=item: model(view(item)))  # type: ignore[misc]
             for item in (left, right)
         )
         mass = min(mass, mass_prime)
@@ -145,8 +145,8 @@ def chat_pair_model(
 ) -> PairModel:
     """Ask which of A, B and Same is true: s = P(Same), c = P(B) − P(A).
 
-    The probabilities are renormalised over the answers that are understood; where those have less
-    than ``least_mass`` in all, the judgement is "can't say".
+    The probabilities are renormalised over the recognised answers; if these sum to less than
+    ``least_mass``, the judgement is "can't say".
     """
     shares_of = _asker(endpoint, PAIR_ANSWERS, least_mass)
 
@@ -175,7 +175,7 @@ def chat_item_model(
 def _asker(
     endpoint: ChatEndpoint, answers: dict[str, tuple[str, ...]], least_mass: float
 ) -> Callable[[Question], tuple[dict[str, float] | None, float]]:
-    """Shares of the answers, None where too little was understood, and their mass."""
+    """A function from a question to the shares of its answers (None below least_mass) and mass."""
     if not 0 <= least_mass <= 1:
         raise ValueError(f"least_mass must lie in [0, 1]; got {least_mass:g}")
 
@@ -189,24 +189,23 @@ def _asker(
 def answer_shares(
     tokens: tuple[tuple[str, float], ...], answers: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, float], float]:
-    """Probability of each answer among the recognised tokens, and the mass of those tokens.
+    """Share of each answer in the mass of recognised tokens, and this mass.
 
-    ``answers`` lists the words that mean each answer. Tokens are compared without case,
-    surrounding blanks and punctuation. The shares are 0 where nothing was recognised.
+    ``answers`` lists the spellings of each answer. Tokens are compared without case, surrounding
+    blanks and punctuation. The shares are 0 if no token is recognised.
     """
-    found = {
+    sums = {
         answer: math.fsum(
-            share for token, share in tokens if token.strip(AROUND_WORDS).casefold() in variants
+            p for token, p in tokens if token.strip(AROUND_WORDS).casefold() in spellings
         )
-        for answer, variants in answers.items()
+        for answer, spellings in answers.items()
     }
-    mass = sum(found.values())
-    shares = {answer: share / mass if mass else 0.0 for answer, share in found.items()}
-    return shares, min(mass, 1.0)
+    mass = sum(sums.values())
+    return {answer: p / mass if mass else 0.0 for answer, p in sums.items()}, min(mass, 1.0)
 
 
 class Question(NamedTuple):
-    """Messages of the chat protocol, and the tokens that they have at most."""
+    """Messages of the chat protocol, and an upper bound on their tokens."""
 
     messages: list[dict[str, Any]]
     most_tokens: int
@@ -214,9 +213,9 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a project, from which questions are made.
+    """The words of a project that questions are made of.
 
-    Its title, the names of the two classes, what annotators are told and what they are asked.
+    Its title, the names of the two classes, the help for annotators, and their questions.
     """
 
     title: str
@@ -228,14 +227,14 @@ class Wording:
     @classmethod
     def of(cls, project: Project) -> Wording:
         """The words of a project file."""
-        asked = (project.question_similarity, project.question_difference)
+        questions = (project.question_similarity, project.question_difference)
         names = (project.positive_name, project.negative_name)
-        return cls(project.title, *names, project.help, asked)
+        return cls(project.title, *names, project.help, questions)
 
     def about_pair(self, first: ItemView, second: ItemView) -> Question:
-        """Which of the three events is true of a pair, the first one called A."""
+        """Ask which of the three events is true of a pair; the first item is A."""
         return self._question(
-            [*_shown("Item A", first), *_shown("Item B", second)],
+            [*_item_parts("Item A", first), *_item_parts("Item B", second)],
             "Exactly one of these is true:\n"
             f"A: item A is “{self.positive}”, item B is “{self.negative}”.\n"
             f"B: item A is “{self.negative}”, item B is “{self.positive}”.\n"
@@ -244,9 +243,9 @@ class Wording:
         )
 
     def about_item(self, item: ItemView) -> Question:
-        """Whether an item is positive."""
+        """Ask whether an item is positive."""
         return self._question(
-            _shown("Item", item),
+            _item_parts("Item", item),
             f"Is this item “{self.positive}”, and not “{self.negative}”? "
             "Answer with one word: Yes or No.",
         )
@@ -255,7 +254,7 @@ class Wording:
         images = sum(part["type"] == "image_url" for part in parts)
         texts = [part["text"] for part in parts if part["type"] == "text"]
         content: Any = [*parts, {"type": "text", "text": ending}]
-        if not images:  # many servers understand nothing but a string
+        if not images:  # many servers accept only a string
             content = "\n".join([*texts, "", ending])
         lines = [
             f"You judge items for a study: {self.title}",
@@ -271,7 +270,7 @@ class Wording:
         return Question(messages, length + images * IMAGE_TOKENS + _TEMPLATE_TOKENS)
 
 
-def _shown(name: str, item: ItemView) -> list[dict[str, Any]]:
+def _item_parts(name: str, item: ItemView) -> list[dict[str, Any]]:
     """An item as parts of a message."""
     if item.kind == "image":
         return [
@@ -279,18 +278,18 @@ def _shown(name: str, item: ItemView) -> list[dict[str, Any]]:
             {"type": "image_url", "image_url": {"url": _data_url(item)}},
         ]
     fields = {"text": item.text} if item.kind == "text" else dict(item.rows)
-    shown = {str(key): _cut(str(value)) for key, value in fields.items()}
-    return [{"type": "text", "text": f"{name}: {_as_json(shown)}"}]
+    texts = {str(key): _shortened(str(value)) for key, value in fields.items()}
+    return [{"type": "text", "text": f"{name}: {_as_json(texts)}"}]
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     if len(text) <= LONGEST_TEXT:
         return text
     return f"{text[:LONGEST_TEXT]} … ({len(text) - LONGEST_TEXT:,} characters more)"
 
 
 def _as_json(fields: dict[str, str]) -> str:
-    """One line of JSON without "<", "[" and exotic ends of lines."""
+    """One line of JSON without "<", "[" and Unicode line ends."""
     text = json.dumps(fields, ensure_ascii=False)
     for character in "<[\x85\u2028\u2029\x7f":
         text = text.replace(character, f"\\u{ord(character):04x}")

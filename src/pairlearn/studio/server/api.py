@@ -1,7 +1,7 @@
-"""What the annotator's page asks for and sends: JSON in, JSON out.
+"""The JSON API of the annotator's page, and the machinery of all API calls.
 
-Everything is under ``/annotate/NUMBER``, for the annotator of that number. What a page could not
-have sent is refused.
+Everything is under ``/annotate/NUMBER``, where NUMBER identifies the annotator. Requests that no
+page would send are refused.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
 
 LONGEST_SECONDS = 86_400.0
-"""A pair left open over night took a day at most: more is a broken clock."""
-LARGEST_BYTES = 32 * 1024 * 1024
+"""A pair left open overnight takes less than a day: more is a broken clock."""
+LARGEST_IMAGE = 32 * 1024 * 1024
 
 Form = TypeVar("Form", bound=msgspec.Struct)
 Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
-class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What was said of a pair: in a graded project a level by its name, in others numbers.
+class JudgementForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A judgement of a pair: the name of a level in a graded project, numbers in others.
 
-    They are null or absent where a slider was left open.
+    Numbers are null or absent where a slider was left open.
     """
 
     similarity: float | None = None
@@ -52,21 +52,21 @@ class SaidForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     cant_say: bool = False
 
     def answer(self, project: Project, **more: Any) -> Answer:
-        """The answer in it."""
-        said = (self.similarity, self.difference)
+        """The answer that the form holds."""
+        numbers = (self.similarity, self.difference)
         if project.answers == "graded" and not self.cant_say:
-            if self.level not in project.levels or said != (None, None):
+            if self.level not in project.levels or numbers != (None, None):
                 raise FormError(
                     "this project asks for answers in words: level must be one of "
                     f"{', '.join(project.levels)}, without similarity and difference"
                 )
-            said = project.levels[self.level]
+            numbers = project.levels[self.level]
         elif self.level:
             raise FormError("level is for graded projects, without cant_say: leave one of them out")
-        return Answer(*said, cant_say=self.cant_say, level=self.level, **more)
+        return Answer(*numbers, cant_say=self.cant_say, level=self.level, **more)
 
 
-class AnswerForm(SaidForm):
+class AnswerForm(JudgementForm):
     """An answer to a pair."""
 
     pair: Row
@@ -76,22 +76,22 @@ class AnswerForm(SaidForm):
 
 
 class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
-    """Which answer to take back, if it is still the last one."""
+    """The answer to withdraw, if it is still the last one."""
 
     answer: Row | None = None
 
 
 class FormError(HTTPException):
-    """A body that is not what the page sends."""
+    """A body that the page would not send."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(400, reason)
 
 
 def read_form(body: bytes, form: type[Form]) -> Form:
-    """The form in a JSON body that has no name twice."""
+    """Read a form from a JSON body without duplicate names."""
     try:
-        values = json.loads(body.decode(), object_pairs_hook=_without_repeats)
+        values = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
         return msgspec.convert(values, form)
     except (msgspec.ValidationError, OverflowError) as error:
         raise FormError(str(error).encode("ascii", "replace").decode()) from None
@@ -99,7 +99,7 @@ def read_form(body: bytes, form: type[Form]) -> Form:
         raise FormError("the body is not JSON in UTF-8") from None
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     form = dict(pairs)
     if len(form) != len(pairs):
         raise FormError("the body names a field twice")
@@ -107,11 +107,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Studio:
-    """What the handlers of a project share.
+    """State that the handlers of a project share.
 
-    ``ready`` has the annotators who are known to be past the start, ``webhook`` is the address
-    that is told when all pairs are answered, and ``shown`` keeps what the supervisor's page showed
-    last, and for which changes.
+    ``ready`` has the ids of annotators who have finished the start page, ``webhook`` is the URL to
+    notify when all pairs are answered, and ``shown`` caches the supervisor's page.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class Studio:
         self.project = Project.load(folder)
         items = Items.open(self.project)
         self.store = Store.open(self.project)
-        self.store.items = items  # read once, and before anybody asks
+        self.store.items = items  # read once, before the first request
         self.sessions = Sessions(self.store, self.project.folder, https)
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)
         self.failures = Buckets(per_second=1, burst=20)
@@ -129,12 +128,12 @@ class Studio:
         self.ready, self.shown = set[int](), dict[str, Any]()
 
     def close(self) -> None:
-        """End the forecast, and let the answers go."""
+        """Stop the forecast and close the store."""
         self.forecast.close()
         self.store.close()
 
-    def tell_outage(self, error: Exception | None) -> None:
-        """Tell the operator's terminal, once, that answers are not being stored, or are again."""
+    def log_outage(self, error: Exception | None) -> None:
+        """Log once that answers are not being stored, and once that they are again."""
         if error is not None and not self.outage:
             LOG.error(
                 "pairlearn annotate: answers are not being stored: %s; the pages keep them and "
@@ -146,16 +145,16 @@ class Studio:
         self.outage = error is not None
 
     def caller(self, request: Request, role: str, changes: bool) -> Annotator:
-        """Who asks; of annotators, if they do not ask too often."""
+        """Identify the sender of a request, and limit the rate of annotators."""
         who, _ = self.sessions.identify(request, role, changes=changes)
-        busy = role == "annotator" and "/api/" in request.url.path
-        if busy and not self.requests.take(f"annotator {who.id}"):
+        limited = role == "annotator" and "/api/" in request.url.path
+        if limited and not self.requests.take(f"annotator {who.id}"):
             raise Denied(429, "that was very fast: one moment, please")
         return who
 
 
 def studio_of(request: Request) -> Studio:
-    """The studio that a request came to."""
+    """The studio that a request addresses."""
     studio: Studio = request.app.state.studio
     return studio
 
@@ -166,7 +165,7 @@ Handler: TypeAlias = Callable[[Studio, Annotator, Any], Reply | Awaitable[Reply]
 
 
 class Call(NamedTuple):
-    """A path of the API: what serves it, what it takes, and what it replies with."""
+    """A path of the API: its handler, the form and query it takes, and its media type."""
 
     path: str
     handler: Handler
@@ -186,30 +185,28 @@ def call(
     media: str = "application/json",
     completes: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Serve a path by a function of the studio, who asks, and the form or the request.
+    """Serve a path by a function of the studio, the annotator, and the form or the request.
 
-    One that has a form changes something; if it ``completes`` the project, that is told afterwards.
-    A ``path`` in a reply is put beneath where the project is served. A function that is not
-    asynchronous runs in a thread.
+    Calls with a form change the project; those that may complete it (``completes``) notify the
+    webhook afterwards. A ``path`` in a reply is prefixed with the root of the project. Functions
+    that are not asynchronous run in a thread.
     """
     role = "annotator" if path.startswith(ANNOTATOR) else "supervisor"
 
     def register(handler: Handler) -> Handler:
-        async def in_thread(*given: Any) -> Any:
-            return await run_in_threadpool(handler, *given)
-
-        work: Any = handler if inspect.iscoroutinefunction(handler) else in_thread
-
         async def endpoint(request: Request) -> Response:
             studio = studio_of(request)
             who = studio.caller(request, role, form is not None)
-            sent = request if form is None else read_form(await request.body(), form)
-            reply = await work(studio, who, sent)
+            content = request if form is None else read_form(await request.body(), form)
+            if inspect.iscoroutinefunction(handler):
+                reply = await handler(studio, who, content)
+            else:
+                reply = await run_in_threadpool(handler, studio, who, content)
             if isinstance(reply, Response):
                 return reply
             if "path" in reply:
                 reply["path"] = request.scope.get("root_path", "") + reply["path"]
-            after = BackgroundTask(tell_completion, studio) if completes else None
+            after = BackgroundTask(notify_completion, studio) if completes else None
             return JSONResponse(reply, background=after)
 
         CALLS.append(Call(path, handler, endpoint, form, query, media))
@@ -226,11 +223,11 @@ async def get_task(studio: Studio, who: Annotator, _: Request) -> Reply:
 
 @call(f"{ANNOTATOR}/api/answer", AnswerForm, completes=True)
 async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply:
-    """Keep one answer; the reply is its receipt, sent when it is on disk."""
+    """Store an answer; the reply is its receipt, sent when the answer is on disk."""
     if studio.project.qualify and get_start(studio, who) is not None:
         raise Denied(403, "the practice comes first: load the page again")
-    # Control characters have no place in a note, and forge lines in a log.
-    note = "".join(letter for letter in form.note if letter >= " " or letter in "\n\t")
+    # Control characters do not belong in a note, and could forge lines in a log.
+    note = "".join(char for char in form.note if char >= " " or char in "\n\t")
     seconds = min(form.seconds or 0.0, LONGEST_SECONDS)
     answer = form.answer(studio.project, note=note.strip(), seconds=seconds, key=form.key)
     try:
@@ -241,14 +238,14 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
         if studio.store.task(who.id, form.pair) is None:
             raise HTTPException(404, "this pair is not yours to judge") from None
         raise
-    studio.tell_outage(None)
+    studio.log_outage(None)
     return {"receipt": vars(receipt)} | _state(studio, who)
 
 
-def tell_completion(studio: Studio) -> None:
-    """Tell the webhook once, if all pairs of the project are answered; retry a failure.
+def notify_completion(studio: Studio) -> None:
+    """Notify the webhook once if all pairs of the project are answered; retry a failure.
 
-    It goes to the address that was given, or nowhere: a redirect is a failure.
+    Redirects are not followed: they count as failures.
     """
     if studio.webhook is None or not studio.store.complete() or not studio.store.mark_told(True):
         return
@@ -260,7 +257,7 @@ def tell_completion(studio: Studio) -> None:
     }
     for wait in (1.0, 5.0, None):
         try:
-            # What it replies with is not read: there is no bound to it.
+            # The body of the reply is not read: it could be of any length.
             with httpx2.stream("POST", studio.webhook, json=body, timeout=10) as reply:
                 reply.raise_for_status()
             return
@@ -273,7 +270,7 @@ def tell_completion(studio: Studio) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Why the webhook was not told, in one line without its address, which may be secret."""
+    """Why the webhook failed, in one line without its URL, which may be secret."""
     if isinstance(error, httpx2.HTTPStatusError):
         return f"HTTP {error.response.status_code}"
     return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
@@ -281,14 +278,14 @@ def _reason(error: Exception) -> str:
 
 @call(f"{ANNOTATOR}/api/undo", UndoForm)
 async def post_undo(studio: Studio, who: Annotator, form: UndoForm) -> Reply:
-    """Take back their last answer, or nothing if ``answer`` is not the last one's number."""
+    """Withdraw the last answer, unless ``answer`` is given and is not its number."""
     undone = await asyncio.wrap_future(studio.store.undo(who.id, answer_id=form.answer))
     return {"undone": undone is not None} | _state(studio, who)
 
 
 @call(f"{ANNOTATOR}/api/ahead", query="pair")
 async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
-    """What they will most likely judge after ``pair``, so that its pictures are there in time."""
+    """The items most likely shown after ``pair``, so that the page can preload their pictures."""
     pair = request.query_params.get("pair", "")
     if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
         raise FormError("pair must be a whole number")
@@ -300,22 +297,22 @@ async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
 @call(f"{ANNOTATOR}/image", query="item", media="image/*")
 def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
-    asked = request.query_params.getlist("item")
-    if len(asked) != 1 or asked[0] not in studio.store.items:
+    names = request.query_params.getlist("item")
+    if len(names) != 1 or names[0] not in studio.store.items:
         raise HTTPException(404, "there is no such item")
     try:
-        path = studio.store.items.view(asked[0]).image_path
+        path = studio.store.items.view(names[0]).image_path
         if path is None:
             raise HTTPException(404, "this item is no picture")
-        content, found = read_image(path, LARGEST_BYTES)
+        content, media_type = read_image(path, LARGEST_IMAGE)
     except (ProjectError, OSError):
         raise HTTPException(415, "this file is no picture that can be shown") from None
-    return Response(content, media_type=found)
+    return Response(content, media_type=media_type)
 
 
-@call(f"{ANNOTATOR}/api/practice", SaidForm)
-async def post_practice(studio: Studio, who: Annotator, form: SaidForm) -> Reply:
-    """Compare an answer with the known one, or note that they read the start; keep both."""
+@call(f"{ANNOTATOR}/api/practice", JudgementForm)
+async def post_practice(studio: Studio, who: Annotator, form: JudgementForm) -> Reply:
+    """Compare an answer with the known one, or record that the start page was read."""
     start, reply = get_start(studio, who), dict[str, Any]()
     if start is not None:
         results = []
@@ -334,9 +331,9 @@ async def post_practice(studio: Studio, who: Annotator, form: SaidForm) -> Reply
 
 
 def get_start(studio: Studio, who: Annotator) -> dict[str, Any] | None:
-    """What comes before the first pair; None for those who are past it.
+    """What the page shows before the first pair; None for annotators who have begun.
 
-    The practice goes in rounds of all its pairs, until enough of one round are right.
+    Practice repeats in rounds of all its pairs until enough of one round are right.
     """
     practice = studio.project.known_for("practice")
     if who.id in studio.ready:
@@ -347,21 +344,22 @@ def get_start(studio: Studio, who: Annotator) -> dict[str, Any] | None:
         studio.ready.add(who.id)
         return None
     position = len(results) % len(practice) if practice else 0
-    now = practice[position] if practice else None
+    pair = practice[position] if practice else None
     return {
         "position": position,
         "total": len(practice),
         "right": results[len(results) - position :].count("right"),
         "needed": math.ceil(studio.project.qualify * len(practice) - 1e-9),
         "before": results[-len(practice) :].count("right") if results and not position else None,
-        "pair": now and ends_of(studio, now),
+        "pair": pair and ends_of(studio, pair),
     }
 
 
 def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
+    """What the page shows next: the pair to judge, the progress, and what comes before."""
     start = get_start(studio, who)
-    barred = start is not None and studio.project.qualify
-    task = None if barred else studio.store.next_task(who.id)
+    must_qualify = start is not None and studio.project.qualify
+    task = None if must_qualify else studio.store.next_task(who.id)
     return {
         "task": task and vars(task) | ends_of(studio, task),
         "progress": vars(studio.store.progress(who.id)),
@@ -370,7 +368,7 @@ def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
 
 
 def ends_of(studio: Studio, pair: Task | Known | StoredAnswer) -> dict[str, Any]:
-    """What a page shows of the two items of a pair."""
+    """What a page shows of a pair: its two items."""
     return {"left": view_of(studio, pair.left), "right": view_of(studio, pair.right)}
 
 
@@ -379,12 +377,12 @@ def view_of(studio: Studio, item: str) -> dict[str, Any]:
     try:
         view = studio.store.items.view(item)
     except (KeyError, ProjectError, OSError):
-        # The others go on; whoever meets this one says that they can't say.
+        # Other pairs are not affected; for this one, annotators answer "can't say".
         view = ItemView("text", item, text="This item is not there any more.")
     title = "" if studio.project.hide_ids else view.title
-    shown: dict[str, dict[str, Any]] = {
+    content: dict[str, dict[str, Any]] = {
         "image": {"image": f"image?item={quote(item, safe='')}"},  # beside the api of the page
         "text": {"text": view.text},
         "table": {"rows": view.rows},
     }
-    return {"kind": view.kind, "title": title} | shown[view.kind]
+    return {"kind": view.kind, "title": title} | content[view.kind]

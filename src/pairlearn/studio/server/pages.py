@@ -1,4 +1,4 @@
-"""The pages of annotators and of the supervisor, their links, and what the latter sends."""
+"""The pages of annotators and the supervisor, their links, and the supervisor's API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATIC, PAGES = (Path(__file__).with_name(name) for name in ("static", "template
 
 
 def _shared(request: Request) -> dict[str, Any]:
-    """What every page has: its project's language, and where the project is served."""
+    """Context of every page: the language of its project, and the project's root path."""
     studio: Studio | None = getattr(request.app.state, "studio", None)
     language = studio.project.language if studio else "en"
     return {
@@ -44,15 +44,16 @@ TEMPLATES = Jinja2Templates(PAGES, context_processors=[_shared])  # escapes HTML
 
 
 async def get_front(request: Request) -> Response:
-    """Nothing is here without a link."""
-    words = "Open your own link", "Whoever runs this studio has one for you."
-    return message(request, 200, *words)
+    """The page for visitors without a link."""
+    text = "Whoever runs this studio has one for you."
+    return message(request, 200, "Open your own link", text)
 
 
 async def get_link(request: Request, role: str) -> Response:
-    """Turn the token of a link into a cookie, and leave the address that holds it.
+    """Turn the token of a link into a cookie, and redirect to a URL without it.
 
-    A visit from elsewhere gets a page that goes on: no Strict cookie is sent with its redirect.
+    A visit from another site gets a page that refreshes instead: browsers send no Strict cookie
+    along a redirect from there.
     """
     token = request.path_params["token"]
     studio = studio_of(request)
@@ -63,9 +64,8 @@ async def get_link(request: Request, role: str) -> Response:
     home = target = f"{root}/annotate/{who.id}"
     if role == "supervisor":
         home, target = f"{root}/", f"{root}/supervisor"
-    here = request.headers.get("sec-fetch-site", "none") in ("none", "same-origin")
     reply: Response
-    if here:
+    if request.headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         reply = RedirectResponse(target, 303)
     else:
         context = {"title": studio.project.title, "target": target}
@@ -83,15 +83,15 @@ async def get_annotate(request: Request) -> Response:
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.project}-{who.id}",
         "examples": [
-            (*ends_of(studio, one).values(), studio.project.level_words(one.answer), one.why)
-            for one in studio.project.known_for("example")
+            (*ends_of(studio, pair).values(), studio.project.level_words(pair.answer), pair.why)
+            for pair in studio.project.known_for("example")
         ],
     }
     return TEMPLATES.TemplateResponse(request, "annotate.html", context)
 
 
 def message(request: Request, status: int, heading: str, text: str) -> Response:
-    """A page that says one thing."""
+    """A page with a heading and a sentence."""
     words = _shared(request)["words"]
     heading = words.get(heading, heading)
     context = {"title": heading, "heading": heading, "text": words.get(text, text)}
@@ -104,7 +104,7 @@ TEMPLATES.env.filters["figure"] = format_number
 
 
 class Dot(NamedTuple):
-    """One answer in the (c, s) plane, in units of a percent, s upwards from 0."""
+    """An answer in the (c, s) plane, in percent."""
 
     x: float
     y: float
@@ -113,7 +113,7 @@ class Dot(NamedTuple):
 
 
 async def get_supervisor(request: Request) -> Response:
-    """The page."""
+    """The supervisor's page."""
     studio = studio_of(request)
     _, token = studio.sessions.identify(request, "supervisor")
     context = await run_in_threadpool(_context, studio)
@@ -124,31 +124,31 @@ async def get_supervisor(request: Request) -> Response:
 
 @call("/api/status")
 def get_status(studio: Studio, _: Annotator, __: Request) -> Reply:
-    """How far the project is, how everybody works, and the forecast."""
-    found = _context(studio)
+    """Progress of the project, how each annotator works, and the forecast."""
+    context = _context(studio)
     names = ("title", "answers_kept", "judged", "pairs", "forecast")
-    people = [asdict(row) for row in found["rows"]]
-    status = {name: found[name] for name in names} | {"annotators": people}
+    status = {name: context[name] for name in names}
+    status["annotators"] = [asdict(row) for row in context["rows"]]
     status["forecast"] = status["forecast"] or {"needs": "not computed yet"}
-    return Response(msgspec.json.encode(status), media_type="application/json")  # NaN is null
+    return Response(msgspec.json.encode(status), media_type="application/json")  # NaN becomes null
 
 
 @call("/api/export", media="application/x-ndjson")
 def get_export(studio: Studio, _: Annotator, __: Request) -> Reply:
-    """Every answer as a line of JSON; those that the supervisor overruled are marked."""
+    """Every answer as a line of JSON; answers that the supervisor overruled are marked."""
     answers = exportable(studio.store)
     lines = answer_lines(answers, studio.project.answers, studio.store.adjudicator)
     return StreamingResponse(lines, media_type="application/x-ndjson")
 
 
 class NameForm(msgspec.Struct, forbid_unknown_fields=True):
-    """The name of somebody new."""
+    """The name of a new annotator."""
 
     name: str
 
 
 class AnnotatorForm(msgspec.Struct, forbid_unknown_fields=True):
-    """One of those who take part, by number."""
+    """The number of an annotator who takes part."""
 
     annotator: Row
 
@@ -162,7 +162,7 @@ class SettleForm(msgspec.Struct, forbid_unknown_fields=True):
 
 @call("/api/annotators", NameForm)
 def post_link(studio: Studio, _: Annotator, form: NameForm) -> Reply:
-    """Add an annotator; their link is told this once."""
+    """Add an annotator; their link is shown only once."""
     who, token = studio.store.add_annotator(form.name.strip())
     return {"name": who.name, "path": f"/a/{token}"}
 
@@ -176,23 +176,23 @@ def post_renew(studio: Studio, _: Annotator, form: AnnotatorForm) -> Reply:
 
 @call("/api/annotators/end", AnnotatorForm, completes=True)
 def post_end(studio: Studio, _: Annotator, form: AnnotatorForm) -> Reply:
-    """End an annotator's part; their answers stay."""
+    """Retire an annotator; their answers stay."""
     who = _chosen(studio, form)
     studio.store.retire(who.id)
     return {"ended": who.id}
 
 
 def _chosen(studio: Studio, form: AnnotatorForm) -> Annotator:
-    """One who takes part, by the number that the supervisor sent."""
-    for one in studio.store.annotators():
-        if one.active and one.id == form.annotator:
-            return one
+    """The active annotator of a form."""
+    for annotator in studio.store.annotators():
+        if annotator.active and annotator.id == form.annotator:
+            return annotator
     raise HTTPException(404)
 
 
 @call("/api/settle", SettleForm, completes=True)
 def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
-    """Keep the supervisor's answer to a pair, which stands in exports in place of all others."""
+    """Keep the supervisor's answer to a pair, which replaces all others in exports."""
     if form.level not in studio.project.levels:
         raise FormError("level must be one of the answers of the page")
     s, c = studio.project.levels[form.level]
@@ -201,41 +201,44 @@ def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
 
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
-    """The latest answers that gave both s and c, as points of the plane."""
+    """The latest answers with both s and c as points of the plane."""
     columns = AnswerColumns(answers)
     points = np.round(100 * np.stack([columns.difference, columns.similarity], 1), 1).tolist()
-    found = zip(answers, points, columns.both, columns.infeasible_rows.tolist(), strict=True)
+    rows = zip(answers, points, columns.both, columns.infeasible_rows.tolist(), strict=True)
     return [
-        Dot(x, y, numbers.get(one.annotator, 0), not misfit)
-        for one, (x, y), both, misfit in found
+        Dot(x, y, numbers.get(answer.annotator, 0), not misfit)
+        for answer, (x, y), both, misfit in rows
         if both
     ][-MOST_DOTS:]
 
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
-    """The answers of each pair with two more than one degree apart, the worst pair first."""
-    by_pair = group_by([one for one in answers if None not in one.numbers], "pair")
+    """Groups of answers to one pair of which two are more than one degree apart, worst first."""
+    by_pair = group_by([answer for answer in answers if None not in answer.numbers], "pair")
 
-    def spread(said: Sequence[StoredAnswer]) -> Any:
-        return np.ptp([one.numbers for one in said], axis=0).sum()  # type: ignore[arg-type]
+    def spread(group: Sequence[StoredAnswer]) -> Any:
+        return np.ptp([answer.numbers for answer in group], axis=0).sum()  # type: ignore[arg-type]
 
-    apart = [
-        said
-        for said in by_pair.values()
-        if any(not nearly_agree(one.numbers, two.numbers) for one, two in combinations(said, 2))
+    disputed = [
+        group
+        for group in by_pair.values()
+        if any(
+            not nearly_agree(first.numbers, second.numbers)
+            for first, second in combinations(group, 2)
+        )
     ]
-    return sorted(apart, key=spread, reverse=True)
+    return sorted(disputed, key=spread, reverse=True)
 
 
-def _words(studio: Studio, one: StoredAnswer) -> str:
-    """An answer as the supervisor reads it."""
-    if one.level:
-        return studio.project.level_words(one.level)
-    return f"s = {one.similarity:.0%}, c = {one.difference:+.0%}".replace("-", "−")
+def _words(studio: Studio, answer: StoredAnswer) -> str:
+    """An answer with both numbers, as the supervisor reads it."""
+    if answer.level:
+        return studio.project.level_words(answer.level)
+    return f"s = {answer.similarity:.0%}, c = {answer.difference:+.0%}".replace("-", "−")
 
 
 def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
-    """How somebody answers, in the language of the page."""
+    """How an annotator answers, in the language of the page."""
     words = studio.project.words
     return "; ".join(
         words(text, **(values | ({"share": words(values["share"])} if "share" in values else {})))
@@ -244,16 +247,16 @@ def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
 
 
 def _context(studio: Studio) -> dict[str, Any]:
-    """What the page shows; pages ask every few seconds, and mostly nothing has changed."""
+    """Context of the supervisor's page, cached: it is asked for every few seconds."""
     latest = studio.store.latest()
     forecast = dict(studio.forecast.refresh(latest))
-    kept = studio.shown.get("page")
-    if kept is None or kept[:2] != (latest, forecast):
-        kept = studio.shown["page"] = latest, forecast, _shown(studio, forecast)
-    return kept[2]
+    cached = studio.shown.get("page")
+    if cached is None or cached[:2] != (latest, forecast):
+        cached = studio.shown["page"] = latest, forecast, _make_context(studio, forecast)
+    return cached[2]
 
 
-def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
+def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     store, project = studio.store, studio.project
     answers = store.answers()
     manners = forecast.get("manners", {})
@@ -264,29 +267,29 @@ def _shown(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     planned = {pair.id for pair in store.pairs() if pair.origin != "import"}
-    drawn = [one for one in answers if one.right and one.pair not in store.mixed_in]
-    heard = [one for one in drawn if one.annotator not in forecast.get("flagged", ())]
-    open_disputes = disputes(settled(heard, store.adjudicator))
+    drawn = [answer for answer in answers if answer.right and answer.pair not in store.mixed_in]
+    trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
+    open_disputes = disputes(settled(trusted, store.adjudicator))
     return vars(project) | {
         "rows": rows,
         "quality": store.quality(),
         "dots": dots(answers, numbers),
         "answers_kept": len(answers),
-        "judged": len(planned.intersection(one.pair for one in drawn)),
+        "judged": len(planned.intersection(answer.pair for answer in drawn)),
         "pairs": len(planned),
         "taking_part": sum(row.annotator.active for row in rows),
         "by_information": project.plan.mode == "information",
-        "notes": [one for one in answers if one.note][-20:][::-1],
+        "notes": [answer for answer in answers if answer.note][-20:][::-1],
         "forecast": forecast,
         "manners": {name: _sentence(studio, phrases) for name, (phrases, _) in manners.items()},
         "disputed": len(open_disputes),
         "disputes": [
             {
-                "pair": said[0].pair,
-                "answers": [(one.annotator, _words(studio, one)) for one in said],
+                "pair": group[0].pair,
+                "answers": [(answer.annotator, _words(studio, answer)) for answer in group],
             }
-            | ends_of(studio, said[0])
-            for said in open_disputes[:MOST_DISPUTED]
+            | ends_of(studio, group[0])
+            for group in open_disputes[:MOST_DISPUTED]
         ],
         "level_words": [(level, project.level_words(level)) for level in project.levels],
     }

@@ -1,13 +1,13 @@
-"""What stands between the network and the studio.
+"""Defences between the network and the studio.
 
 A `Connection` has to make progress. Every request passes `Guard`: the Host header must name this
-server (a page elsewhere cannot reach it by rebinding a name to 127.0.0.1), a change must come from
-the studio's own pages and carry JSON of a few kilobytes, and every reply has headers that forbid
-scripts from elsewhere, frames, sniffing and caching.
+server (so that no page can reach it by rebinding a name to 127.0.0.1), a change must come from the
+studio's own pages and carry JSON of a few kilobytes, and every reply has headers that forbid
+foreign scripts, frames, sniffing and caching.
 
-`Sessions` tells who is asking, by the links that people get and the cookies these turn into. An
-annotator's pages, requests and cookie lie under ``/annotate/NUMBER``: two people may work in two
-tabs of one browser, and each tab keeps its person.
+`Sessions` identifies people by the links they were given and the cookies set by these. An
+annotator's pages, requests and cookie are under ``/annotate/NUMBER``, so that two people can work
+in two tabs of one browser.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pairlearn.studio.records import Annotator
 from pairlearn.studio.store import Store
 
 BODY_LIMIT = 16 * 1024
-"""Bytes of the largest body that is read."""
+"""Bytes of the body of a request."""
 
 HEADER_LIMIT = 16 * 1024
 """Bytes of all headers of a request."""
@@ -71,15 +71,15 @@ _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
 
 
 def csrf_token(session: str) -> str:
-    """The header value that a page of this session sends with every change.
+    """The CSRF token that a page of this session sends with every change.
 
-    HMAC-SHA256 keyed by the session's own secret, which stays when the server restarts.
+    HMAC-SHA256 keyed by the session's own secret, so that it survives a restart of the server.
     """
     return hmac.new(session.encode(), b"pairlearn studio form", hashlib.sha256).hexdigest()
 
 
 def masked(path: str) -> str:
-    r"""A path as it may stand in a log: without tokens and control characters.
+    r"""A path for the log, without tokens and control characters.
 
     >>> masked("/a/6fQ2c"), masked("/api/task"), masked("/x\r\nfake line")
     ('/a/***', '/api/task', '/x??fake?line')
@@ -89,10 +89,10 @@ def masked(path: str) -> str:
 
 @dataclass(frozen=True)
 class Hosts:
-    """Names under which the studio answers: loopback, and ``names`` in lower case.
+    """Host names that the studio answers to: loopback, and ``names`` in lower case.
 
-    A rebinding attack needs a *name* that its owner points at this machine, so a public studio
-    also answers to plain addresses.
+    A rebinding attack needs a *name* that its owner points at this machine, so a public studio can
+    answer to plain IP addresses, too.
     """
 
     public: bool = False
@@ -117,7 +117,7 @@ class Hosts:
 
 @dataclass
 class Buckets:
-    """How often each caller may ask: ``burst`` tickets, of which ``per_second`` come back."""
+    """Rate limit by caller: token buckets of size ``burst``, refilled ``per_second``."""
 
     per_second: float
     burst: float
@@ -126,22 +126,22 @@ class Buckets:
     KEPT = 4096
 
     def take(self, caller: str, now: float | None = None) -> bool:
-        """Take one ticket; False when there is none."""
+        """Take a token from the bucket of a caller; False if it is empty."""
         now = time.monotonic() if now is None else now
         level, then = self._level.get(caller, (self.burst, now))
         level = min(self.burst, level + (now - then) * self.per_second)
         if caller not in self._level and len(self._level) >= self.KEPT:
-            self._level.clear()  # a flood of made-up callers must not fill the memory
+            self._level.clear()  # a flood of invented callers must not fill the memory
         taken = level >= 1
         self._level[caller] = (level - taken, now)
         return taken
 
 
 class Guard:
-    """ASGI middleware: refuse what no page of the studio sends, harden every reply.
+    """ASGI middleware: refuse requests that no page of the studio sends, harden every reply.
 
-    Not Starlette's ``BaseHTTPMiddleware``: that starts a task for each request, and a busy studio
-    answers hundreds a second. With ``https`` browsers are told to stay there.
+    Not Starlette's ``BaseHTTPMiddleware``, which starts a task for each request: a busy studio
+    answers hundreds per second. With ``https``, replies carry Strict-Transport-Security.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts, https: bool = False) -> None:
@@ -177,9 +177,9 @@ class Guard:
         else:
             try:
                 await self.app(scope, _limited(receive), hardened)
-            except Exception as error:  # the reply is sent; a line for the operator
+            except Exception as error:  # the reply is sent already
                 LOG.error("pairlearn annotate: %s: %r", masked(scope["path"]), error)
-            except asyncio.CancelledError:  # the server ends; the page keeps what it sent
+            except asyncio.CancelledError:  # the server is stopping; the page will send again
                 if not status:
                     await refused(503, "the studio is shutting down")(scope, receive, hardened)
         if ACCESS.isEnabledFor(logging.INFO):
@@ -207,20 +207,20 @@ class Guard:
 
 
 def refused(status: int, reason: str, *, retry: float | None = None) -> JSONResponse:
-    """A refusal that says why."""
+    """A JSON response with the reason of a refusal."""
     headers = None if retry is None else {"Retry-After": str(max(1, round(retry)))}
     return JSONResponse({"error": reason}, status, headers)
 
 
 def _limited(receive: Receive) -> Receive:
-    """Count a body while it arrives: its declared length may be absent or a lie."""
-    seen = 0
+    """Limit a body while it arrives: its declared length may be absent or wrong."""
+    size = 0
 
     async def counted() -> Message:
-        nonlocal seen
+        nonlocal size
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > BODY_LIMIT:
+        size += len(message.get("body", b""))
+        if size > BODY_LIMIT:
             raise HTTPException(413, "the body is too large")
         return message
 
@@ -233,26 +233,27 @@ def _same_origin(headers: Headers, host: str) -> bool:
         return False
     origins = headers.getlist("origin")
     if not origins:
-        return True  # no browser: the form token of the session still has to be known
+        return True  # not a browser: the CSRF token is still required
     return len(origins) == 1 and origins[0].partition("://")[2] == host
 
 
+SUPERVISOR = Annotator(0, "supervisor")
 FORM_HEADER = "x-studio-form"
 LASTS_SECONDS = 30 * 24 * 3600
 LONGEST_TOKEN = 128
 
 
 class Denied(HTTPException):
-    """The request comes from nobody who may do this."""
+    """The sender of a request is unknown, or not allowed to make it."""
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """Tell annotators and the supervisor by their cookies.
+    """Identify annotators and the supervisor by their cookies.
 
-    The cookie holds the token of the link, out of reach of scripts and sent by the studio's own
-    pages only. Every request looks it up, so that a revoked link ends at once. Its name holds a
-    digest of the project: a browser sends the cookies of one port to all ports of the machine.
+    The cookie holds the token of the link, hidden from scripts and sent by the studio's own pages
+    only. Every request looks it up, so that a revoked link ends at once. The name of the cookie has
+    a digest of the project, because browsers send cookies to all ports of a host.
     """
 
     store: Store
@@ -261,36 +262,38 @@ class Sessions:
     guests: dict[bytes, tuple[str, Annotator, object]] = field(default_factory=dict)
 
     def invite(self) -> dict[str, str]:
-        """Further links to all that take part, by name, which end with this server.
+        """Additional links for the supervisor and all annotators, by name.
 
-        Nothing is written to the store. They end, too, when a link given out is renewed or ended.
+        They are not stored, and end with this server, or when the person's own link is renewed or
+        ended.
         """
-        people = [("annotator", one) for one in self.store.annotators() if one.active]
         links = {}
-        for role, who in [("supervisor", Annotator(0, "supervisor")), *people]:
-            token = fresh_token()
-            self.guests[token_hash(token)] = role, who, self.store.link_of(who.id)
-            links[who.name if who.id else role] = f"/{role[0]}/{token}"
+        for who in [SUPERVISOR, *self.store.annotators()]:
+            if who.active:
+                role = "annotator" if who.id else "supervisor"
+                token = fresh_token()
+                self.guests[token_hash(token)] = role, who, self.store.link_of(who.id)
+                links[who.name] = f"/{role[0]}/{token}"
         return links
 
     @cached_property
     def digest(self) -> str:
-        """Of the folder, and of when the project was made in it."""
+        """A digest of the folder and of when the project was created in it."""
         text = f"{self.folder.resolve()} {self.store.created_at()}"
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @cached_property
     def project(self) -> str:
-        """A digest of how the project began, which stays when its folder is moved."""
+        """A digest of the project that stays the same when its folder is moved."""
         text = f"{self.store.created_at()} {self.store.pairs()[:1]}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def cookie(self, role: str) -> str:
-        """Name of the cookie of a role."""
+        """The name of a role's cookie."""
         return f"pairlearn_{role}_{self.digest}"
 
     def admit(self, reply: Response, role: str, token: str, path: str) -> Response:
-        """Have a reply start the session of a token, for what lies under a path."""
+        """Set the cookie of a token in a reply, for everything below a path."""
         reply.set_cookie(
             self.cookie(role),
             token,
@@ -303,96 +306,95 @@ class Sessions:
         return reply
 
     def known(self, role: str, token: str) -> Annotator | None:
-        """Whose token this is in that role, if anybody's."""
+        """The owner of a token in a role; None if it is not valid."""
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():
             return None
         if role == "annotator" and (who := self.store.by_token(token)) is not None:
             return who
         if role == "supervisor" and self.store.is_supervisor(token):
-            return Annotator(0, "supervisor")
+            return SUPERVISOR
         if (guest := self.guests.get(token_hash(token))) is None:
             return None
-        invited, who, link = guest
-        return who if invited == role and link == self.store.link_of(who.id) else None
+        guest_role, who, link = guest
+        return who if guest_role == role and link == self.store.link_of(who.id) else None
 
     def identify(
         self, request: Request, role: str, *, changes: bool = False
     ) -> tuple[Annotator, str]:
-        """Who asks, and their token, from the cookie or, for programs, from a header.
+        """The sender of a request and their token, from a cookie or, for programs, a header.
 
-        With ``changes`` the page must know the form token of the session. Programs need none: no
-        page elsewhere can have a browser send their header.
+        A page that ``changes`` something must send the CSRF token of its session. Programs need
+        none: no foreign page can make a browser send their header.
         """
-        scheme, _, program = request.headers.get("authorization", "").partition(" ")
-        program = program.strip() if scheme.lower() == "bearer" else ""
-        token = program or request.cookies.get(self.cookie(role), "")
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        bearer = bearer.strip() if scheme.lower() == "bearer" else ""
+        token = bearer or request.cookies.get(self.cookie(role), "")
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
-            if program:
+            if bearer:
                 raise Denied(401, "this token does not open this: take the end of the right link")
             raise Denied(401, "this session has ended: open your link again")
-        if changes and not program:
-            given = [one.encode() for one in request.headers.getlist(FORM_HEADER)]
-            # Compared in a time that does not tell where they differ.
-            if len(given) != 1 or not hmac.compare_digest(given[0], csrf_token(token).encode()):
+        if changes and not bearer:
+            sent = [value.encode() for value in request.headers.getlist(FORM_HEADER)]
+            if len(sent) != 1 or not hmac.compare_digest(sent[0], csrf_token(token).encode()):
                 raise Denied(403, "this page is of an earlier session: reload it")
         return who, token
 
 
 RESERVED_FILES = 192
-"""For the answers, which each of 40 threads opens, and images."""
+"""For the store, which each of 40 threads opens, and images."""
 
 
 class Connection(H11Protocol):
     """A connection that has to make progress, in both directions.
 
-    A request takes no longer than ``REQUEST_SECONDS``, however its bytes trickle; a reply of which
-    nothing is taken for ``REPLY_SECONDS`` ends the connection. With as many connections open as
-    there may be, a new one takes the place of the one whose last reply was longest ago.
+    A request must arrive within ``REQUEST_SECONDS``, however its bytes trickle; a client that
+    reads nothing of its reply for ``REPLY_SECONDS`` is disconnected. At the limit on connections,
+    a new one replaces the one whose last reply was longest ago.
     """
 
     REQUEST_SECONDS = 10.0
     REPLY_SECONDS = 10.0
     MOST = 500
-    """Connections at once, or fewer where the process may not open as many files."""
+    """Simultaneous connections, or fewer if the process may not open as many files."""
 
     _deadline: asyncio.TimerHandle | None = None
-    _look: asyncio.TimerHandle | None = None
-    _left = 0
-    _replied = 0.0
+    _reply_check: asyncio.TimerHandle | None = None
+    _unread = 0
+    _replied_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a new connection, if need be in place of another one."""
+        """Accept a connection, at the limit in place of another one."""
         super().connection_made(transport)
-        self._replied = self.loop.time()
-        self._look = self.loop.call_later(self.REPLY_SECONDS, self._look_at_reply)
+        self._replied_at = self.loop.time()
+        self._reply_check = self.loop.call_later(self.REPLY_SECONDS, self._check_reply)
         self._watch()
-        others = [one for one in self.connections if isinstance(one, Connection) and one != self]
+        others = [c for c in self.connections if isinstance(c, Connection) and c != self]
         if others and len(others) >= most_connections(self.MOST):
-            last = min(others, key=lambda one: one._replied)
-            self.connections.discard(last)
-            last.transport.abort()
+            oldest = min(others, key=lambda connection: connection._replied_at)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
 
     def on_response_complete(self) -> None:
-        """Note when; a client that does not read has no further reply completed."""
-        self._replied = self.loop.time()
+        """Note the time; a client that does not read completes no further reply."""
+        self._replied_at = self.loop.time()
         super().on_response_complete()
 
     def resume_writing(self) -> None:
-        """Send on: the client has taken most of what was waiting for it."""
-        self._left = sys.maxsize
+        """Continue sending: the client has read most of what was waiting."""
+        self._unread = sys.maxsize
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; the time that a request has does not begin anew."""
+        """Continue reading; the deadline of the request stays."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the deadlines with the connection."""
+        """Cancel the deadlines."""
         self._stop_watching()
-        if self._look is not None:
-            self._look.cancel()
+        if self._reply_check is not None:
+            self._reply_check.cancel()
         super().connection_lost(exc)
 
     def _watch(self) -> None:
@@ -407,18 +409,18 @@ class Connection(H11Protocol):
             self._deadline.cancel()
             self._deadline = None
 
-    def _look_at_reply(self) -> None:
-        """End the connection if the client has taken nothing since the last look."""
-        left = self.transport.get_write_buffer_size()
-        if 0 < self._left <= left:
+    def _check_reply(self) -> None:
+        """End the connection if the client has read nothing since the last check."""
+        unread = self.transport.get_write_buffer_size()
+        if 0 < self._unread <= unread:
             self.transport.abort()
             return
-        self._left = left
-        self._look = self.loop.call_later(self.REPLY_SECONDS, self._look_at_reply)
+        self._unread = unread
+        self._reply_check = self.loop.call_later(self.REPLY_SECONDS, self._check_reply)
 
 
 def most_connections(most: int) -> int:
-    """How many connections there may be, so that files of the project can still be opened."""
+    """The limit on connections that leaves enough files for the project."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return most
