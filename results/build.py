@@ -17,7 +17,7 @@ from statistics import fmean, pstdev
 
 from pairlearn.cli import app
 from pairlearn.paper import GRIDS, Record, RunStore, headline_counts
-from pairlearn.paper.cells import PUBLISHED, position, written
+from pairlearn.paper.cells import PUBLISHED, format_cell, table_order
 from pairlearn.paper.headline import Line, summarize_grid
 from pairlearn.paper.store import read_records, read_sources
 from pairlearn.paper.tables import aligned
@@ -75,7 +75,7 @@ def leaderboard() -> str:
         [
             line.cell.dataset_title,
             line.cell.method.title,
-            *map(written, (line.published, line.cells["paper"], line.cells["stratified"])),
+            *map(format_cell, (line.published, line.cells["paper"], line.cells["stratified"])),
         ]
         for line in accuracy.lines
         if line.cell.config.prior == 0.2 and line.cell.config.method in SHOWN
@@ -94,16 +94,16 @@ def published_images() -> str:
     networks = sorted({record.run.model for record in records})
     lines = summarize_grid("accuracy", records).lines
     places: dict[tuple[float, str], dict[str, Line]] = {}
-    for line in sorted(lines, key=lambda line: position(line.cell.config)[2:]):
+    for line in sorted(lines, key=lambda line: table_order(line.cell.config)[2:]):
         run = line.cell.config
         places.setdefault((run.prior, line.cell.method.title), {})[run.model] = line
     rows = []
     for (prior, method), here in places.items():
         published = next(iter(here.values())).published
-        cells = [f"{prior:g}", method, written(published)]
+        cells = [f"{prior:g}", method, format_cell(published)]
         for line in map(here.get, networks):
             compared = line.compared if line else None
-            text = written(line.cells["paper"] if line else None)
+            text = format_cell(line.cells["paper"] if line else None)
             cells.append(f"**{text}**" if compared and not compared.ok else text)
             cells.append(f"{compared.tolerance:.3f}" if compared else "–")
         rows.append(cells)

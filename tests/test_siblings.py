@@ -21,7 +21,7 @@ from pairlearn.losses import LOSSES, make_loss
 from pairlearn.paper import GRIDS, Record, headline_counts, summarize
 from pairlearn.paper.benchmark import Benchmark, annotator_of
 from pairlearn.paper.execute import plan_fleets
-from pairlearn.paper.statements import STATEMENTS, held_share, stated
+from pairlearn.paper.statements import STATEMENTS, make_statements, positive_share
 from pairlearn.paper.tables import siblings_table
 from pairlearn.risks import SIBLINGS, contract, pair_moments
 from pairlearn.training import Group, Member
@@ -254,10 +254,10 @@ def test_a_classifier_learns_from_them(name: str) -> None:
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_statement_has_a_row_for_each_pair(name: str) -> None:
     pairs, posterior = np.arange(400).reshape(-1, 2), np.linspace(0, 1, 400)
-    rows = stated(name, pairs, posterior, seed=0)
+    rows = make_statements(name, pairs, posterior, seed=0)
     assert len(rows) == 200 and np.isin(rows.ends, pairs).all()
-    assert (rows.values == stated(name, pairs, posterior, seed=0).values).all()
-    share = held_share(rows, 0.5)
+    assert (rows.values == make_statements(name, pairs, posterior, seed=0).values).all()
+    share = positive_share(rows, 0.5)
     assert share is None or 0.3 < share < 0.8
 
 

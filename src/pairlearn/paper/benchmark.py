@@ -22,7 +22,7 @@ from pairlearn.estimators.population import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
 from pairlearn.paper.runs import GUIDED, Run, risk_of
-from pairlearn.paper.statements import LIKELIHOODS, held_share, stated, statements_of
+from pairlearn.paper.statements import LIKELIHOODS, make_statements, positive_share, statements_of
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 from pairlearn.training.trainer import bind_risk, is_guided
 
@@ -150,7 +150,7 @@ class Benchmark:
         pairs = train[ends]
         rows = read = None
         if name is not None:
-            rows = stated(name, pairs, annotators[annotator_of(first)], first.seed)
+            rows = make_statements(name, pairs, annotators[annotator_of(first)], first.seed)
         members = []
         for run in runs:
             risk = risk_of(run.method, run.estimator_prior)
@@ -159,7 +159,7 @@ class Benchmark:
             if rows is not None:
                 risk, read = bind_risk(risk, rows)
                 labels = read.values
-                held = None if risk.kinds else held_share(rows, run.estimator_prior)
+                held = None if risk.kinds else positive_share(rows, run.estimator_prior)
                 guided = not risk.kinds and held is None  # as in `fit`
             elif risk.judgements == ("similarity", "difference"):
                 told = judge(annotators[annotator_of(run)], pairs)

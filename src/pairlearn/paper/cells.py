@@ -1,39 +1,38 @@
-"""One table of cells: finished runs averaged over seeds, beside what the paper printed.
+"""Cells: finished runs averaged over seeds, and the numbers published in the paper.
 
-Tables, figures, the comparison, the headline and the page all read the cells of
-:func:`summarize`, and find the published ones that belong to them with :func:`match`.
+Tables, figures, the comparison, the headline and the page all use the cells of
+:func:`summarize`, and :func:`match` finds the published cell of each.
 """
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
 from pairlearn.data import SPECS
-from pairlearn.paper.runs import Method, Record, Run, method_order
+from pairlearn.paper.runs import Method, Record, Run, grouped, method_order
 
 TEST_SUBSETS = ("paper", "stratified")
-"""How the test set is reduced to the class prior: as the paper did, or fairly."""
+"""How the test set is reduced to the class prior: as in the paper, or stratified."""
 
 PUBLISHED_SEEDS = 5
-"""Seeds behind every published mean."""
+"""Number of seeds behind every published mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCell:
-    """A cell of the paper's tables: the mean and deviation of an accuracy over five seeds.
+    """A cell of the paper's tables: mean and standard deviation of an accuracy over five seeds.
 
     ``prior_factor`` and ``label_noise`` are ε and σ of the noise tables. ``copy_of``, if not None,
-    is the smaller σ whose printed numbers these repeat, over the whole table of the data set and to
-    the last digit. Other noise cannot have given the same fifteen means and deviations, so such a
-    cell says nothing about its own noise.
+    is the smaller σ whose printed numbers are the same for the whole data set, to the last digit.
+    Another noise cannot give the same fifteen means and deviations, so such a cell is no evidence
+    about its own noise.
 
     Examples
     --------
@@ -70,7 +69,7 @@ def published_robustness() -> tuple[PublishedCell, ...]:
 
 @cache
 def published_datasets() -> tuple[dict[str, str], ...]:
-    """The data sets and their training recipe, as printed."""
+    """The printed table of data sets and training recipes."""
     return tuple(_rows("datasets.csv"))
 
 
@@ -78,7 +77,7 @@ PUBLISHED: dict[str, Callable[[], tuple[PublishedCell, ...]]] = {
     "accuracy": published_accuracy,
     "robustness": published_robustness,
 }
-"""The published tables by the grid that repeats them."""
+"""The published tables by the grid that reproduces them."""
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -87,7 +86,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 def _published(name: str) -> tuple[PublishedCell, ...]:
-    """The cells of a file; columns that it lacks have the one value that its table is for."""
+    """The cells of a file; columns that it lacks have the same value in the whole table."""
     cells = [
         PublishedCell(
             dataset=row["dataset"],
@@ -110,22 +109,18 @@ def _published(name: str) -> tuple[PublishedCell, ...]:
     copies = {
         (dataset, noise): smaller
         for (dataset, noise), column in columns.items()
-        for (other, smaller), same in columns.items()
-        if other == dataset and smaller < noise and column == same
+        for (other, smaller), earlier in columns.items()
+        if other == dataset and smaller < noise and column == earlier
     }
-    return tuple(
-        dataclasses.replace(cell, copy_of=copies.get((cell.dataset, cell.label_noise)))
-        for cell in cells
-    )
+    return tuple(replace(c, copy_of=copies.get((c.dataset, c.label_noise))) for c in cells)
 
 
 @dataclass(frozen=True)
 class Cell:
     """The accuracy of one configuration on one test subset, over its seeds.
 
-    ``config`` is the configuration with the first of its seeds; ``mean`` and ``std`` are over the
-    ``seeds``, the latter of the population; ``annotator``, if known, is the mean accuracy over the
-    same seeds of the annotator that was learnt from.
+    ``config`` is the run with the first seed; ``mean`` and ``std`` (of the population) are over
+    the ``seeds``; ``annotator`` is the mean accuracy of the annotator over them, if known.
 
     Examples
     --------
@@ -144,7 +139,7 @@ class Cell:
 
     @property
     def method(self) -> Method:
-        """The method, in the columns of the tables."""
+        """The method in the columns of the tables."""
         return Method.parse(self.config.method)
 
     @property
@@ -155,59 +150,59 @@ class Cell:
 
     @property
     def dataset_title(self) -> str:
-        """The title of the data set, with images and network where those are as published."""
+        """The title of the data set, with the network for published images."""
         return dataset_title(self.config.dataset, self.config.variant)
 
 
 def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
-    """One cell for each configuration of finished runs, in the order of the paper's tables.
+    """Average finished runs over seeds, in the order of the paper's tables.
 
-    ``test_subset``, "paper" or "stratified", says which accuracy. Runs that differ in anything but
-    the seed are never averaged together.
+    ``test_subset``, "paper" or "stratified", selects the accuracy. Only runs that differ in
+    nothing but the seed are averaged.
     """
     if test_subset not in TEST_SUBSETS:
         raise ValueError(f"test_subset={test_subset!r} must be one of {', '.join(TEST_SUBSETS)}")
     groups: dict[Run, list[Record]] = defaultdict(list)
     for record in sorted(records, key=lambda record: record.run.seed):
         if test_subset in record.results:
-            groups[dataclasses.replace(record.run, seed=0)].append(record)
+            groups[replace(record.run, seed=0)].append(record)
     cells = [_cell(group, test_subset) for group in groups.values()]
-    return sorted(cells, key=lambda cell: position(cell.config))
+    return sorted(cells, key=lambda cell: table_order(cell.config))
 
 
 def _cell(group: list[Record], test_subset: str) -> Cell:
     values = [record.results[test_subset] for record in group]
     key = f"annotator_{test_subset}"
-    taught = [record.results[key] for record in group if key in record.results]
+    annotators = [record.results[key] for record in group if key in record.results]
     return Cell(
         config=group[0].run,
         test_subset=test_subset,
         mean=fmean(values),
         std=pstdev(values),
         seeds=tuple(record.run.seed for record in group),
-        annotator=fmean(taught) if len(taught) == len(group) else None,
+        annotator=fmean(annotators) if len(annotators) == len(group) else None,
     )
 
 
-def written(cell: Cell | PublishedCell | None) -> str:
-    """A mean with its standard deviation, which one seed does not have; a dash for no cell.
+def format_cell(cell: Cell | PublishedCell | None) -> str:
+    """Format a mean, with its standard deviation if there are several seeds; no cell is a dash.
 
     Examples
     --------
-    >>> written(published_accuracy()[0]), written(None)
+    >>> format_cell(published_accuracy()[0]), format_cell(None)
     ('0.894 ± 0.043', '–')
     """
     if cell is None:
         return "–"
-    alone = isinstance(cell, Cell) and len(cell.seeds) == 1
-    return f"{cell.mean:.3f}" if alone else f"{cell.mean:.3f} ± {cell.std:.3f}"
+    one_seed = isinstance(cell, Cell) and len(cell.seeds) == 1
+    return f"{cell.mean:.3f}" if one_seed else f"{cell.mean:.3f} ± {cell.std:.3f}"
 
 
-_DATASET_ORDER = {name: place for place, name in enumerate(SPECS)}
+_DATASET_ORDER = {name: number for number, name in enumerate(SPECS)}
 
 
-def position(run: Run) -> tuple[Any, ...]:
-    """Where a run stands in the order of the paper's tables."""
+def table_order(run: Run) -> tuple[Any, ...]:
+    """Sort key of a run for the order of the paper's tables."""
     dataset = _DATASET_ORDER.get(run.dataset, len(_DATASET_ORDER))
     noise = run.prior_factor, run.label_noise
     method = method_order(run.method)
@@ -215,13 +210,13 @@ def position(run: Run) -> tuple[Any, ...]:
 
 
 def dataset_title(name: str, variant: str = "") -> str:
-    """The title of a benchmark; one that is not in the registry is its own title."""
+    """The title of a data set; without an entry in the registry it is the name."""
     title = SPECS[name].title if name in SPECS else name
     return ", ".join(filter(None, [title, variant]))
 
 
-def named(item: Any) -> str:
-    """A run or a compared cell in words."""
+def describe(item: Any) -> str:
+    """The conditions of a run or of a compared cell in words."""
     parts = [f"{dataset_title(item.dataset, item.variant)} at {item.prior:g}"]
     if item.prior_factor != 1.0:
         parts.append(f"ε = {item.prior_factor:g}")
@@ -232,50 +227,41 @@ def named(item: Any) -> str:
     return ", ".join(parts)
 
 
-CONDITION = ("dataset", "prior", "prior_factor", "label_noise", "fraction")
-"""What methods are compared under."""
-
-WITHOUT_PRIOR = ("dataset", "prior", "label_noise", "fraction")
-"""What a method that takes no prior depends on, which ε is not."""
-
-
-def place(cell: Cell | PublishedCell, names: Sequence[str] = CONDITION) -> tuple[Any, ...]:
-    """Values of these fields of a cell, ours or published."""
+def condition_of(cell: Cell | PublishedCell) -> tuple[Any, ...]:
+    """The conditions under which methods are compared."""
     source = cell.config if isinstance(cell, Cell) else cell
-    return tuple(getattr(source, name) for name in names)
+    noise = source.prior_factor, source.label_noise
+    return source.dataset, source.prior, *noise, source.fraction
 
 
 def match(cells: Iterable[Cell], published: Iterable[PublishedCell]) -> dict[Cell, PublishedCell]:
-    """The published cell of each of ours that has one, in the order of the published.
+    """The published cell of each of our cells that has one, in the order of the published.
 
-    Both kinds of CIFAR-10's images have the same, and so have both networks on those as
-    published. Other cells that only the network or the number of epochs tells apart are an error.
+    Both kinds of CIFAR-10's images share a published cell, and so do both networks on published
+    images. Other cells that differ only in the network or the number of epochs are an error.
     """
-    ours: dict[Any, list[Cell]] = defaultdict(list)
-    for key, cell in index_cells(
-        cells, lambda cell: (*place(cell), cell.method, cell.config.variant)
-    ).items():
-        ours[key[:-1]].append(cell)
-    return {cell: p for p in published for cell in ours.get((*place(p), p.method), ())}
+    indexed = index_cells(cells, lambda c: (*condition_of(c), c.method, c.config.variant))
+    ours = grouped(indexed.values(), lambda c: (condition_of(c), c.method))
+    return {cell: p for p in published for cell in ours.get((condition_of(p), p.method), ())}
 
 
 def index_cells(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[Any, Cell]:
-    """Cells by their key; two with the same one is an error, since a table would hide one."""
-    placed: dict[Any, Cell] = {}
+    """Cells by a key; two with the same key are an error, since a table would hide one."""
+    indexed: dict[Any, Cell] = {}
     for cell in cells:
-        other = placed.setdefault(key(cell), cell)
+        other = indexed.setdefault(key(cell), cell)
         if other is not cell:
-            both = zip(other.config.fields().items(), cell.config.fields().items(), strict=True)
+            fields = other.config.fields()
             choices = "; ".join(
-                f"{name} {theirs} and {ours}"
-                for (name, theirs), (_, ours) in both
-                if name != "seed" and ours != theirs
+                f"{name} {fields[name]} and {value}"
+                for name, value in cell.config.fields().items()
+                if name != "seed" and value != fields[name]
             )
             raise ValueError(
                 f"two cells of {cell.config.dataset}, {cell.config.method}, would stand in one "
                 f"place, with {choices}: choose one"
             )
-    return placed
+    return indexed
 
 
 _SUMMARY = ("accuracy_mean", "accuracy_std")
@@ -294,7 +280,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def result_rows(grid: str, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """The cells with the columns of the published files, and what they come from.
+    """Rows with the columns of the published files, and the origin of each cell.
 
     ``seeds`` is their number; the cells may be of several test subsets.
     """
@@ -303,7 +289,7 @@ def result_rows(grid: str, cells: Sequence[Cell]) -> list[dict[str, Any]]:
         method = cell.method
         row = cell.config.fields() | {
             "risk": method.risk,
-            # On the γ-curve ConfDiff and Sconf are the ends.
+            # ConfDiff and Sconf are the ends of the γ-curve.
             "gamma": cell.gamma if grid == "gamma" else method.gamma,
             "correction": method.correction,
             "label_noise_std": cell.config.label_noise,
@@ -314,6 +300,6 @@ def result_rows(grid: str, cells: Sequence[Cell]) -> list[dict[str, Any]]:
         }
         return {name: row[name] for name in _COLUMNS[grid]}
 
-    origin = [name for name in _COLUMNS[grid] if name not in (*_SUMMARY, "seeds")]
-    placed = index_cells(cells, lambda cell: tuple(values(cell)[name] for name in origin))
-    return list(map(values, placed.values()))
+    keys = [name for name in _COLUMNS[grid] if name not in (*_SUMMARY, "seeds")]
+    indexed = index_cells(cells, lambda cell: tuple(values(cell)[name] for name in keys))
+    return list(map(values, indexed.values()))

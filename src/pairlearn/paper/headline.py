@@ -1,27 +1,26 @@
 """The counts that README, results, docs and report quote, from one function.
 
-Copies among the published cells and data sets that cannot be compared are left out, and a cell
-of the likelihood is counted once however many priors it was not given.
+Copies among the published cells and data sets that cannot be compared are left out, and a cell of
+the likelihood, which takes no prior, is counted once for all values of ε.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pairlearn.paper.cells import (
     PUBLISHED,
     TEST_SUBSETS,
-    WITHOUT_PRIOR,
     Cell,
     PublishedCell,
+    condition_of,
+    describe,
     match,
-    named,
-    place,
-    position,
     published_accuracy,
     summarize,
+    table_order,
 )
 from pairlearn.paper.reproduction import (
     ROUNDING,
@@ -30,23 +29,22 @@ from pairlearn.paper.reproduction import (
     compare_with_published,
     is_comparable,
 )
-from pairlearn.paper.runs import Record, Run, grouped
-from pairlearn.paper.statements import LIKELIHOODS, READ_BY, SOFT, asked
+from pairlearn.paper.runs import PAPER_RISKS, Record, Run, grouped
+from pairlearn.paper.statements import LIKELIHOODS, READ_BY, SOFT, question_of
 
 AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
 CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
 """Our methods that are compared with the others, and the prefix of their counts."""
 CEILING_MARGIN = 0.003
-_SHOWN = 20  # losses in print; to_dict has all
-_PAPER = ("sconf", "confdiff", "convex", "sconfconfdiff")
+_SHOWN = 20  # losses in the text; to_dict has all
 
 
 @dataclass(frozen=True)
 class Tally:
-    """In how many cells a claim holds, by how much, and where it does not.
+    """In how many cells a claim holds, by how much, and where it fails.
 
-    ``margins`` has the cells by name: the claim holds where the margin is not negative. ``unit`` is
-    what is counted, if not cells.
+    ``margins`` are names of cells with their margins: the claim holds if the margin is not
+    negative. ``unit`` is what is counted.
     """
 
     claim: str
@@ -56,18 +54,18 @@ class Tally:
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return len(self.margins)
 
     @property
     def losses(self) -> tuple[tuple[str, float], ...]:
-        """The cells in which it does not hold, the worst first."""
-        lost = [cell for cell in self.margins if cell[1] < -ROUNDING]
-        return tuple(sorted(lost, key=lambda cell: cell[1]))
+        """The cells in which the claim fails, the worst first."""
+        losses = [cell for cell in self.margins if cell[1] < -ROUNDING]
+        return tuple(sorted(losses, key=lambda cell: cell[1]))
 
     @property
     def holds(self) -> int:
-        """In how many cells it holds."""
+        """Number of cells in which the claim holds."""
         return self.cells - len(self.losses)
 
     @property
@@ -104,113 +102,139 @@ class Tally:
 
 
 def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
-    """Count what an experiment shows, with what speaks against it.
+    """Count in how many cells each claim about an experiment holds, and where it fails.
 
     ``reproduced``, ``published`` and ``ceiling`` are on the paper's test subset, ``own``,
-    ``supervised``, ``annotator`` and ``mirrored`` on the stratified one; only those that have cells
-    are there. ``guided-`` is before those of the guided likelihood, and ``cifar10-resnet32-``
-    before those on CIFAR-10's published images, which are not among the others.
+    ``supervised``, ``annotator`` and ``mirrored`` on the stratified one; claims without cells are
+    left out. The prefix ``guided-`` marks the guided likelihood, and ``cifar10-resnet32-``
+    CIFAR-10's published images, which are not counted elsewhere.
     """
-    known = [record for record in records if is_comparable(record.run)]
+    comparable = [record for record in records if is_comparable(record.run)]
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()
-    found: dict[str, Tally] = {}
-    for variant, here in grouped(known, lambda record: record.run.variant).items():
-        prefix = f"{here[0].run.dataset}-{here[0].run.model}-" if variant else ""
-        found |= {f"{prefix}{n}": tally for n, tally in _claims(here, published) if tally.margins}
-    return found
+    tallies: dict[str, Tally] = {}
+    for variant, group in grouped(comparable, lambda record: record.run.variant).items():
+        prefix = f"{group[0].run.dataset}-{group[0].run.model}-" if variant else ""
+        tallies |= {f"{prefix}{k}": tally for k, tally in _claims(group, published)}
+    return {name: tally for name, tally in tallies.items() if tally.margins}
 
 
 def _claims(
     records: Sequence[Record], published: Sequence[PublishedCell]
 ) -> Iterator[tuple[str, Tally]]:
-    """Everything that is counted of comparable runs, whether or not it has cells."""
+    """Tallies of all claims about comparable runs, also of those without cells."""
     paper, fair = (summarize(records, subset) for subset in TEST_SUBSETS)
     reproduced = [
-        (f"{named(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
+        (f"{describe(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
         for cell in compare_with_published(paper, published).evidence
     ]
     claim = "within tolerance of the published number"
     yield "reproduced", Tally(claim, "paper", tuple(reproduced))
-    # It takes no prior, so it is counted once and has to beat the best at whatever ε.
-    best = _means(c for c in published if c.method.is_weak and c.copy_of is None)
-    own = _means(cell for cell in fair if cell.method.risk in _PAPER)
-    supervised, labelled = (
-        _means(c for c in cells if not c.method.is_weak) for cells in (fair, paper)
-    )
+    rivals = {
+        "published": _best_means(c for c in published if c.method.is_weak and c.copy_of is None),
+        "labelled": _best_means(cell for cell in paper if not cell.method.is_weak),
+        "own": _best_means(cell for cell in fair if cell.method.risk in PAPER_RISKS),
+        "supervised": _best_means(cell for cell in fair if not cell.method.is_weak),
+    }
     for method, prefix in CHALLENGERS.items():
-        mine, ours = (
-            _best_of(cell for cell in cells if cell.config.method == method)
+        on_paper, on_fair = (
+            _best_cells(cell for cell in cells if cell.config.method == method)
             for cells in (paper, fair)
         )
-        told = {at: c.annotator for at, c in ours.items() if c.annotator is not None}
-        lesser = {
-            at: min(labelled[at], cell.annotator) - CEILING_MARGIN
-            for at, cell in mine.items()
-            if at in best and at in labelled and cell.annotator is not None
-        }
-        near = f"at most {CEILING_MARGIN:g} below the lesser of supervised and annotator"
-        for name, words, cells, rivals in (
-            ("published", "at or above the best published weakly supervised method", mine, best),
-            ("ceiling", near, mine, lesser),
-            ("own", "at or above the best of our runs of the paper's methods", ours, own),
-            ("supervised", "at or above supervised training on the same pairs", ours, supervised),
-            ("annotator", "at or above the annotator", ours, told),
-        ):
-            margins = [
-                (named(replace(cell.config, prior_factor=1.0)), cell.mean - rivals[at])
-                for at, cell in cells.items()
-                if at in rivals
-            ]
-            subset = "paper" if cells is mine else "stratified"
-            yield f"{prefix}{name}", Tally(f"{method} {words}", subset, tuple(margins))
+        for name, tally in _challenge(method, on_paper, on_fair, rivals):
+            yield f"{prefix}{name}", tally
         runs = [
-            (f"{named(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)
+            (f"{describe(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)
             for r in records
             if r.run.method == method and "stratified" in r.results
         ]
         claim = f"{method} not mirrored (accuracy of at least 0.5)"
         yield f"{prefix}mirrored", Tally(claim, "stratified", tuple(runs), "runs")
-    stated = {(asked(c.config.method), place(c)): c for c in fair if c.config.method in LIKELIHOODS}
-    siblings = [
-        (f"{named(c.config)}, {c.config.method}", stated[at].mean - c.mean)
-        for c in fair
-        for at in [(asked(c.config.method), place(c))]
-        if at in stated and c.method.risk in (*READ_BY, *SOFT) and c.method.correction == "none"
+    yield "siblings", _against_unbiased_risks(fair)
+
+
+def _challenge(
+    method: str,
+    paper: Mapping[Any, Cell],
+    fair: Mapping[Any, Cell],
+    rivals: Mapping[str, Mapping[Any, float]],
+) -> Iterator[tuple[str, Tally]]:
+    """Compare a method with the rivals of each claim, by the cells of both test subsets."""
+    best, labelled = rivals["published"], rivals["labelled"]
+    annotator = {key: c.annotator for key, c in fair.items() if c.annotator is not None}
+    ceiling = {
+        key: min(labelled[key], cell.annotator) - CEILING_MARGIN
+        for key, cell in paper.items()
+        if key in best and key in labelled and cell.annotator is not None
+    }
+    near = f"at most {CEILING_MARGIN:g} below the lesser of supervised and annotator"
+    supervised = "at or above supervised training on the same pairs"
+    for name, claim, cells, others in (
+        ("published", "at or above the best published weakly supervised method", paper, best),
+        ("ceiling", near, paper, ceiling),
+        ("own", "at or above the best of our runs of the paper's methods", fair, rivals["own"]),
+        ("supervised", supervised, fair, rivals["supervised"]),
+        ("annotator", "at or above the annotator", fair, annotator),
+    ):
+        margins = [
+            (describe(replace(cell.config, prior_factor=1.0)), cell.mean - others[key])
+            for key, cell in cells.items()
+            if key in others
+        ]
+        subset = "paper" if cells is paper else "stratified"
+        yield name, Tally(f"{method} {claim}", subset, tuple(margins))
+
+
+def _against_unbiased_risks(cells: Sequence[Cell]) -> Tally:
+    """Compare the likelihood with the unbiased risk of the same statements."""
+
+    def key(cell: Cell) -> tuple[Any, ...]:
+        return question_of(cell.config.method), *condition_of(cell)
+
+    likelihoods = {key(cell): cell for cell in cells if cell.config.method in LIKELIHOODS}
+    margins = [
+        (f"{describe(cell.config)}, {cell.config.method}", likelihoods[key(cell)].mean - cell.mean)
+        for cell in cells
+        if cell.method.risk in (*READ_BY, *SOFT)
+        and cell.method.correction == "none"
+        and key(cell) in likelihoods
     ]
     claim = "the likelihood at or above the unbiased risk of the same statements"
-    yield "siblings", Tally(claim, "stratified", tuple(siblings))
+    return Tally(claim, "stratified", tuple(margins))
 
 
-def _best_of(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
-    """The best of the cells in each place, whatever prior its estimator was given."""
+def _best_cells(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
+    """The best cell of each condition, whatever prior its estimator was given.
+
+    The likelihood takes no prior, so it is counted once and compared with the best at any ε.
+    """
     best: dict[Any, AnyCell] = {}
     for cell in cells:
-        at = place(cell, WITHOUT_PRIOR)
-        if at not in best or cell.mean > best[at].mean:
-            best[at] = cell
+        dataset, prior, _, *others = condition_of(cell)
+        key = dataset, prior, *others
+        if key not in best or cell.mean > best[key].mean:
+            best[key] = cell
     return best
 
 
-def _means(cells: Iterable[AnyCell]) -> dict[Any, float]:
-    """The best mean in each place."""
-    return {at: cell.mean for at, cell in _best_of(cells).items()}
+def _best_means(cells: Iterable[AnyCell]) -> dict[Any, float]:
+    return {key: cell.mean for key, cell in _best_cells(cells).items()}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One configuration: ours by test subset, the published number, and both compared."""
+    """One configuration: our cells by test subset, and the published one."""
 
     cells: dict[str, Cell]
     published: PublishedCell | None
 
     @property
     def cell(self) -> Cell:
-        """One of them, for what both have in common."""
+        """One of our cells, for what they have in common."""
         return next(iter(self.cells.values()))
 
     @property
     def compared(self) -> ComparedCell | None:
-        """Ours on the paper's test subset beside the published; None where one of them is not."""
+        """Our cell on the paper's test subset and the published one; None if one is missing."""
         if self.published is None or "paper" not in self.cells:
             return None
         return ComparedCell.of(self.cells["paper"], self.published)
@@ -218,7 +242,7 @@ class Line:
 
 @dataclass(frozen=True)
 class GridSummary:
-    """An experiment in numbers: its configurations in the order of the paper's tables."""
+    """The numbers of an experiment, with configurations in the order of the paper's tables."""
 
     grid: str
     lines: tuple[Line, ...]
@@ -237,18 +261,18 @@ class GridSummary:
 
 
 def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
-    """The runs of an experiment beside what was published, on both test subsets."""
+    """Summarize the runs of an experiment on both test subsets, with the published numbers."""
     records = list(records)
-    # γ-curves and limited data were published as figures; the accuracy tables have some.
+    # γ-curves and limited data were published as figures; some cells are in the accuracy tables.
     published = PUBLISHED.get(grid, published_accuracy)()
     subsets: dict[Run, dict[str, Cell]] = {}
-    printed: dict[Run, PublishedCell] = {}
+    matched: dict[Run, PublishedCell] = {}
     for subset in reversed(TEST_SUBSETS):
-        # Methods without γ have no place on the γ-curve.
+        # Methods without γ are not on the γ-curve.
         cells = [c for c in summarize(records, subset) if grid != "gamma" or c.gamma is not None]
         for cell in cells:
             subsets.setdefault(cell.config, {})[subset] = cell
-        printed |= {cell.config: p for cell, p in match(cells, published).items()}
-    lines = [Line(subsets[run], printed.get(run)) for run in sorted(subsets, key=position)]
+        matched |= {cell.config: p for cell, p in match(cells, published).items()}
+    lines = [Line(subsets[run], matched.get(run)) for run in sorted(subsets, key=table_order)]
     comparison = compare_with_published(cells, published)  # on the paper's test subset
     return GridSummary(grid, tuple(lines), comparison, headline_counts(grid, records))

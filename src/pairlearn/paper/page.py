@@ -13,7 +13,7 @@ from pairlearn.paper.cells import (
     Cell,
     PublishedCell,
     dataset_title,
-    written,
+    format_cell,
 )
 from pairlearn.paper.figures import Panel, panels
 from pairlearn.paper.grids import GRIDS
@@ -211,7 +211,7 @@ def _verdict(line: Line) -> str:
 
 
 def _mean(cell: Cell | PublishedCell | None) -> TableCell:
-    return TableCell(written(cell), None if cell is None else cell.mean)
+    return TableCell(format_cell(cell), None if cell is None else cell.mean)
 
 
 def _runs_table(sources: Sequence[Source]) -> HtmlTable:

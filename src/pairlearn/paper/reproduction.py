@@ -1,10 +1,10 @@
-"""Ours against the published numbers, cell by cell.
+"""Compare our numbers with the published ones, cell by cell.
 
-A cell agrees if it lies within what rounding, small differences of protocol and chance allow:
+A cell agrees if it is within what rounding, small differences of protocol and chance allow:
 
     |ours − published| ≤ 0.006 + 2 √(σ²/n + σ_paper²/5),
 
-with n seeds of ours (five, as in the paper, unless chosen otherwise).
+with n seeds of ours (by default five, as in the paper).
 """
 
 from __future__ import annotations
@@ -12,27 +12,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
-from pairlearn.paper.cells import PUBLISHED_SEEDS, Cell, PublishedCell, dataset_title, match, named
+from pairlearn.paper.cells import (
+    PUBLISHED_SEEDS,
+    Cell,
+    PublishedCell,
+    dataset_title,
+    describe,
+    match,
+)
 from pairlearn.paper.tables import aligned
 
 BASE_TOLERANCE = 0.006
 REQUIRED_SHARE = 0.85
 WORST_ALLOWED = 0.02
 ON_OTHER_IMAGES = ("cifar10",)
-"""Data sets whose published numbers are on other images than the proper ones."""
-ROUNDING = 1e-9
-"""Of sums of decimal fractions."""
+"""Data sets whose published numbers were measured on scrambled images."""
+ROUNDING = 1e-9  # of sums of decimal fractions
 
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """A published mean and ours, and how far apart they may be.
+    """A published mean and ours, and the tolerance for their difference.
 
-    ``is_copy``: the published numbers repeat those of another noise, and count for nothing.
-    ``is_steady``: a method that hardly depends on chance, supervised or with ABS. ``variant``: that
-    ours is on images as published, with which network.
+    ``is_copy``: the published numbers repeat those of another noise and are no evidence.
+    ``is_steady``: the method hardly depends on chance: supervised or with ABS. ``variant``:
+    the network, if ours is on published images.
 
     Examples
     --------
@@ -55,7 +62,7 @@ class ComparedCell:
 
     @classmethod
     def of(cls, cell: Cell, published: PublishedCell) -> ComparedCell:
-        """Compare one cell."""
+        """Compare a cell with the published one."""
         return cls(
             published.dataset,
             published.prior,
@@ -72,17 +79,17 @@ class ComparedCell:
 
     @property
     def difference(self) -> float:
-        """Ours less the published."""
+        """Our mean less the published one."""
         return self.ours - self.published
 
     @property
     def counts(self) -> bool:
-        """Whether it says anything: no copy, and on the same images."""
+        """Whether it is evidence: not a copy, and on the same images."""
         return not self.is_copy and is_comparable(self)
 
     @property
     def ok(self) -> bool:
-        """Whether they agree."""
+        """Whether the means agree."""
         return abs(self.difference) <= self.tolerance + ROUNDING
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +99,7 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells that are both published and ours; ``absent`` counts published ones not run."""
+    """All cells that are both published and run; ``absent`` counts published cells not run."""
 
     cells: tuple[ComparedCell, ...]
     absent: int
@@ -105,12 +112,11 @@ class Comparison:
     @property
     def share(self) -> float | None:
         """Share of the cells that agree; None without cells."""
-        cells = self.evidence
-        return sum(cell.ok for cell in cells) / len(cells) if cells else None
+        return fmean(cell.ok for cell in self.evidence) if self.evidence else None
 
     @property
     def worst(self) -> ComparedCell | None:
-        """The supervised or ABS cell that is the furthest off."""
+        """The supervised or ABS cell with the largest difference."""
         steady = [cell for cell in self.evidence if cell.is_steady]
         return max(steady, key=lambda cell: abs(cell.difference), default=None)
 
@@ -123,7 +129,7 @@ class Comparison:
 
     @property
     def passes(self) -> bool:
-        """Whether nothing that was compared failed."""
+        """Whether the comparison is ok or has no evidence."""
         return self.ok or not self.evidence
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,7 +143,7 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        """A Markdown table, with a summary below."""
+        """A Markdown table, followed by a summary."""
         rows = [
             {
                 "data set": dataset_title(cell.dataset, cell.variant),
@@ -159,7 +165,7 @@ class Comparison:
         return "\n".join([table, "", *self._summary()])
 
     def _summary(self) -> list[str]:
-        """How many cells agree, which is the worst, and what is left out."""
+        """Lines on how many cells agree, the worst one, and those left out."""
         lines = []
         if self.share is not None:
             count = f"{sum(cell.ok for cell in self.evidence)} of {len(self.evidence)}"
@@ -170,8 +176,8 @@ class Comparison:
         if others := sum(not (cell.is_copy or cell.counts) for cell in self.cells):
             lines.append(f"Left out, published on other images: {others} cells")
         if worst := self.worst:
-            where = f"{named(worst)}, {worst.method} (at most {WORST_ALLOWED:g} wanted)"
-            lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {where}")
+            cell = f"{describe(worst)}, {worst.method} (at most {WORST_ALLOWED:g} wanted)"
+            lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {cell}")
         if self.absent:
             lines.append(f"Published cells without runs of ours: {self.absent}")
         return lines
@@ -181,14 +187,14 @@ _OK = {True: "yes", False: "NO", None: "–"}
 
 
 def is_comparable(item: Any) -> bool:
-    """Whether published numbers are on the images of a run, or of a compared cell."""
+    """Whether a run or a compared cell uses the images of the published numbers."""
     return item.dataset not in ON_OTHER_IMAGES or bool(item.variant)
 
 
 def tolerance(std: float, seeds: int, published_std: float) -> float:
-    """How far a mean may be from the published one.
+    """The largest difference from a published mean that counts as agreement.
 
-    Both are population standard deviations over seeds, the published one over five.
+    Both standard deviations are of the population over seeds, the published one over five.
 
     Examples
     --------
@@ -201,7 +207,7 @@ def tolerance(std: float, seeds: int, published_std: float) -> float:
 def compare_with_published(cells: Iterable[Cell], published: Sequence[PublishedCell]) -> Comparison:
     """Compare cells of one test subset with :func:`published_accuracy` or `published_robustness`.
 
-    Cells that were never published are passed over.
+    Cells that were not published are skipped.
 
     Examples
     --------

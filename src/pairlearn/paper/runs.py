@@ -1,13 +1,12 @@
-"""Methods, one training with its full description, and what is known of it once it is finished.
+"""Methods, the full description of one training, and the record of a finished one.
 
-A method is a risk of the catalogue, or one with something beside it: "likelihood-guided" is
-"likelihood-abs" with the guiding prior that :class:`~pairlearn.PairClassifier` uses, and
-"likelihood-label" is "likelihood-abs" of other statements (:mod:`pairlearn.paper.statements`).
+A method is a risk of the catalogue or a variant of one: "likelihood-guided" is "likelihood-abs"
+with the guiding prior of :class:`~pairlearn.PairClassifier`, and "likelihood-label" is
+"likelihood-abs" trained on other statements (:mod:`pairlearn.paper.statements`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import sys
@@ -15,27 +14,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pairlearn.paper.statements import LIKELIHOODS, SIDELESS
 from pairlearn.risks import RISKS, Risk, make_risk
 
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
-BESIDE = (GUIDED, *LIKELIHOODS)
+VARIANTS = (GUIDED, *LIKELIHOODS)
 
 _CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS", "guided": "ABS, guided"}
 _NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>\d*\.?\d+))?(-(?P<correction>[a-z].*))?")
-# Where every risk is defined: a name that cannot be built here is wrong, not just undefined.
-_ORDINARY_PRIOR = 0.3
+_ORDINARY_PRIOR = 0.3  # where every risk is defined, so that only a wrong name is refused
 
 
 @dataclass(frozen=True)
 class Method:
-    """The three columns by which the paper's tables tell methods apart.
+    """A method in the three columns of the paper's tables.
 
-    ``risk`` is the family, with its number for families other than convex; ``gamma`` the γ of the
-    convex combination, else None; ``correction`` is "none", "relu", "abs", "slope=NUMBER" or
+    ``risk`` is the family, with its number for families other than convex; ``gamma`` is the γ of
+    the convex combination, else None; ``correction`` is "none", "relu", "abs", "slope=NUMBER" or
     "guided".
 
     Examples
@@ -52,7 +50,7 @@ class Method:
 
     @classmethod
     def parse(cls, name: str) -> Method:
-        """Take a name of the catalogue apart."""
+        """Parse a name of the catalogue."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise ValueError(f"method {name!r} is not a name of make_risk")
@@ -73,33 +71,28 @@ class Method:
 
     @property
     def title(self) -> str:
-        """The name for tables and figures, in the paper's words where it has one."""
-        if self.risk == "supervised":
-            return self.family_title
-        _, _, number = self.risk.partition("-")
+        """The name in tables and figures, that of the paper if it has one."""
+        family, _, number = self.risk.partition("-")
+        title = RISKS[family].title if family in RISKS else family
+        if family == "supervised":
+            return title
         weight = f"(λ={number})" if number else ""
         share = "" if self.gamma is None else f"(γ={self.gamma:g})"
-        return f"{self.family_title}{weight}{share}-{self.correction_title}"
-
-    @property
-    def family_title(self) -> str:
-        """The family alone, as its risk is titled."""
-        family = self.risk.partition("-")[0]
-        return RISKS[family].title if family in RISKS else family
+        return f"{title}{weight}{share}-{self.correction_title}"
 
     @property
     def correction_title(self) -> str:
-        """The correction in the paper's words."""
+        """The name of the correction in the paper."""
         return _CORRECTION_TITLES.get(self.correction, self.correction)
 
     @property
     def is_weak(self) -> bool:
-        """Whether it learns from pairs only."""
+        """Whether it learns from pairs alone, without labels."""
         return self.risk != "supervised"
 
 
 def convex_method(gamma: float, correction: str) -> str:
-    """The name of the convex combination at γ; at its ends, of the method that it is there.
+    """The name of the convex combination at γ; at 0 and 1 it is ConfDiff and Sconf.
 
     Examples
     --------
@@ -112,21 +105,21 @@ def convex_method(gamma: float, correction: str) -> str:
 
 
 def risk_of(method: str, prior: float) -> Risk:
-    """The risk that a method trains with; ValueError if there is none at this prior."""
+    """The risk that a method trains with; ValueError if it is undefined at this prior."""
     if method in SIDELESS and prior == 0.5:
-        raise ValueError(f"{method}: at prior ½ nothing tells which class is which")
-    return make_risk("likelihood-abs" if method in BESIDE else method, prior=prior)
+        raise ValueError(f"{method}: at prior ½ the classes cannot be told apart")
+    return make_risk("likelihood-abs" if method in VARIANTS else method, prior=prior)
 
 
 @cache
 def canonical_name(method: str) -> str:
-    """The one spelling of a method's name; ValueError if there is no such risk."""
-    return method if method in BESIDE else str(risk_of(method, _ORDINARY_PRIOR))
+    """The canonical spelling of a method's name; ValueError if there is no such risk."""
+    return method if method in VARIANTS else str(risk_of(method, _ORDINARY_PRIOR))
 
 
 @cache
 def is_defined(method: str, prior: float) -> bool:
-    """Whether a method exists at the prior that its estimator is given."""
+    """Whether a method is defined at the prior given to its estimator."""
     canonical_name(method)
     if not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior}")
@@ -137,51 +130,49 @@ def is_defined(method: str, prior: float) -> bool:
     return True
 
 
-_OURS = ("nonnegative", "likelihood")
-_TABULATED = ("sconf", "confdiff", "convex", "sconfconfdiff", *_OURS, "supervised")
-
+PAPER_RISKS = ("sconf", "confdiff", "convex", "sconfconfdiff")
+_TABULATED = (*PAPER_RISKS, "nonnegative", "likelihood", "supervised")
 SCONFCONFDIFF = tuple(f"sconfconfdiff-{correction}" for correction in CORRECTIONS)
-_WEAK = (
+METHODS: tuple[str, ...] = (
     *SCONFCONFDIFF,
     *(convex_method(gamma, c) for c in CORRECTIONS for gamma in (0, 0.2, 0.5, 0.8, 1)),
-)
-METHODS: tuple[str, ...] = (
-    *_WEAK,
     *("nonnegative-none", *(f"likelihood-{correction}" for correction in CORRECTIONS), GUIDED),
     *(f"{name}-abs" for name, r in RISKS.items() if name not in _TABULATED and not r.kinds),
     "supervised",
 )
-"""The rows of the accuracy tables; a further risk of soft judgements is there with ABS."""
+"""The rows of the accuracy tables; any further risk of soft judgements is there with ABS."""
 
 _ORDER = {name: number for number, name in enumerate(METHODS)}
 
 
 def method_order(method: str) -> int:
-    """Where a method stands among the rows of the tables."""
+    """The position of a method among the rows of the tables."""
     return _ORDER.get(method, len(_ORDER))
 
 
 T = TypeVar("T")
 
-_NAMES = {
+_CHOICES = {
     "model": ("mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"),
     "annotator": ("paper", "calibrated"),
     "images": ("proper", "published"),
 }
-
-_KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "int": (int, "a whole number"),
-    "float": (float, "a finite number"),
-    "str": (str, "printable text"),
+_Rule: TypeAlias = tuple[Callable[[Any], Any], Callable[[Any], bool], str]
+_TEXT: _Rule = (str, str.isprintable, "printable text")
+_COUNT: _Rule = (int, lambda value: value >= 1, "a whole number of 1 or more")
+_POSITIVE: _Rule = (float, lambda value: value > 0, "a positive number")
+_AMOUNT: _Rule = (float, lambda value: value >= 0, "a number of 0 or more")
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("dataset", "method"), _TEXT),
+    "prior": (float, lambda value: 0 < value < 1, "a number in (0, 1)"),
+    "fraction": (float, lambda value: 0 < value <= 1, "a number in (0, 1]"),
+    "seed": (int, lambda value: value >= 0, "a whole number of 0 or more"),
+    **dict.fromkeys(("pairs", "epochs", "batch_size", "window"), _COUNT),
+    **dict.fromkeys(("prior_factor", "learning_rate"), _POSITIVE),
+    **dict.fromkeys(("label_noise", "weight_decay"), _AMOUNT),
+    **{k: (str, names.__contains__, f"one of {', '.join(names)}") for k, names in _CHOICES.items()},
 }
-_LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "prior": (lambda value: 0 < value < 1, "a number in (0, 1)"),
-    "fraction": (lambda value: 0 < value <= 1, "a number in (0, 1]"),
-    **{name: (known.__contains__, f"one of {', '.join(known)}") for name, known in _NAMES.items()},
-    **dict.fromkeys(("pairs", "epochs", "batch_size", "window"), (lambda v: v >= 1, "1 or more")),
-    **dict.fromkeys(("prior_factor", "learning_rate"), (lambda v: v > 0, "positive")),
-    **dict.fromkeys(("seed", "label_noise", "weight_decay"), (lambda v: v >= 0, "0 or more")),
-}
+"""For each field of a run its type, the condition on its value, and both in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,9 +186,9 @@ class Run:
     prior : float
         Class prior π₊ of the pairs and of the test set, in (0, 1).
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     method : str
-        Name of the risk for :func:`pairlearn.make_risk`; kept in its canonical spelling.
+        Name for :func:`pairlearn.make_risk`; kept in its canonical spelling.
     prior_factor, label_noise : float
         ε and σ: the estimator is given ε π₊ in place of π₊, and similarities and differences
         are multiplied by N(1, σ²).
@@ -205,12 +196,12 @@ class Run:
         Share of the ``pairs`` that is used, in (0, 1].
     model : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
     annotator : {"paper", "calibrated"}
-        Trained at the natural class balance, or at that of the pairs.
+        Trained at the natural class prior, or at that of the pairs.
     pairs, epochs, batch_size : int
     learning_rate, weight_decay : float
         Of Adam.
     window : int
-        The accuracy is the mean over this many last epochs, or over all if there are fewer.
+        The accuracy is the mean over this many last epochs, or over all if fewer.
     images : {"proper", "published"}
         How colour images are prepared, as in :func:`pairlearn.data.load`.
 
@@ -239,51 +230,45 @@ class Run:
     images: str = "proper"
 
     def __post_init__(self) -> None:
-        for entry in dataclasses.fields(self):
-            value = getattr(self, entry.name)
-            kind, what = _KINDS[str(entry.type)]
-            if kind is str:
-                right = isinstance(value, str) and value.isprintable()
-            else:
-                right = is_number(value) and kind(value) == value
-            _require(right, entry.name, value, what)
-            # 1 and 1.0 are equal but are not written alike, and the key is what is written.
-            object.__setattr__(self, entry.name, kind(value))
-        for name, (holds, what) in _LIMITS.items():
-            _require(holds(getattr(self, name)), name, getattr(self, name), what)
+        for name, (kind, holds, rule) in _RULES.items():
+            value = getattr(self, name)
+            typed = isinstance(value, str) if kind is str else is_number(value)
+            if not (typed and kind(value) == value and holds(value)):
+                raise ValueError(f"{name}={value!r:.80} must be {rule}")
+            # 1 and 1.0 are equal, but the key is their text.
+            object.__setattr__(self, name, kind(value))
         object.__setattr__(self, "method", canonical_name(self.method))
-        given = self.estimator_prior
-        _require(
-            0 < given < 1 and is_defined(self.method, given),
-            "method",
-            self.method,
-            f"a risk that is defined at the prior {given:g} which its estimator is given",
-        )
+        prior = self.estimator_prior
+        if not (0 < prior < 1 and is_defined(self.method, prior)):
+            raise ValueError(
+                f"method={self.method!r} must be a risk that is defined at the prior {prior:g}, "
+                "the one given to its estimator"
+            )
 
     @property
     def estimator_prior(self) -> float:
-        """The prior that the estimator is given, ε π₊."""
-        # Rounded, or 1.1·0.2 would differ from 0.22 in the last bit.
+        """The prior given to the estimator, ε π₊."""
+        # Without rounding, 1.1·0.2 would differ from 0.22 in the last bit.
         return round(self.prior_factor * self.prior, 12)
 
     @property
     def variant(self) -> str:
-        """What a data set's title must say beside: images as published, and with which network."""
+        """For published images, these words and the network; else nothing."""
         network = self.model.replace("resnet", "ResNet-")
         return f"published images, {network}" if self.images == "published" else ""
 
     @property
     def n_training_pairs(self) -> int:
-        """Pairs that are trained on."""
+        """Number of pairs used for training."""
         return max(1, round(self.fraction * self.pairs))
 
     def fields(self) -> dict[str, Any]:
         """Every field by name, in the order of their definition."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dict(vars(self))
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Run:
-        """The run with these fields; ValueError where one is unknown or missing."""
+        """Make a run from its fields; ValueError if one is unknown or missing."""
         try:
             return cls(**fields)
         except TypeError as error:
@@ -292,7 +277,7 @@ class Run:
     def key(self) -> str:
         """The configuration as one line of JSON: equal for equal runs, on every machine."""
         fields = self.fields()
-        if self.images == "proper":  # as they all were when the first keys were written
+        if self.images == "proper":  # keys of the first version have no such field
             del fields["images"]
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
@@ -303,34 +288,29 @@ def is_number(value: Any) -> bool:
     return real and bool(abs(value) <= sys.float_info.max)
 
 
-def _require(holds: bool, name: str, value: object, what: str) -> None:
-    if not holds:
-        raise ValueError(f"{name}={value!r:.80} must be {what}")
-
-
-def grouped(things: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """The things by their key, in the order in which keys first come."""
+def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Group items by a key, in the order in which keys first occur."""
     groups: dict[Any, list[T]] = {}
-    for thing in things:
-        groups.setdefault(key(thing), []).append(thing)
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 
 NOTES = ("seconds", "device", "precision", "version")
-"""What may be noted beside the results."""
+"""Names of the notes that a record may have."""
 
 
 class StoreError(ValueError):
-    """A run store cannot be read or written as asked."""
+    """A run store cannot be read or written."""
 
 
 @dataclass(frozen=True)
 class Record:
     """A finished run.
 
-    ``results`` are accuracies: on the test subsets "paper" and "stratified", and under
-    "annotator_paper" and "annotator_stratified" those of the annotator itself. ``notes`` say how
-    it came about ("seconds", "device", "precision", "version"): no part of the result.
+    ``results`` are accuracies on the test subsets "paper" and "stratified", and those of the
+    annotator as "annotator_paper" and "annotator_stratified". ``notes`` ("seconds", "device",
+    "precision", "version") record how it was trained and are no part of the result.
     """
 
     run: Run
@@ -353,11 +333,11 @@ class Record:
                 raise StoreError(
                     f"note {name!r} must be text or a finite number; got {value!r:.80}"
                 )
-        plain = {name: float(value) for name, value in self.results.items()}
-        object.__setattr__(self, "results", plain)
+        results = {name: float(value) for name, value in self.results.items()}
+        object.__setattr__(self, "results", results)
 
     def line(self) -> bytes:
-        """The line of the store, with its newline."""
+        """The record as a line of the store, with its newline."""
         text = json.dumps(
             {**self.run.fields(), "results": self.results, **self.notes},
             allow_nan=False,
@@ -367,7 +347,7 @@ class Record:
 
     @classmethod
     def from_line(cls, line: bytes) -> Record:
-        """Read a line of the store; ValueError if it is not one."""
+        """Parse a line of the store; ValueError if it is not one."""
         try:
             entries = json.loads(line)
             if not isinstance(entries, dict) or not isinstance(entries.get("results"), dict):

@@ -1,7 +1,7 @@
-"""What can be asked about the same items: the statements of the grid "siblings".
+"""The statements of the grid "siblings": different questions about the same items.
 
 Each is a table of n rows about n pairs of items, or about one item of each pair. Soft answers are
-the annotator's posteriors r; hard ones are those of classes drawn from r, anew for each answer. A
+the annotator's posteriors r; hard answers follow from classes drawn from r, anew for each answer. A
 method is a risk with the statements that it reads: "sd" reads "same", and "likelihood-same" is
 the likelihood of the same answers.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,88 +23,83 @@ from pairlearn.randomness import permutation, stream, uniform
 
 @dataclass(frozen=True)
 class Items:
-    """Pairs (n, 2) of items, and the annotator's posteriors of all items."""
+    """Pairs (n, 2) of items, with the annotator's posteriors of all items."""
 
     pairs: Indices
     posterior: Floats
     rng: np.random.Generator
 
-    def drawn(self, items: Indices) -> Mask:
-        """Classes of these items, drawn from their posteriors: true for positive."""
-        chances = uniform(self.rng, items.size).reshape(items.shape)
-        return chances < self.posterior[items]
+    def draw_classes(self, items: Indices) -> Mask:
+        """Draw classes of these items from their posteriors: true for positive."""
+        return uniform(self.rng, items.size).reshape(items.shape) < self.posterior[items]
 
-    def redrawn(self, times: int = 1) -> Indices:
-        """Other pairs of the same items, `times` as many."""
+    def redraw_pairs(self, times: int = 1) -> Indices:
+        """Draw other pairs of the same items, `times` as many."""
         orders = [permutation(self.rng, self.pairs.size) for _ in range(times)]
         return self.pairs.ravel()[np.concatenate(orders)].reshape(-1, 2)
 
 
 def _rows(name: str, ends: Indices, u: Any = 0.0, v: Any = 0.0) -> Judgements:
-    """Rows for training; of a kind about single items both ends have been said something of."""
+    """Rows for training; those of a kind about single items hold a statement about each end."""
     values = np.stack(np.broadcast_arrays(u, v, np.empty(len(ends)))[:2], 1).astype(np.float64)
     return Judgements(ends, np.full(len(ends), code(name), np.int8), values)
 
 
-def _told(name: str) -> Callable[[Items], Judgements]:
-    """Each pair, or one item of each, by a kind as an honest annotator answers it."""
-
-    def said(items: Items) -> Judgements:
-        ends = items.pairs[:, [0, 0]] if kind(name).single else items.pairs
-        r, q = items.posterior[ends].T
-        u, v = kind(name).simulate(r, q, items.rng).T
-        return _rows(name, ends, u, u if kind(name).single and not kind(name).joint else v)
-
-    return said
+def _simulated(name: str, items: Items) -> Judgements:
+    """Answers of an honest annotator of one kind, about each pair or one item of each."""
+    statement = kind(name)
+    ends = items.pairs[:, [0, 0]] if statement.single else items.pairs
+    u, v = statement.simulate(*items.posterior[ends].T, items.rng).T
+    return _rows(name, ends, u, u if statement.single and not statement.joint else v)
 
 
 def _same(items: Items) -> Judgements:
-    left, right = items.drawn(items.pairs).T
+    left, right = items.draw_classes(items.pairs).T
     return _rows("similarity", items.pairs, left == right)
 
 
 def _outcome(items: Items) -> Judgements:
-    """Same; or which one is positive."""
-    left, right = items.drawn(items.pairs).T.astype(np.float64)
+    """Whether both are of one class, and if not, which one is positive."""
+    left, right = items.draw_classes(items.pairs).T.astype(np.float64)
     return _rows("both", items.pairs, left == right, right - left)
 
 
 def _comparison(items: Items) -> Judgements:
     """Pairs whose first item is at least as positive, shown in either order."""
-    pairs = items.redrawn(times=4)
-    left, right = items.drawn(pairs).T
+    pairs = items.redraw_pairs(times=4)
+    left, right = items.draw_classes(pairs).T
     pairs = pairs[left >= right][: len(items.pairs)]
     turned = uniform(items.rng, len(pairs)) < 0.5
     return _rows("preference", np.where(turned[:, None], pairs[:, ::-1], pairs), 2.0 * turned - 1)
 
 
 def _positive(items: Items) -> Judgements:
-    """The positives among n items that were asked for, and the n other items unlabelled."""
-    asked, others = items.pairs.T
-    half = len(asked) // 2
-    known = np.resize(asked[items.drawn(asked)], (half, 2))
-    unknown = others[: 2 * (len(asked) - half)].reshape(-1, 2)
+    """The positives among n items, and n other items unlabelled."""
+    candidates, others = items.pairs.T
+    half = len(candidates) // 2
+    positive = np.resize(candidates[items.draw_classes(candidates)], (half, 2))
+    unlabelled = others[: 2 * (len(candidates) - half)].reshape(-1, 2)
     return Judgements.concatenate(
-        [_rows("positive", known, 1, 1), _rows("unlabelled", unknown, 1, 1)]
+        [_rows("positive", positive, 1, 1), _rows("unlabelled", unlabelled, 1, 1)]
     )
 
 
 def _similar(items: Items) -> Judgements:
-    """The similar ones of n pairs, and in place of the others pairs of any items."""
-    left, right = items.drawn(items.pairs).T
-    alike = items.pairs[left == right]
-    others = items.redrawn()[len(alike) :]
+    """The similar ones of n pairs, and random unlabelled pairs in place of the others."""
+    left, right = items.draw_classes(items.pairs).T
+    similar = items.pairs[left == right]
+    others = items.redraw_pairs()[len(similar) :]
     return Judgements.concatenate(
-        [_rows("similarity", alike, 1), _rows("unlabelled", others, 1, 1)]
+        [_rows("similarity", similar, 1), _rows("unlabelled", others, 1, 1)]
     )
 
 
 def _certain(items: Items) -> Judgements:
-    """The positives among n items, and how likely each is positive."""
-    asked = items.pairs[:, 0]
-    known = np.resize(asked[items.drawn(asked)], len(asked))
-    r = items.posterior[known]
-    return _rows("confidence", np.stack([known, known], 1), r, r)
+    """The positives among n items, with the posterior of each."""
+    candidates = items.pairs[:, 0]
+    positive = np.resize(candidates[items.draw_classes(candidates)], len(candidates))
+    r = items.posterior[positive]
+    return _rows("confidence", np.stack([positive, positive], 1), r, r)
 
 
 def _mixed(items: Items) -> Judgements:
@@ -116,30 +112,33 @@ def _mixed(items: Items) -> Judgements:
 
 
 class Statement(NamedTuple):
-    """What an annotator is asked, and the rows that are made of the answers."""
+    """A question to an annotator, and the rows made from the answers."""
 
     question: str
     rows: Callable[[Items], Judgements]
 
 
 STATEMENTS = {
-    "label": Statement("Which class is it?", _told("label")),
-    "confidence": Statement("How likely is it positive?", _told("confidence")),
+    "label": Statement("Which class is it?", partial(_simulated, "label")),
+    "confidence": Statement("How likely is it positive?", partial(_simulated, "confidence")),
     "soft": Statement(
-        "How likely are they alike, and how much more positive is one?", _told("both")
+        "How likely are they alike, and how much more positive is one?",
+        partial(_simulated, "both"),
     ),
-    "similarity": Statement("How likely are they alike?", _told("similarity")),
-    "difference": Statement("How much more positive is one?", _told("difference")),
+    "similarity": Statement("How likely are they alike?", partial(_simulated, "similarity")),
+    "difference": Statement("How much more positive is one?", partial(_simulated, "difference")),
     "outcome": Statement("Are they alike, and if not, which one is positive?", _outcome),
     "same": Statement("Are they alike?", _same),
     "comparison": Statement("Which one is more positive?", _comparison),
-    "group": Statement("How many of each of two groups are positive?", _told("group")),
+    "group": Statement(
+        "How many of each of two groups are positive?", partial(_simulated, "group")
+    ),
     "positive": Statement("Is it positive? (only yes is kept)", _positive),
     "similar": Statement("Are they alike? (only yes is kept)", _similar),
     "certain": Statement("Is it positive? If so, how likely would you say?", _certain),
     "mixed": Statement("A quarter each: soft pairs, alike or not, which one, labels", _mixed),
 }
-"""What can be asked, by name."""
+"""The questions by name."""
 
 READ_BY = {
     "sd": "same",
@@ -150,14 +149,14 @@ READ_BY = {
     "uu": "group",
     "pconf": "certain",
 }
+"""The statements that each unbiased risk reads."""
 SOFT = {"sconfconfdiff": "soft", "sconf": "similarity", "confdiff": "difference"}
-"""What the paper's own methods read of soft pairs."""
+"""The part of soft pairs that each of the paper's methods reads."""
 
 LIKELIHOODS = tuple(
     f"likelihood-{name}" for name in STATEMENTS if name not in ("positive", "similar", "certain")
 )
-"""The likelihood of each, but of answers of which only one is kept: those need a risk."""
-
+"""The likelihood of each question, except those of which only the answer yes is kept."""
 
 SIBLING_METHODS = (
     *LIKELIHOODS,
@@ -167,30 +166,30 @@ SIBLING_METHODS = (
 """The methods of the grid: unbiased, with ABS where weights can be negative, nnPU as published."""
 
 SIDELESS = ("likelihood-similarity", "likelihood-same")
-"""Which only a prior other than ½ tells which class is which."""
+"""Methods that tell the classes apart only by a prior other than ½."""
 
 
 def statements_of(method: str) -> str | None:
-    """What a method reads: a name of `STATEMENTS`, or None for soft pairs as in the paper."""
+    """The key of `STATEMENTS` that a method reads, or None for soft pairs as in the paper."""
     family, _, rest = method.partition("-")
     return rest if method in LIKELIHOODS else READ_BY.get(family)
 
 
-def asked(method: str) -> str:
-    """The question whose answers a method reads."""
+def question_of(method: str) -> str:
+    """The key of `STATEMENTS` of the question whose answers a method reads."""
     return statements_of(method) or SOFT.get(method.partition("-")[0], "soft")
 
 
-def stated(name: str, pairs: Indices, posterior: Any, seed: int) -> Judgements:
-    """The rows that are asked for, about these pairs."""
+def make_statements(name: str, pairs: Indices, posterior: Any, seed: int) -> Judgements:
+    """Make the rows of one of `STATEMENTS` about these pairs."""
     items = Items(pairs, np.asarray(posterior, np.float64), stream(seed, "asked", name))
     return STATEMENTS[name].rows(items)
 
 
-def held_share(rows: Judgements, prior: float) -> float | None:
-    """The share of positives among the items of rows that leave level or side open, else None.
+def positive_share(rows: Judgements, prior: float) -> float | None:
+    """The share of positives among the items of rows; None if the rows determine it themselves.
 
-    Not the class prior: of an item of a comparison, or of a known positive, it is another.
+    It is not the class prior: items of a comparison, or known positives, have another one.
     """
     fixed = frozenset().union(*(kind(name).fixes(False) for name in rows.kinds()))
     if fixed >= {"level", "side"}:

@@ -1,22 +1,22 @@
-"""The paper's tables from cells: what stands where, and how it is written."""
+"""The tables of the paper, made from cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from pairlearn.paper.cells import Cell, index_cells, position
+from pairlearn.paper.cells import Cell, index_cells, table_order
 from pairlearn.paper.runs import Method, grouped, method_order
-from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, asked
+from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, question_of
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is written, the best entries in bold."""
+    """A table of text, the best entries in bold."""
 
     caption: str
     header: tuple[str, ...]
@@ -26,7 +26,7 @@ class Table:
 def accuracy_table(cells: Sequence[Cell]) -> Table:
     """Methods as rows, data sets as columns, a block for each class prior.
 
-    The best weakly supervised method of each column of a block is marked.
+    The best weakly supervised method in each column of a block is bold.
     """
     return _crossed(
         cells,
@@ -42,7 +42,7 @@ def accuracy_table(cells: Sequence[Cell]) -> Table:
 def robustness_table(cells: Sequence[Cell]) -> Table:
     """The pairs (ε, σ) as rows, methods as columns, a block for each data set.
 
-    The best method of each row is marked.
+    The best method of each row is bold.
     """
     return _crossed(
         cells,
@@ -85,51 +85,53 @@ def limited_table(cells: Sequence[Cell]) -> Table:
 
 
 def siblings_table(cells: Sequence[Cell]) -> Table:
-    """What a statement is worth: questions and risks as rows, numbers of statements as columns.
+    """The worth of a statement: questions and risks as rows, numbers of statements as columns.
 
-    An entry is the mean over data sets and class priors. Worth is how many labels of single items
-    teach as much as one such statement, by the accuracies with the middle number of them.
+    An entry is the mean over data sets and class priors. Worth is the number of labels of single
+    items that teach as much as one such statement, by the accuracies at the middle number of them.
     """
     sizes = sorted({cell.config.n_training_pairs for cell in cells})
-    found = grouped(cells, lambda cell: (cell.config.method, cell.config.n_training_pairs))
-    means = {at: fmean(cell.mean for cell in here) for at, here in found.items()}
+    groups = grouped(cells, lambda cell: (cell.config.method, cell.config.n_training_pairs))
+    means = {key: fmean(cell.mean for cell in group) for key, group in groups.items()}
 
-    def text(at: tuple[str, int]) -> str:
-        spread = [cell.std for cell in found.get(at, ()) if len(cell.seeds) > 1]
-        if at not in found or len(spread) < len(found[at]):
-            return f"{means[at]:.3f}" if at in found else "–"
-        return f"{means[at]:.3f} ± {fmean(spread):.3f}"
-
-    def worth(method: str) -> str:
-        """Labels that teach as much as one statement, between those that were tried."""
-        labels = [means.get(("likelihood-label", size)) for size in sizes]
-        middle = sizes[len(sizes) // 2]
-        mean = means.get((method, middle))
-        if mean is None or None in labels:
+    def entry(key: tuple[str, int]) -> str:
+        if key not in groups:
             return "–"
-        reached = np.maximum.accumulate(np.array(labels, np.float64))
-        if not reached[0] <= mean <= reached[-1]:
-            low = mean < reached[0]
-            return f"{'<' if low else '>'} {sizes[0 if low else -1] / middle:.2g}"
-        return f"{np.exp(np.interp(mean, reached, np.log(sizes))) / middle:.2f}"
+        spread = [cell.std for cell in groups[key] if len(cell.seeds) > 1]
+        several = len(spread) == len(groups[key])
+        return f"{means[key]:.3f} ± {fmean(spread):.3f}" if several else f"{means[key]:.3f}"
 
-    questions, known = list(STATEMENTS), [*SIBLING_METHODS]
-    methods = sorted(
-        dict.fromkeys(method for method, _ in found),
-        key=lambda m: (questions.index(asked(m)), known.index(m) if m in known else len(known)),
-    )
+    def order(method: str) -> tuple[int, int]:
+        known = method in SIBLING_METHODS
+        place = SIBLING_METHODS.index(method) if known else len(SIBLING_METHODS)
+        return list(STATEMENTS).index(question_of(method)), place
+
     origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
+    rows = []
+    for method in sorted({method for method, _ in groups}, key=order):
+        question, title = STATEMENTS[question_of(method)].question, Method.parse(method).title
+        entries = [entry((method, size)) for size in sizes]
+        rows.append([question, title, _worth(method, sizes, means), *entries])
     return Table(
         f"Accuracy by what was asked ({origin}; means over data sets and class priors)",
         ("Question", "Risk", "Worth in labels", *(f"{size:,} answers" for size in sizes)),
-        [
-            [
-                *(STATEMENTS[asked(method)].question, Method.parse(method).title, worth(method)),
-                *(text((method, size)) for size in sizes),
-            ]
-            for method in methods
-        ],
+        rows,
     )
+
+
+def _worth(method: str, sizes: Sequence[int], means: Mapping[tuple[str, int], float]) -> str:
+    """Labels that teach as much as one statement, interpolated between the sizes."""
+    labels = [means.get(("likelihood-label", size)) for size in sizes]
+    middle = sizes[len(sizes) // 2]
+    mean = means.get((method, middle))
+    if mean is None or None in labels:
+        return "–"
+    reached = np.maximum.accumulate(np.array(labels, np.float64))
+    if mean < reached[0]:
+        return f"< {sizes[0] / middle:.2g}"
+    if mean > reached[-1]:
+        return f"> {sizes[-1] / middle:.2g}"
+    return f"{np.exp(np.interp(mean, reached, np.log(sizes))) / middle:.2f}"
 
 
 TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
@@ -143,7 +145,7 @@ TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
 
 
 def _by_dataset(cell: Cell) -> tuple[Any, ...]:
-    return *position(cell.config)[:2], cell.dataset_title
+    return *table_order(cell.config)[:2], cell.dataset_title
 
 
 def _crossed(
@@ -156,28 +158,32 @@ def _crossed(
     column: Callable[[Cell], str],
     best_in_columns: bool = False,
 ) -> Table:
-    """Cells by block, row and column, the best of each row, or of a block's column, in bold.
+    """Arrange cells by block, row and column, with the best of each row or block's column in bold.
 
-    Blocks and rows are sorted, and end in their title. Supervised training does not compete.
+    ``block`` and ``row`` return sort keys that end in a title. Supervised training is never bold.
     """
-    placed = index_cells(cells, lambda c: (block(c), row(c), column(c)))
+    indexed = index_cells(cells, lambda c: (block(c), row(c), column(c)))
     columns = tuple(dict.fromkeys(map(column, cells)))
-    rivals = grouped(
-        [at for at, cell in placed.items() if cell.method.is_weak],
-        lambda at: (at[0], at[2 if best_in_columns else 1]),
-    )
-    best = {line: max(round(placed[at].mean, 3) for at in here) for line, here in rivals.items()}
+    best: dict[Any, float] = {}
 
-    def text(at: tuple[Any, Any, str]) -> str:
-        if at not in placed:
+    def contest(key: tuple[Any, Any, str]) -> tuple[Any, Any]:
+        return key[0], key[2 if best_in_columns else 1]
+
+    for key, cell in indexed.items():
+        if cell.method.is_weak:
+            best[contest(key)] = max(best.get(contest(key), 0.0), round(cell.mean, 3))
+
+    def entry(key: tuple[Any, Any, str]) -> str:
+        if key not in indexed:
             return "–"
-        cell, rival = placed[at], best.get((at[0], at[2 if best_in_columns else 1]))
-        words = f"{cell.mean:.3f} ± {cell.std:.3f}"
-        return f"**{words}**" if cell.method.is_weak and round(cell.mean, 3) == rival else words
+        cell = indexed[key]
+        text = f"{cell.mean:.3f} ± {cell.std:.3f}"
+        is_best = cell.method.is_weak and round(cell.mean, 3) == best[contest(key)]
+        return f"**{text}**" if is_best else text
 
     rows = [
-        [which[-1], key[-1], *(text((which, key, name)) for name in columns)]
-        for which, key in sorted({at[:2] for at in placed})
+        [block_key[-1], row_key[-1], *(entry((block_key, row_key, name)) for name in columns)]
+        for block_key, row_key in sorted({key[:2] for key in indexed})
     ]
     origin = f" (mean ± standard deviation over {_seeds(cells)})"
     if subsets := " and ".join(dict.fromkeys(cell.test_subset for cell in cells)):
@@ -193,7 +199,7 @@ def _seeds(cells: Sequence[Cell]) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns line up as plain text too."""
+    """Format a Markdown table whose columns are aligned in plain text."""
     widths = [max(3, *map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
