@@ -43,8 +43,7 @@ def as_if_cuda(monkeypatch):
     trained = []
 
     class OnCpu(Benchmark):
-        annotator_batches = lambda self, runs: digits("cpu").annotator_batches(runs)  # noqa: E731
-        annotate = lambda self, batch: digits("cpu").annotate(batch)  # noqa: E731
+        posteriors = lambda self, runs: digits("cpu").posteriors(runs)  # noqa: E731
 
         def train(self, fleet, **options):
             trained.append(fleet)

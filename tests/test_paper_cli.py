@@ -186,7 +186,7 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
         (("run", "accuracy", "--seeds", "none"), "'none'"),
         (("run", "accuracy", "--seeds", "5-3"), "'5-3'"),
         (("run", "accuracy", "--seeds", "0"), "'0'"),
-        (("run", "accuracy", "--epochs", "0"), "--epochs 0 must be 1 or more"),
+        (("run", "accuracy", "--epochs", "0"), "--epochs 0 must be a whole number of 1 or more"),
         (("run", "accuracy", "--model", "cnn"), "cnn"),
         (("run", "accuracy", "--device", "tpu"), "tpu"),
         (("run", "accuracy", "--priors", "0.5", "--methods", "sconf-abs"), "nothing is chosen"),

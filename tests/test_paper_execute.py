@@ -51,7 +51,7 @@ def blobs(official: bool) -> Dataset:
 def tiny(monkeypatch):
     """The set of that name, in place of the one in the registry."""
     sets = {"digits": blobs(official=False), "mnist": blobs(official=True)}
-    monkeypatch.setattr(module, "load", lambda name, _data: sets[name])
+    monkeypatch.setattr(module, "load", lambda name, _data, images: sets[name])
     return sets
 
 

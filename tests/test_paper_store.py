@@ -58,7 +58,7 @@ def test_killed_and_restarted_ends_in_the_same_rows(tmp_path: Path, kills: int, 
             break
     assert hit > 0, "every worker was done before it could be killed"
     work(killed.path, runs)
-    assert killed.same_rows(undisturbed)
+    assert killed.rows() == undisturbed.rows()
     assert len(killed.path.read_bytes().splitlines()) == runs
 
 
@@ -227,8 +227,8 @@ def test_rows_ignore_order_and_notes_but_not_results(tmp_path: Path) -> None:
     for seed in (1, 0):
         b.append(make_run(seed), {"stratified": 0.4, "paper": 0.5}, version="0.1")
         c.append(make_run(seed), {"stratified": 0.4, "paper": 0.5 + 1e-16 + seed * 1e-15})
-    assert a.same_rows(b)
-    assert not a.same_rows(c)
+    assert a.rows() == b.rows()
+    assert a.rows() != c.rows()
     # One line is one object with the fields of the run.
     line = json.loads(a.path.read_text().splitlines()[1])
     told = {"results": {"paper": 0.5, "stratified": 0.4}, "seconds": 1.5, "device": "cpu"}

@@ -1,4 +1,4 @@
-"""A data set with what its runs have in common: annotators, pairs, test sets, training."""
+"""A data set with the annotators, pairs, test sets and training of its runs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.estimators.population import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
-from pairlearn.paper.runs import GUIDED, Run, risk_of
+from pairlearn.paper.runs import GUIDED, Run, grouped, risk_of
 from pairlearn.paper.statements import LIKELIHOODS, make_statements, positive_share, statements_of
+from pairlearn.risks import Risk
 from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
 from pairlearn.training.trainer import bind_risk, is_guided
 
 Result = tuple[Run, dict[str, float]]
-AnnotatorKey = tuple[int, float | None]  # seed, and class prior where it is not the natural one
+AnnotatorKey = tuple[int, float | None]  # seed, and class prior if not the natural one
 Posteriors = dict[AnnotatorKey, NDArray[np.float32]]
 PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
 
@@ -53,22 +54,25 @@ class Benchmark:
         train, test = split_indices(self.dataset, seed)
         return everything[train], everything[test]
 
-    def annotator_batches(self, runs: Sequence[Run]) -> list[list[AnnotatorKey]]:
-        """The annotators that the runs ask for, those together that train together."""
-        wanted = sorted({annotator_of(run) for run in runs}, key=str)
-        if self.model in CONVOLUTIONAL or choose_device(self.device).type == "cpu":
-            return [[one] for one in wanted]
-        # Of one prior only: a fleet's annotators learn from equally many instances.
-        priors = dict.fromkeys(prior for _, prior in wanted)
-        return [[one for one in wanted if one[1] == prior] for prior in priors]
+    def posteriors(self, runs: Sequence[Run]) -> Posteriors:
+        """Train every annotator of the runs; on CUDA those of one prior together."""
+        keys = sorted({annotator_of(run) for run in runs}, key=str)
+        batches = [[key] for key in keys]
+        if self.model not in CONVOLUTIONAL and choose_device(self.device).type != "cpu":
+            # The annotators of a fleet learn from equally many instances, so of one prior.
+            batches = list(grouped(keys, lambda key: key[1]).values())
+        posteriors: Posteriors = {}
+        for batch in batches:
+            posteriors |= self.annotate(batch)
+        return posteriors
 
     def annotate(self, batch: Sequence[AnnotatorKey]) -> Posteriors:
-        """Train one batch of annotators: the posteriors that each has of every instance."""
+        """Train annotators together, and return the posteriors of all instances by each."""
         annotators = []
         for seed, prior in batch:
             train, _ = self.rows(seed)
             annotators.append(Annotator(train, self.positive[train], seed, prior))
-        trained = train_annotators(
+        posteriors = train_annotators(
             self.features,
             annotators,
             self.model,
@@ -78,7 +82,7 @@ class Benchmark:
             device=self.device,
             precision=self.precision,
         )
-        return dict(zip(batch, trained, strict=True))
+        return dict(zip(batch, posteriors, strict=True))
 
     def train(
         self,
@@ -87,7 +91,7 @@ class Benchmark:
         progress: Callable[[int, float], None] | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> list[Result]:
-        """Train one fleet and measure it."""
+        """Train one fleet and measure the accuracy of each run."""
         run = groups[0][0]
         fleet = self._fleet(self._groups(groups, annotators), run.batch_size)
         kept = {} if checkpoints is None else checkpoints.of(groups)
@@ -96,21 +100,21 @@ class Benchmark:
         for g, group in enumerate(groups):
             test = fleet.groups[g].test
             assert test is not None
-            for m, one in enumerate(group):
+            for m, run in enumerate(group):
                 accuracy = {name: float(values[:, g, m].mean()) for name, values in history.items()}
-                told = annotators[annotator_of(one)][test.rows]
+                posterior = annotators[annotator_of(run)][test.rows]
                 for name, subset in test.subsets.items():
                     threshold = 1 / (1 + np.exp(-test.thresholds.get(name, 0.0)))
-                    agreement = (told[subset] > threshold) == test.positive[subset]
-                    accuracy[f"annotator_{name}"] = float(agreement.mean())
-                results.append((one, accuracy))
+                    correct = (posterior[subset] > threshold) == test.positive[subset]
+                    accuracy[f"annotator_{name}"] = float(correct.mean())
+                results.append((run, accuracy))
         return results
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_used": None}  # a fleet stays where it trains
+        return self.__dict__ | {"_used": None}  # a fleet is not sent to other processes
 
     def _fleet(self, groups: list[Group], batch_size: int) -> Fleet:
-        """A fleet of these groups; for one convolutional net after another the same one."""
+        """A fleet of these groups; convolutional networks reuse the previous one if they can."""
         if self._used is not None and self._used.can_restart(groups):
             self._used.restart(groups)
             return self._used
@@ -130,55 +134,54 @@ class Benchmark:
         if kinds == ("both",):
             return made
 
-        def column(group: Group, name: str) -> NDArray[np.float64]:
-            if name not in group.kinds:
+        def weights(group: Group, kind: str) -> Any:
+            if kind not in group.kinds:
                 return np.zeros(len(group.pairs))
-            return (
-                group.columns[group.kinds.index(name)]
-                if group.columns
-                else np.ones(len(group.pairs))
-            )
+            columns = group.columns or [np.ones(len(group.pairs))]
+            return columns[group.kinds.index(kind)]
 
-        return [replace(g, kinds=kinds, columns=[column(g, name) for name in kinds]) for g in made]
+        return [replace(g, kinds=kinds, columns=[weights(g, kind) for kind in kinds]) for g in made]
 
     def _group(self, runs: Sequence[Run], annotators: Posteriors) -> Group:
         """Runs on the same pairs, or on the same statements about the items of the pairs."""
-        first, name = runs[0], statements_of(runs[0].method)
+        first, statements = runs[0], statements_of(runs[0].method)
         train, test = self.rows(first.seed)
         positive = self.positive[train]
         ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
-        pairs = train[ends]
-        rows = read = None
-        if name is not None:
-            rows = make_statements(name, pairs, annotators[annotator_of(first)], first.seed)
+        pairs, test_set = train[ends], self._test_set(test, first)
         members = []
+        if statements is None:
+            for run in runs:
+                risk = risk_of(run.method, run.estimator_prior)
+                labels: Any = positive[ends]
+                if risk.judgements == ("similarity", "difference"):
+                    judged = judge(annotators[annotator_of(run)], pairs)
+                    labels = add_noise(judged, run.label_noise, run.seed).to_array()
+                rows = Judgements.from_pairs(pairs, labels) if run.method == GUIDED else None
+                members.append(self._member(run, risk, labels, None, rows))
+            return Group(pairs, members, first.seed, test_set)
+        rows = make_statements(statements, pairs, annotators[annotator_of(first)], first.seed)
         for run in runs:
-            risk = risk_of(run.method, run.estimator_prior)
-            labels: Any = positive[ends]
-            held, guided = None, run.method == GUIDED
-            if rows is not None:
-                risk, read = bind_risk(risk, rows)
-                labels = read.values
-                held = None if risk.kinds else positive_share(rows, run.estimator_prior)
-                guided = not risk.kinds and held is None  # as in `fit`
-            elif risk.judgements == ("similarity", "difference"):
-                told = judge(annotators[annotator_of(run)], pairs)
-                labels = add_noise(told, run.label_noise, run.seed).to_array()
-            guide = None
-            if guided and is_guided(run.epochs):
-                judged = Judgements.from_pairs(pairs, labels) if rows is None else rows
-                guide = guiding_prior(np.asarray(self.features), judged, run.seed)
-            rates = run.learning_rate, run.weight_decay
-            members.append(Member(risk, labels, *rates, run.seed, held, guide))
-        group = Group(pairs, members, first.seed, self._test_set(test, first))
-        if read is None:
-            return group
+            risk, read = bind_risk(risk_of(run.method, run.estimator_prior), rows)
+            share = None if risk.kinds else positive_share(rows, run.estimator_prior)
+            guided = not risk.kinds and share is None  # as in `fit`
+            members.append(self._member(run, risk, read.values, share, rows if guided else None))
         kinds = read.kinds()
-        return replace(group, pairs=read.ends, kinds=kinds, columns=read.weight_columns(kinds))
+        columns = read.weight_columns(kinds)
+        return Group(read.ends, members, first.seed, test_set, kinds=kinds, columns=columns)
+
+    def _member(
+        self, run: Run, risk: Risk, labels: Any, held: float | None, guide: Judgements | None
+    ) -> Member:
+        """The model of a run, with the guiding prior that the judgements `guide` imply."""
+        prior = None
+        if guide is not None and is_guided(run.epochs):
+            prior = guiding_prior(np.asarray(self.features), guide, run.seed)
+        return Member(risk, labels, run.learning_rate, run.weight_decay, run.seed, held, prior)
 
     def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:
         positive, classes = self.positive[rows], self.dataset.y[rows]
-        # Only the image sets were truncated in class order; the others were shuffled.
+        # Only the image sets were truncated in class order; the others were shuffled before.
         in_order = classes if self.dataset.spec.official_split else None
         subsets = {
             "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
@@ -192,7 +195,7 @@ class Benchmark:
         )
 
     def _prior_shift(self, run: Run) -> float:
-        """What to add to the log-odds of the annotator's population to get to the pairs'."""
+        """Log-odds of the prior of the pairs less those of the annotator's population."""
         if run.annotator == "calibrated":
             return 0.0
         train, _ = self.rows(run.seed)
@@ -201,11 +204,11 @@ class Benchmark:
 
 
 def free_memory() -> None:
-    """Give back the CUDA memory of the fleets that are done with.
+    """Release the CUDA memory of finished fleets.
 
-    A fleet and the graph of its step refer to each other, so it stays until the garbage is
-    collected, and what fits a device may not fit twice. The workspaces of each graph's matrix
-    products stay besides; no graph in use may need them when this is called.
+    A fleet and the graph of its step refer to each other, so the fleet stays in memory until the
+    garbage is collected, and a device may not have room for two. The workspaces of the graphs'
+    matrix products stay as well; no graph in use may need them when this is called.
     """
     gc.collect()
     clear_workspaces = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
@@ -216,20 +219,20 @@ def free_memory() -> None:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where long fleets keep their state, one file each, written every so many seconds."""
+    """A folder where fleets save their state, one file each, every so many seconds."""
 
     folder: Path
     seconds: float = 60.0
 
     def of(self, groups: Sequence[Sequence[Run]]) -> dict[str, Any]:
-        """What `Fleet.fit` is told for the fleet of these runs."""
+        """Arguments of `Fleet.fit` for the fleet of these runs."""
         keys = "".join(run.key() for group in groups for run in group)
         name = hashlib.sha256(keys.encode()).hexdigest()[:24]
         return {"checkpoint": self.folder / name, "checkpoint_seconds": self.seconds}
 
 
-def company_of(run: Run) -> tuple[Any, ...]:
-    """What the runs of a group have in common: pairs, statements, and how these are read."""
+def group_key(run: Run) -> tuple[Any, ...]:
+    """What the runs of a group share: pairs, statements, and the way to read these."""
     name = statements_of(run.method)
     return run.prior, run.seed, name, name is not None and run.method in LIKELIHOODS
 

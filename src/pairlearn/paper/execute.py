@@ -1,8 +1,8 @@
-"""From runs to trained models: which runs train together, where, and how they did.
+"""Train runs: plan which train together, distribute them, and yield their accuracies.
 
-Runs of one data set that share architecture, number of pairs and epochs form fleets, in which a
+Runs of one data set with the same architecture, number of pairs and epochs form fleets, in which a
 group is one (prior, seed). On CUDA a fleet is as large as the device's memory allows; on a CPU,
-where stacking gains nothing, small fleets run side by side in processes.
+where stacking gains nothing, every run is a fleet, and processes train them in parallel.
 """
 
 from __future__ import annotations
@@ -25,26 +25,25 @@ from pairlearn.paper.benchmark import (
     Benchmark,
     Checkpoints,
     PlannedFleet,
-    Posteriors,
     Result,
-    company_of,
+    group_key,
 )
 from pairlearn.paper.runs import Run, grouped, risk_of
 from pairlearn.risks import Supervised
 from pairlearn.training import Precision, choose_device
 
-MEMBERS_ON_CPU = 1  # stacking gains nothing there, and alone a run rounds as it always does
+MEMBERS_ON_CPU = 1  # stacking gains nothing there, and a run alone always rounds the same
 MODELS_ON_CUDA = 1024
-MARGIN = 0.8  # of the free memory that is planned with; the rest is for what was not foreseen
-COPIES = 16  # of parameters and activations, at most: what a model of a fleet takes
+MARGIN = 0.8  # share of the free memory to plan with
+COPIES = 16  # of parameters and activations: upper bound of the memory of a model
 
 
 def largest_fleet(benchmark: Benchmark, runs: Sequence[Run], free: float | None = None) -> int:
-    """How many models of these runs may train together on the benchmark's device.
+    """The number of models of these runs that may train together on the benchmark's device.
 
-    On a CPU one. On CUDA a power of two that fits, so that a little more or less free memory when
-    a grid is resumed gives the same plan, and with it the same rounding. For the same reason
-    ``runs`` are all of the experiment on that data set. ``free`` bytes default to the device's.
+    On a CPU it is one, on CUDA a power of two that fits: resuming a grid with a little more or less
+    free memory gives the same plan, and so the same rounding. For the same reason ``runs`` are all
+    runs of the experiment on that data set. ``free`` bytes default to the device's.
     """
     device = torch.device(benchmark.device)
     if device.type != "cuda":
@@ -53,21 +52,21 @@ def largest_fleet(benchmark: Benchmark, runs: Sequence[Run], free: float | None 
         return 1
     if free is None:
         free, _ = torch.cuda.mem_get_info(device)
-    # The more pairs there are, and the larger their batches, the more memory a model takes.
+    # Memory grows with the batch size and the number of pairs.
     largest = max(runs, key=lambda run: (run.batch_size, run.n_training_pairs))
-    one = _bytes_of_a_model(benchmark, largest)
-    if one > MARGIN * free:
+    size = _bytes_of_a_model(benchmark, largest)
+    if size > MARGIN * free:
         raise ValueError(
-            f"one model takes {one / 2**20:,.0f} MiB and {MARGIN * free / 2**20:,.0f} MiB of the "
+            f"one model takes {size / 2**20:,.0f} MiB and {MARGIN * free / 2**20:,.0f} MiB of the "
             "device may be used; free some of its memory or choose another device"
         )
-    return min(MODELS_ON_CUDA, 1 << (int(MARGIN * free / one).bit_length() - 1))
+    return min(MODELS_ON_CUDA, 1 << (int(MARGIN * free / size).bit_length() - 1))
 
 
 def _bytes_of_a_model(benchmark: Benchmark, run: Run) -> float:
-    """Bytes that a model does not exceed, by its numbers of parameters and activations.
+    """Upper bound of the memory of a model, by its numbers of parameters and activations.
 
-    Adam, gradients, operands and what is kept for the backward pass were measured to take less.
+    Measurements with Adam, gradients, operands and the backward pass stayed below it.
     """
     module = make_model(run.model, tuple(benchmark.features.shape[1:]), 0)
     parameters = sum(parameter.numel() for parameter in module.parameters())
@@ -77,15 +76,15 @@ def _bytes_of_a_model(benchmark: Benchmark, run: Run) -> float:
 
 
 def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
-    """Divide runs of one data set into fleets of groups of at most `limit` models.
+    """Divide runs of one data set into fleets of groups, of at most `limit` models each.
 
-    Groups of different size waste places, since a fleet is as wide as its largest group; large
-    groups are cut where that saves more than it costs.
+    A fleet is as wide as its largest group, so groups of different sizes waste places; large
+    groups are divided if that saves more than it costs.
     """
     fleets = []
     alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
     for members in alike.values():
-        groups = list(grouped(members, company_of).values())
+        groups = list(grouped(members, group_key).values())
         most = 1 if members[0].model in CONVOLUTIONAL else limit
         size = min(most, _best_size(groups))
         pieces = [
@@ -130,80 +129,73 @@ def execute(
     runs : sequence of Run
         Any mix.
     among : sequence of Run, optional
-        The experiment that they are part of. Fleets are planned for all of it, so that
-        a run trains in the same company, and rounds alike, whichever others are done.
+        The experiment that they are part of. Fleets are planned for all of it, so that a run trains
+        in the same fleet, with the same rounding, whichever others are finished.
     data : Path, optional
         Folder of the data sets.
     device, precision
         As in `Fleet`.
     progress : callable, optional
-        Called with epochs × models done, their total, and what is being trained.
+        Called with epochs × models done, their total, and a description of the current fleet.
     workers : int, optional
-        Processes on a CPU; by default one a core. One trains in this process.
+        Processes on a CPU; by default one per core. One trains in this process.
     checkpoints : Checkpoints, optional
-        Where fleets keep their state from time to time; an interrupted one is resumed.
+        Where fleets save their state; an interrupted one is resumed.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers} must be 1 or more")
     device = str(choose_device(device))
-    # Runs that differ in what their risk does not read are trained once.
+    # Runs that differ only in fields that their risk does not read are trained once.
     alike = grouped(runs, _as_trained)
-    among = list(grouped(among or runs, _as_trained))
-    sets = grouped(among, lambda run: (run.dataset, run.model, run.images))
-    asked = {key: set(members).intersection(alike) for key, members in sets.items()}
-    done, total = 0, sum(run.epochs for chosen in asked.values() for run in chosen)
+    planned = list(grouped(among or runs, _as_trained))
+    done, total = 0, sum(run.epochs for run in alike)
 
-    def say(text: str, epochs: int = 0) -> None:
+    def report(text: str, epochs: int = 0) -> None:
         if progress is not None:
             progress(done + epochs, total, text)
 
+    sets = grouped(planned, lambda run: (run.dataset, run.model, run.images))
     for (name, model, images), members in sets.items():
-        chosen = asked[name, model, images]
+        chosen = set(members).intersection(alike)
         if not chosen:
             continue
-        mixed = images == "published"
-        dataset = load(name, data, images="published") if mixed else load(name, data)
-        benchmark = Benchmark(dataset, model, device, precision)
+        benchmark = Benchmark(load(name, data, images=images), model, device, precision)
         fleets = plan_fleets(members, largest_fleet(benchmark, members))
         fleets = [fleet for fleet in fleets if chosen.intersection(_runs_of(fleet))]
-        trained_runs = [run for fleet in fleets for run in _runs_of(fleet)]
-        # What trains in the company of what is asked for trains again.
-        total += sum(run.epochs for run in trained_runs) - sum(run.epochs for run in chosen)
-        say(f"{name}: annotators")
+        trained = [run for fleet in fleets for run in _runs_of(fleet)]
+        # The other runs of a fleet train again.
+        total += sum(run.epochs for run in trained) - sum(run.epochs for run in chosen)
+        report(f"{name}: annotators")
         # On CUDA annotators train together, so all of them do; on a CPU each alone.
-        judged = trained_runs if device == "cpu" else members
-        posteriors: Posteriors = {}
-        for batch in benchmark.annotator_batches(judged):
-            posteriors |= benchmark.annotate(batch)
+        posteriors = benchmark.posteriors(trained if device == "cpu" else members)
 
-        def report(fleet: PlannedFleet, epoch: int, risk: float, name: str = name) -> None:
-            """After an epoch of a fleet that trains in this process, one at a time."""
+        def after_epoch(fleet: PlannedFleet, epoch: int, risk: float, name: str = name) -> None:
             models = len(_runs_of(fleet))
-            say(f"{name}: {models} models, mean risk {risk:.3f}", epoch * models)
+            report(f"{name}: {models} models, mean risk {risk:.3f}", epoch * models)
 
         train = partial(benchmark.train, annotators=posteriors, checkpoints=checkpoints)
-        with closing(
-            _trained(train, fleets, report, 1 if device.startswith("cuda") else workers)
-        ) as finished:
+        count = 1 if device.startswith("cuda") else workers
+        with closing(_train_fleets(train, fleets, after_epoch, count)) as finished:
             for results in finished:
                 done += sum(run.epochs for run, _ in results)
-                say(name)
-                for trained, accuracies in results:
-                    yield from ((run, dict(accuracies)) for run in alike.get(trained, []))
+                report(name)
+                for representative, accuracies in results:
+                    for run in alike.get(representative, []):
+                        yield run, dict(accuracies)
 
 
-Train = Callable[..., list[Result]]  # of a fleet, with all that those of a data set share
-Report = Callable[[PlannedFleet, int, float], None]
+Train = Callable[..., list[Result]]
+AfterEpoch = Callable[[PlannedFleet, int, float], None]
 
 
-def _trained(
-    train: Train, fleets: Sequence[PlannedFleet], report: Report, workers: int | None
+def _train_fleets(
+    train: Train, fleets: Sequence[PlannedFleet], after_epoch: AfterEpoch, workers: int | None
 ) -> Generator[list[Result], None, None]:
-    """Train every fleet, in this process or several, and yield the results as they come."""
+    """Train every fleet, in this process or in several, and yield results as they finish."""
     count = min(len(fleets), workers or os.cpu_count() or 1)
     if count == 1:
         for fleet in fleets:
-            yield train(fleet, progress=partial(report, fleet))
+            yield train(fleet, progress=partial(after_epoch, fleet))
         return
     with ProcessPoolExecutor(count, get_context("forkserver"), _start_worker, (train,)) as pool:
         futures = [pool.submit(_train_in_worker, fleet) for fleet in fleets]
@@ -214,7 +206,7 @@ def _trained(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-_train: Train  # what a worker process was started with
+_train: Train  # of a worker process
 
 
 def _start_worker(train: Train) -> None:
@@ -225,7 +217,7 @@ def _start_worker(train: Train) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it does, even by SIGKILL."""
+    """End this process when its parent ends, even by SIGKILL."""
     parent = parent_process()
     assert parent is not None
     parent.join()
@@ -241,7 +233,7 @@ def _runs_of(fleet: PlannedFleet) -> list[Run]:
 
 
 def _as_trained(run: Run) -> Run:
-    """The run with ε = 1 or σ = 0 where its risk reads neither prior nor judgements."""
+    """The run with ε = 1 or σ = 0 if its risk does not read the prior or the judgements."""
     risk = risk_of(run.method, run.estimator_prior)
     if isinstance(risk, Supervised):
         return replace(run, prior_factor=1.0, label_noise=0.0)

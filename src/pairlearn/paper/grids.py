@@ -1,15 +1,14 @@
-"""The paper's experiments as grids of runs, and the part of one that a user chooses."""
+"""The paper's experiments as grids of runs, and selections from them."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from pairlearn.data import SPECS, DatasetSpec, get_spec
+from pairlearn.data import SPECS, get_spec
 from pairlearn.paper.runs import (
     CORRECTIONS,
     GUIDED,
@@ -32,7 +31,7 @@ _TENTHS = tuple(round(i / 10, 1) for i in range(11))
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Every combination of a few lists of values, less the methods undefined at a prior.
+    """All combinations of a few lists of values, except methods undefined at a prior.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ class Grid:
     datasets, priors, prior_factors, label_noises, fractions, seeds : tuple
         Values of those fields of :class:`Run`.
     pairs, epochs, model, annotator, images : optional
-        In place of the recipe of each benchmark; as in :class:`Run`.
+        Replace the recipe of each benchmark; as in :class:`Run`.
 
     Examples
     --------
@@ -70,7 +69,7 @@ class Grid:
     images: str = "proper"
 
     def select(self, **chosen: Any) -> Grid:
-        """The same grid with other values of its fields; what is None stays.
+        """Return the grid with other values of its fields; None leaves a field unchanged.
 
         Values need not be in the grid: ``datasets=["digits"]`` is a quick trial.
         """
@@ -78,15 +77,11 @@ class Grid:
         if "methods" in changes:
             changes["methods"] = map(canonical_name, changes["methods"])
         for name in {"datasets", "priors", "seeds", "methods"}.intersection(changes):
-            # Twice the same value would be twice the same run.
-            changes[name] = tuple(dict.fromkeys(changes[name]))
-        return dataclasses.replace(self, **changes)
+            changes[name] = tuple(dict.fromkeys(changes[name]))  # a repeated value repeats runs
+        return replace(self, **changes)
 
-    def runs(self, specs: Mapping[str, DatasetSpec] = SPECS) -> list[Run]:
-        """Expand to runs; those with the same pairs stand together.
-
-        ``specs`` has the recipe of each benchmark; the registry has those not in it.
-        """
+    def runs(self) -> list[Run]:
+        """Expand to runs; those with the same pairs are adjacent."""
         return [
             Run(
                 dataset=dataset,
@@ -106,7 +101,7 @@ class Grid:
                 images=self.images if len(spec.shape) == 3 else "proper",
             )
             for dataset in self.datasets
-            for spec in [specs.get(dataset) or get_spec(dataset)]
+            for spec in [get_spec(dataset)]
             for prior, seed, factor, noise, fraction, method in product(
                 *(self.priors, self.seeds, self.prior_factors),
                 *(self.label_noises, self.fractions, self.methods),
@@ -163,7 +158,7 @@ GRIDS: Mapping[str, Grid] = MappingProxyType({grid.name: grid for grid in _GRIDS
 
 
 def get_grid(name: str) -> Grid:
-    """The experiment called ``name``, one of the keys of ``GRIDS``.
+    """The experiment called ``name``, a key of ``GRIDS``.
 
     Examples
     --------
@@ -175,15 +170,15 @@ def get_grid(name: str) -> Grid:
     return GRIDS[name]
 
 
-COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
+_COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Values that runs are restricted to; None is no restriction.
+    """Values to which runs are restricted; None is no restriction.
 
-    Methods are names for :func:`pairlearn.make_risk`, in any spelling; ``images`` is how colour
-    images are prepared.
+    Methods are names for :func:`pairlearn.make_risk`, in any spelling; ``images`` applies to colour
+    images only.
 
     Examples
     --------
@@ -217,9 +212,9 @@ class Selection:
         methods: str | None = None,
         **single: Any,
     ) -> Selection:
-        """Read lists as one types them, separated by commas; other fields as they are.
+        """Parse lists separated by commas; other fields are taken as they are.
 
-        For seeds a single number is how many, and ``3-5`` is a range.
+        For seeds a single number is their count, and ``3-5`` is a range.
 
         Examples
         --------
@@ -230,32 +225,32 @@ class Selection:
         return cls(priors=_numbers(priors), seeds=_seeds(seeds), **single)
 
     def of(self, grid: Grid) -> Grid:
-        """The grid with these values in place of its own."""
+        """Return the grid with these values."""
         return grid.select(**vars(self))
 
     def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:
         """The finished runs that belong to the grid and to this selection.
 
-        A run belongs to the grid by its noise and its share of the pairs: other data sets
-        or methods than the grid's own were asked for by whoever ran them.
+        A run belongs to the grid by its noise and its share of the pairs; data sets and methods
+        outside the grid were chosen by the user who ran them.
         """
-        return [r for r in records if self._covers(r.run) and _belongs(r.run, grid)]
+
+        def belongs(run: Run) -> bool:
+            noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
+            return noise and run.fraction in grid.fractions
+
+        return [r for r in records if self._covers(r.run) and belongs(r.run)]
 
     def _covers(self, run: Run) -> bool:
-        wanted = {name: value for name, value in vars(self).items() if value is not None}
-        if run.dataset not in COLOUR:
-            wanted.pop("images", None)
+        chosen = {name: value for name, value in vars(self).items() if value is not None}
+        if run.dataset not in _COLOUR:
+            chosen.pop("images", None)
         return all(
             getattr(run, name.removesuffix("s")) in value
             if isinstance(value, tuple)
             else getattr(run, name) == value
-            for name, value in wanted.items()
+            for name, value in chosen.items()
         )
-
-
-def _belongs(run: Run, grid: Grid) -> bool:
-    noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
-    return noise and run.fraction in grid.fractions
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:

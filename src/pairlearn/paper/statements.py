@@ -49,7 +49,8 @@ def _simulated(name: str, items: Items) -> Judgements:
     """Answers of an honest annotator of one kind, about each pair or one item of each."""
     statement = kind(name)
     ends = items.pairs[:, [0, 0]] if statement.single else items.pairs
-    u, v = statement.simulate(*items.posterior[ends].T, items.rng).T
+    r, r_prime = items.posterior[ends].T
+    u, v = statement.simulate(r, r_prime, items.rng).T
     return _rows(name, ends, u, u if statement.single and not statement.joint else v)
 
 

@@ -1,8 +1,8 @@
-"""Finished runs: a file that only grows and survives a kill, its exports, and all of a folder.
+"""Stores of finished runs: an append-only file that survives a kill, and its exports.
 
-A store has one line of JSON for each run. A line is written by one ``write`` and counts only
-once its newline is there, so what a kill leaves behind is at worst one unfinished line at the
-end: readers ignore it, and the next writer cuts it off.
+A store has one line of JSON for each run. A line is written by one ``write`` and counts only once
+it has its newline, so a kill leaves at worst one unfinished line at the end: readers ignore it,
+and the next writer truncates it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class StoreLockedError(StoreError):
 
 
 class DuplicateRunError(StoreError):
-    """The run is in the store already."""
+    """The run is already in the store."""
 
 
 class RunStore:
-    """The finished runs in one file of JSON lines, each there once.
+    """The finished runs in one file of JSON lines, each once.
 
-    ``with store:`` keeps other writers out until the block ends; an ``append`` outside of a block
-    does so for itself, and the first one creates the file and its folder.
+    ``with store:`` locks the file against other writers until the block ends; an ``append``
+    outside of a block locks it for itself, and the first one creates the file and its folder.
 
     Examples
     --------
@@ -69,9 +69,9 @@ class RunStore:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            sync(self.path.parent)  # a line is safe only when the file's name is
+            sync(self.path.parent)  # a line is only as durable as the name of the file
             self._refresh()
-            os.ftruncate(file, self._read)  # an unfinished line, if there is one
+            os.ftruncate(file, self._read)  # removes an unfinished line
         except BlockingIOError:
             os.close(file)
             raise StoreLockedError(
@@ -94,7 +94,7 @@ class RunStore:
             self._file = None
 
     def append(self, run: Run, results: Mapping[str, float], **notes: Any) -> None:
-        """Add a finished run; when this returns, it is on the disk.
+        """Add a finished run; it is on the disk when this returns.
 
         Notes are any of ``seconds``, ``device``, ``precision`` and ``version``. Raises
         DuplicateRunError if the run is in the store, StoreLockedError if another process is
@@ -132,17 +132,13 @@ class RunStore:
         return set(self._records)
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
-        """Those of the runs that are not in the store, in their order."""
+        """The runs that are not in the store, in their order."""
         finished = self.finished()
         return [run for run in runs if run.key() not in finished]
 
     def rows(self) -> list[str]:
-        """The results in canonical form: sorted, and without the notes."""
+        """The results in canonical form: sorted, without the notes."""
         return sorted(f"{r.run.key()} {json.dumps(r.results, sort_keys=True)}" for r in self)
-
-    def same_rows(self, other: RunStore) -> bool:
-        """Whether both hold the same runs with the same results, whatever their order."""
-        return self.rows() == other.rows()
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Export as CSV: fields of runs, results as ``accuracy_NAME``, and notes."""
@@ -151,7 +147,7 @@ class RunStore:
         return Path(path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Export as Parquet, with the same columns; the file is whole or is not there."""
+        """Export as Parquet, atomically, with the same columns."""
         import pyarrow
         from pyarrow import parquet
 
@@ -161,11 +157,11 @@ class RunStore:
 
     def _refresh(self) -> None:
         if self._file is not None:
-            return  # nobody else writes
+            return  # nobody else can write
         try:
             with self.path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) < self._read:
-                    self._records, self._read = {}, 0  # another file took its place
+                    self._records, self._read = {}, 0  # the file was replaced
                 file.seek(self._read)
                 new = file.read()
         except FileNotFoundError:
@@ -173,13 +169,13 @@ class RunStore:
             return
         *lines, rest = new.split(b"\n")
         for line in lines:
-            self._take(line)
+            self._add(line)
             self._read += len(line) + 1
-        # The rest is cut off by the next writer: make sure that it is ours to cut.
+        # The next writer truncates the rest: make sure that this is a store.
         if rest[: len(_START)] != _START[: len(rest)]:
             raise StoreError(f"{self.path} is not a run store: it ends in {rest[:40]!r}")
 
-    def _take(self, line: bytes) -> None:
+    def _add(self, line: bytes) -> None:
         where = f"{self.path}, line {len(self._records) + 1}"
         try:
             record = Record.from_line(line)
@@ -193,13 +189,13 @@ class RunStore:
 _writing: weakref.WeakSet[RunStore] = weakref.WeakSet()
 
 
-def _let_go_in_child() -> None:
+def _release_in_child() -> None:
     # A forked worker would share the lock, and keep it when its parent is killed.
     for store in list(_writing):
         store._close()
 
 
-os.register_at_fork(after_in_child=_let_go_in_child)
+os.register_at_fork(after_in_child=_release_in_child)
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -214,8 +210,8 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
     """One flat dictionary for each run, all with the same columns.
 
-    They are the fields of the run, its results as ``accuracy_NAME``, and its notes; None where
-    a run has no such entry.
+    The columns are the fields of the run, its results as ``accuracy_NAME``, and its notes; an
+    absent entry is None.
     """
     rows = [
         record.run.fields()
@@ -229,10 +225,10 @@ def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Source:
-    """The runs of a file, and the name of the experiment that they belong to.
+    """The runs of a file, and the name of their experiment.
 
-    ``repeated`` counts runs left out because an earlier file has them too, or has others in their
-    place: with another network, or another number of epochs.
+    ``repeated`` counts runs left out because an earlier file has them, or has runs that fill the
+    same cell with another network or another number of epochs.
     """
 
     path: Path
@@ -244,45 +240,45 @@ class Source:
 def read_sources(paths: Iterable[Path]) -> list[Source]:
     """Read run stores, their exports to Parquet, and folders of both, in the order of experiments.
 
-    Of a folder with a folder ``runs``, as results/ has, the files of all its folders are read. A
-    file that is called like an experiment, ``accuracy`` or ``accuracy-PART``, is that experiment's;
-    of any other, the runs tell. Runs whose place in the tables an earlier file fills are left out,
-    unless they are further seeds of the same. CIFAR-10's proper images, and its published ones with
-    each network, are places of their own. Raises StoreError if a file is not there, is not of this
-    kind, or none holds a run.
+    For a folder with a folder ``runs``, such as results/, the files of all its folders are read. A
+    file called like an experiment, ``accuracy`` or ``accuracy-PART``, belongs to that experiment;
+    otherwise its runs decide. Runs of a cell that an earlier file fills are left out, unless they
+    are further seeds of the same configuration. CIFAR-10's proper images, and its published ones
+    with each network, are different cells. Raises StoreError if a file does not exist or cannot be
+    read, or if no file holds a run.
     """
     paths = list(paths)
-    found: list[Source] = []
-    seen: set[Any] = set()
-    filled: dict[Any, set[Any]] = defaultdict(set)  # the configurations in each place
+    sources: list[Source] = []
+    seen: set[tuple[str, Run]] = set()
+    filled: dict[Any, set[Any]] = defaultdict(set)  # the configurations in each cell
 
     def is_new(grid: str, run: Run) -> bool:
-        here = filled.get(_place(grid, run))
-        return (not here or _but_seed(run) in here) and (grid, run) not in seen
+        known = filled.get(_cell(grid, run))
+        return (not known or _configuration(run) in known) and (grid, run) not in seen
 
     for file in (file for path in paths for file in _files(path)):
         records = read_records(file)
         if not records:
             continue
-        named = file.stem.partition("-")[0]
-        grid = named if named in GRIDS else _grid_of(records, file)
-        wanted = Selection().records(GRIDS[grid], records)
-        new = [record for record in wanted if is_new(grid, record.run)]
+        name = file.stem.partition("-")[0]
+        grid = name if name in GRIDS else _grid_of(records, file)
+        records = Selection().records(GRIDS[grid], records)
+        new = [record for record in records if is_new(grid, record.run)]
         for run in (record.run for record in new):
             seen.add((grid, run))
-            filled[_place(grid, run)].add(_but_seed(run))
-        found.append(Source(file, grid, tuple(new), len(wanted) - len(new)))
-    if not any(source.records for source in found):
-        places = ", ".join(map(str, paths))
-        raise StoreError(f"{places}: no finished runs; `pairlearn bench run GRID` makes them")
-    return sorted(found, key=lambda source: list(GRIDS).index(source.grid))
+            filled[_cell(grid, run)].add(_configuration(run))
+        sources.append(Source(file, grid, tuple(new), len(records) - len(new)))
+    if not any(source.records for source in sources):
+        names = ", ".join(map(str, paths))
+        raise StoreError(f"{names}: no finished runs; `pairlearn bench run GRID` makes them")
+    return sorted(sources, key=lambda source: list(GRIDS).index(source.grid))
 
 
-def _but_seed(run: Run) -> tuple[Any, ...]:
+def _configuration(run: Run) -> tuple[Any, ...]:
     return tuple(value for name, value in vars(run).items() if name != "seed")
 
 
-def _place(grid: str, run: Run) -> tuple[Any, ...]:
+def _cell(grid: str, run: Run) -> tuple[Any, ...]:
     noise = run.prior_factor, run.label_noise
     return grid, run.dataset, run.variant, run.prior, *noise, run.fraction, run.method
 
@@ -291,26 +287,22 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     pattern = "*/*" if (path / "runs").is_dir() else "*"
-    inside = [file for file in sorted(path.glob(pattern)) if file.suffix in SUFFIXES]
-    # Those called like an experiment first: others may repeat a part of them.
-    return sorted(inside, key=lambda file: (file.stem not in GRIDS, file.parent.name != "runs"))
+    files = [file for file in sorted(path.glob(pattern)) if file.suffix in SUFFIXES]
+    # Files called like an experiment come first: others may repeat a part of them.
+    return sorted(files, key=lambda file: (file.stem not in GRIDS, file.parent.name != "runs"))
 
 
 def _grid_of(records: Sequence[Record], path: Path) -> str:
-    """The first experiment whose noise, shares and methods these are."""
+    """The first experiment with the noise, shares and methods of these runs."""
     methods = {record.run.method for record in records}
-    belong = [
-        name
-        for name, grid in GRIDS.items()
-        if len(Selection().records(grid, records)) == len(records)
-    ]
-    if not belong:
+    grids = [g for g in GRIDS.values() if len(Selection().records(g, records)) == len(records)]
+    if not grids:
         raise StoreError(f"{path}: its runs are of no experiment that there is a table for")
-    return next((name for name in belong if methods <= set(GRIDS[name].methods)), belong[0])
+    return next((grid for grid in grids if methods <= set(grid.methods)), grids[0]).name
 
 
 def read_records(path: Path) -> list[Record]:
-    """The runs of one file, a run store or its export to Parquet."""
+    """Read the runs of one file, a run store or its export to Parquet."""
     if not path.is_file():
         raise StoreError(f"{path} does not exist")
     if path.suffix not in SUFFIXES:
@@ -334,11 +326,10 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _from_row(row: dict[str, Any]) -> Record:
-    """The opposite of :func:`flat_rows`, for one row."""
+    """Invert :func:`flat_rows` for one row."""
     names = {field.name for field in fields(Run)}
-    results = {k.removeprefix(_RESULT): v for k, v in row.items() if k.startswith(_RESULT)}
     return Record(
         Run.from_fields({name: value for name, value in row.items() if name in names}),
-        results,
+        {k.removeprefix(_RESULT): v for k, v in row.items() if k.startswith(_RESULT)},
         {name: row[name] for name in NOTES if name in row},
     )
