@@ -1,4 +1,4 @@
-"""From instances as they are given to numbers: data frames, steps of one's own, ends of pairs."""
+"""Features of instances: data frames, the user's own steps, transformers of pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from pairlearn.columns import TableError, locate_errors, quote
 from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_values
@@ -22,7 +22,7 @@ class ColumnsWarning(UserWarning):
 
 
 def is_frame(x: Any) -> bool:
-    """Whether something is a data frame: pandas, polars, an Arrow table."""
+    """Whether an object is a data frame: pandas, polars, an Arrow table."""
     return hasattr(x, "columns") and (hasattr(x, "iloc") or hasattr(x, "__arrow_c_stream__"))
 
 
@@ -39,14 +39,14 @@ class FeatureStep:
 
     @classmethod
     def of_items(cls, items: Any) -> FeatureStep:
-        """That of a table of items."""
+        """The step that made a table of items."""
         step = cls()
-        step.take(items.names, items.encoder)
+        step.adopt(items.names, items.encoder)
         return step
 
     @property
     def encoder(self) -> ItemEncoder | None:
-        """How columns become features, where they are not plain numbers."""
+        """The encoder of columns that are not plain numbers."""
         return self.fitted if isinstance(self.fitted, ItemEncoder) else None
 
     def reads(self, kind: ColumnKind) -> bool:
@@ -57,7 +57,7 @@ class FeatureStep:
         """Features (m, d, ...) of instances."""
         names = _names_of(raw) if is_frame(raw) else None
         if names is not None:
-            names = [name for name in names if name != "id"]  # which is no feature in files
+            names = [name for name in names if name != "id"]  # as in files
             if self.names is None:
                 self.names = np.array(names, dtype=object)
                 if self.own is None:
@@ -73,8 +73,8 @@ class FeatureStep:
         with locate_errors():
             return self.encoder.encode(self.encoder.values(_cells(raw)))
 
-    def take(self, names: Any, encoder: ItemEncoder | None) -> None:
-        """Keep the step of items that are numbers already."""
+    def adopt(self, names: Any, encoder: ItemEncoder | None) -> None:
+        """Adopt the names and encoder of items that are encoded already."""
         if self.names is None and names is not None:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)
             self.fitted = self.fitted or encoder
@@ -82,8 +82,8 @@ class FeatureStep:
     def set_attributes(self, estimator: Any) -> None:
         """Set the fitted attributes of an estimator that belong to this step."""
         own = None if self.own is None else self.fitted
-        kept = {"feature_names_in_": self.names, "encoder_": self.encoder, "features_": own}
-        for name, value in kept.items():
+        fitted = {"feature_names_in_": self.names, "encoder_": self.encoder, "features_": own}
+        for name, value in fitted.items():
             if value is not None:
                 setattr(estimator, name, value)
             elif hasattr(estimator, name):
@@ -92,7 +92,7 @@ class FeatureStep:
             estimator.n_features_in_ = len(self.encoder.columns)
 
     def _learn(self, cells: dict[str, Any]) -> None:
-        """Fit an encoder where columns hold more than numbers."""
+        """Fit an encoder if columns hold more than numbers."""
         if all(_is_plain(column) for column in cells.values()):
             return
         kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
@@ -106,15 +106,18 @@ class FeatureStep:
         if self.fitted is None:
             fits = hasattr(self.own, "transform")
             self.fitted = clone(self.own).fit(raw) if fits else self.own
-        step = getattr(self.fitted, "transform", self.fitted)
-        found = step(raw)
-        found = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
-        if found.ndim < 2 or len(found) != len(raw):
+        transform = getattr(self.fitted, "transform", self.fitted)
+        features = _dense(transform(raw))
+        if features.ndim < 2 or len(features) != len(raw):
             raise ValueError(
                 f"features must give numbers (m, d, ...) for m instances; for {len(raw)} it gave "
-                f"an array of shape {found.shape}"
+                f"an array of shape {features.shape}"
             )
-        return found
+        return features
+
+
+def _dense(array: Any) -> NDArray[Any]:
+    return np.asarray(array.toarray() if hasattr(array, "toarray") else array)
 
 
 def _names_of(frame: Any) -> list[str] | None:
@@ -139,8 +142,8 @@ def _cells(frame: Any) -> dict[str, Any]:
         except (pyarrow.ArrowException, TypeError) as error:
             bad[name] = str(error)
     if bad:
-        said = "; ".join(f"{quote(name)}: {why:.80}" for name, why in bad.items())
-        raise TableError(f"columns hold values of several types: {said}. Make each one type")
+        reasons = "; ".join(f"{quote(name)}: {reason:.80}" for name, reason in bad.items())
+        raise TableError(f"columns hold values of several types: {reasons}. Make each one type")
     return cells
 
 
@@ -152,7 +155,7 @@ def _is_plain(column: Any) -> bool:
 
 
 def _names_features(self: PairwiseTransformer) -> bool:
-    getattr(self.transformer, "get_feature_names_out")  # noqa: B009  (its error says what lacks)
+    getattr(self.transformer, "get_feature_names_out")  # noqa: B009  (its error names the method)
     return True
 
 
@@ -183,7 +186,7 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
     def fit(self, X: Any, y: Any = None) -> PairwiseTransformer:
         """Fit the transformer to all ends of pairs (n, 2, d), or to instances (m, d).
 
-        ``y`` is ignored: labels of pairs are none of their ends.
+        ``y`` is ignored: it labels pairs, not instances.
         """
         flat, _ = _instances(X)
         self.transformer_ = clone(self.transformer).fit(flat)
@@ -196,16 +199,9 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         """Transform pairs (n, 2, d) to (n, 2, d'), instances (m, d) to (m, d')."""
         check_is_fitted(self)
         flat, paired = _instances(X)
-        if flat.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {flat.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        _check_n_features(self, flat, reset=False)
         transformed = self.transformer_.transform(flat)
-        if not paired:
-            return transformed
-        dense = transformed.toarray() if hasattr(transformed, "toarray") else transformed
-        return np.asarray(dense).reshape(-1, 2, dense.shape[1])
+        return _dense(transformed).reshape(-1, 2, transformed.shape[1]) if paired else transformed
 
     @available_if(_names_features)  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -221,7 +217,7 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
 
 def _instances(X: Any) -> tuple[Any, bool]:
-    """The instances of X below each other, and whether X was pairs."""
+    """The instances of X as rows, and whether X was pairs."""
     if hasattr(X, "columns"):  # a DataFrame of instances keeps its column names
         return X, False
     array = np.asarray(X)

@@ -1,8 +1,8 @@
-"""Instances: read from whatever they are given as, standardised, and recognised later.
+"""Instances: read from arrays, data frames or ids, standardised, and recognised later.
 
-A fitted model keeps two hashes of each training item, one of its features and one of its
-features and its id: it does better on these items than on others. Items without ids are
-recognised by their features.
+A model does better on the items that it was trained on than on others. So a fitted model keeps two
+hashes of each training item, one of its features and one of its features and its id. Items without
+ids are recognised by their features.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def read_pairs(
 ) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
     """Instances (N, ...) of pairs, the rows (n, 2) of both ends among them, and their ids.
 
-    Pairs are (n, 2, d, ...), or (n, 2) ids that a preprocessor knows. Without one, ids are what a
-    step of the user's makes features of, such as texts. Equal features are the same instance, which
-    makes pairs dependent as an id would.
+    Pairs are (n, 2, d, ...), or (n, 2) ids that a preprocessor knows; without one, the user's own
+    step makes features of the ids, which may be texts. Equal features are the same instance, so
+    that pairs are dependent as they are by a common id.
     """
     _refuse_sparse("pairs", pairs)
     array = np.asarray(pairs)
@@ -57,7 +57,7 @@ def read_pairs(
 
 
 def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> NDArray[Any]:
-    """Features (m, d, ...) of instances as they are, or of ids (m,)."""
+    """Features (m, d, ...) of instances, or of ids (m,)."""
     _refuse_sparse(name, x)
     if is_item_table(x):
         return look_up(x, np.asarray(x.ids), step)
@@ -72,7 +72,7 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
 
 
 def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Features that are finite numbers."""
+    """Features as finite numbers."""
     features = checked_numbers(name, features)
     _refuse_missing(name, features, ids)
     return features
@@ -81,7 +81,7 @@ def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None)
 def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[Any]:
     """Features (m, d, ...) of ids (m,), distinct or not.
 
-    For the preprocessor see `PairClassifier`; None if the ids are the instances, such as texts.
+    The preprocessor is as in `PairClassifier`; None if the ids are the instances, such as texts.
     """
     if preprocessor is None:
         features = step.numbers(ids)
@@ -91,7 +91,7 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
         rows = find_rows(ids, np.asarray(preprocessor.ids))
         _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
         features = np.asarray(preprocessor.features)[rows]
-        step.take(getattr(preprocessor, "names", None), getattr(preprocessor, "encoder", None))
+        step.adopt(getattr(preprocessor, "names", None), getattr(preprocessor, "encoder", None))
     elif callable(preprocessor):
         features = np.asarray(preprocessor(ids))
         if features.ndim < 2 or len(features) != len(ids):
@@ -115,22 +115,21 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
 
 
 def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
-    """The rows of a data frame that ids name, by its column ``id`` or else its index."""
-    named = "id" in getattr(frame, "column_names", frame.columns)
-    if not named and not hasattr(frame, "iloc"):
-        raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
-    if named:
-        rows = find_rows(ids, as_ids("id", np.asarray(frame["id"])))
+    """Rows of a data frame with these ids, by its column ``id`` or else its index."""
+    if "id" in getattr(frame, "column_names", frame.columns):
+        rows, where = find_rows(ids, as_ids("id", np.asarray(frame["id"]))), "ids"
+    elif hasattr(frame, "iloc"):
+        rows, where = frame.index.get_indexer(ids), "index"
     else:
-        rows = frame.index.get_indexer(ids)
-    _refuse_unknown(ids, rows < 0, f"{'ids' if named else 'index'} of the preprocessor")
+        raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
+    _refuse_unknown(ids, rows < 0, f"{where} of the preprocessor")
     if hasattr(frame, "iloc"):
         return frame.iloc[rows]
     return frame.take(rows) if hasattr(frame, "take") else frame[rows]
 
 
 def is_item_table(x: Any) -> bool:
-    """Whether something has the ids and features of items, as an `ItemTable` does."""
+    """Whether an object has ids and features of items, as an `ItemTable` does."""
     return hasattr(x, "ids") and hasattr(x, "features")
 
 
@@ -140,7 +139,7 @@ def _refuse_sparse(name: str, values: Any) -> None:
 
 
 def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Real numbers in an array; objects and text only if they are numbers."""
+    """An array as real numbers; objects and text are converted if they are numbers."""
     if values.dtype.kind in "fiub":
         return values
     try:
@@ -154,7 +153,7 @@ def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
 def _refuse_missing(name: str, values: NDArray[Any], ids: NDArray[Any] | None = None) -> None:
     if values.dtype.kind != "f":
         return
-    # One sum tells of any NaN or infinity, short of an overflow, which is then looked at.
+    # A finite sum rules out NaN and infinity; it may also overflow, so then rows are checked.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return
@@ -173,10 +172,10 @@ def _plain_id(ids: NDArray[Any], row: int) -> Any:
 
 
 def feature_scale(features: NDArray[Any], weight: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each feature; of each channel of images (N, C, H, W).
+    """Mean and standard deviation of each feature, or of each channel of images (N, C, H, W).
 
-    Constant features get the scale one. Instances without channels but with several axes, (N, H,
-    W), are standardised as a whole.
+    Constant features get the scale one. Instances (N, H, W) without channels are standardised as a
+    whole.
     """
     channels = 1 if features.ndim == 3 else features.shape[1]
     view = features.reshape(len(features), channels, -1)
@@ -199,10 +198,10 @@ def feature_scale(features: NDArray[Any], weight: Floats) -> tuple[Floats, Float
 
 
 def feature_range(features: NDArray[Any], measured: Any = True) -> Floats:
-    """Least and largest value (2, d) of features (N, d); infinite where no value is strange.
+    """Least and largest value (2, d) of features (N, d); infinite where every value is admitted.
 
-    That is so for features that are not `measured`, and for those that hardly ever differ: they
-    show too little of their range.
+    These are features that are not `measured`, and those that hardly ever differ: they show too
+    little of their range.
     """
     parts = [features[part].reshape(len(features[part]), -1) for part in chunks(features)]
     low, high = np.min([p.min(0) for p in parts], 0), np.max([p.max(0) for p in parts], 0)
@@ -217,8 +216,8 @@ def standardise(
 ) -> NDArray[np.float32]:
     """(features − mean)/scale in float32, computed in float64.
 
-    Features that are mapped from a file give an array in a file without a name, in the folder
-    `scratch`, which is gone with the array.
+    For features mapped from a file the result is mapped too, from a nameless file in the folder
+    `scratch` that goes with the array.
     """
     result: NDArray[np.float32]
     if isinstance(features, np.memmap):
@@ -237,31 +236,20 @@ def chunks(features: NDArray[Any]) -> list[slice]:
     return [slice(start, start + rows) for start in range(0, len(features), rows)]
 
 
-MOST_COMPARED = 10_000_000
-"""Rows whose ids are compared, at 8 bytes each."""
-
-
-def id_codes(ids: Any) -> Indices:
-    """Integers that are equal where ids are, but for hashes that collide."""
-    if ids.dtype.kind == "i":
-        return np.asarray(ids, np.int64)
-    return np.array([hash(one) for one in ids.tolist()], np.int64)
-
-
 NO_ACCURACY = "this is not an accuracy"
-"""How a doubt begins where all pairs have items of the training."""
+"""Begin of the warning where all pairs have items of the training."""
 
 
 class DependentPairsWarning(UserWarning):
-    """Pairs whose ends were not drawn one without the other measure no accuracy."""
+    """The ends of the pairs were not drawn independently, which makes the accuracy wrong."""
 
 
 class SeenItemsWarning(UserWarning):
-    """A model is measured on items that it was trained on, which is not its accuracy."""
+    """A model is measured on items that it was trained on."""
 
 
 def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indices:
-    """64-bit hashes of the features of items, as numbers of a type, and of their ids as text."""
+    """64-bit hashes of the features of items in a dtype, and of their ids as text."""
     rows = np.asarray(features).reshape(len(features), math.prod(np.shape(features)[1:]))
     names = [b""] * len(rows) if ids is None else [str(i).encode() for i in np.asarray(ids)]
     hashes = [b""]
@@ -275,7 +263,7 @@ def row_hashes(features: Any, ids: Any = None, dtype: Any = np.float64) -> Indic
 
 
 def same_rows(features: Any) -> tuple[Indices, Indices]:
-    """The first row of each distinct one, in their order, and which of those each row is."""
+    """Indices of the first of each set of equal rows, and which of these each row equals."""
     _, first, which = np.unique(row_hashes(features), return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
@@ -284,7 +272,7 @@ def same_rows(features: Any) -> tuple[Indices, Indices]:
 
 
 def fingerprints(features: Any, ids: Any = None) -> Indices:
-    """What a model keeps of its training items: hashes (m, 2), the second 0 without ids.
+    """Hashes (m, 2) of features, and of features and ids (0 without ids).
 
     Features are compared in float32, as tables of items have them.
     """
@@ -294,9 +282,9 @@ def fingerprints(features: Any, ids: Any = None) -> Indices:
 
 
 def seen_items(kept: Any, features: Any, ids: Any = None) -> Mask:
-    """Which items a model with these `fingerprints` (k, 2) was trained on; none where it has none.
+    """Mask of the items that a model with these `fingerprints` (k, 2), or None, was trained on.
 
-    Ids, where both sides have them, must be the same too.
+    Where both sides have ids, these must be equal too.
     """
     if kept is None:
         return np.zeros(len(features), bool)
@@ -312,17 +300,13 @@ def seen_items(kept: Any, features: Any, ids: Any = None) -> Mask:
 
 
 def doubt_of_seen(new: Mask) -> str | None:
-    """What is wrong with measuring on pairs; ``new`` marks those without items seen in training."""
-    old = int((~new).sum())
-    if not old:
+    """Warning that not all pairs are ``new``, without items seen in training."""
+    if new.all():
         return None
+    seen = f"the model was trained on items of {(~new).sum():,} of the {len(new):,} pairs"
     if new.sum() < 2:
         return (
-            f"{NO_ACCURACY}: the model was trained on items of {old:,} of the {len(new):,} pairs, "
-            "and does better on those than on others. Split by items before training: "
-            "`pairlearn split`, hold_out_items, or cv=ItemKFold()"
+            f"{NO_ACCURACY}: {seen}, and does better on those than on others. Split by items "
+            "before training: `pairlearn split`, hold_out_items, or cv=ItemKFold()"
         )
-    return (
-        f"the model was trained on items of {old:,} of the {len(new):,} pairs, and does better on "
-        f"those: measured on the other {int(new.sum()):,}"
-    )
+    return f"{seen}, and does better on those: measured on the other {new.sum():,}"

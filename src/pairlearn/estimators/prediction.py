@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 SHOWN = 5
-"""Columns that a note names."""
+"""Columns listed in a note."""
 NUMBERS = 1 << 20
-"""Features that are in memory at a time."""
+"""Numbers in memory at a time."""
+MOST_COMPARED = 10_000_000
+"""Rows whose ids are compared, at 8 bytes each."""
 
 
 class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,7 +77,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.log_odds(self._instances(X))
 
     def log_odds(self, features: NDArray[Any]) -> Floats:
-        """The same for features of the number and order of training, without a check."""
+        """Log-odds for features in the order of training, without checks."""
         return self._log_odds(self._prepared(features))
 
     def predict_proba(self, X: Any) -> Floats:
@@ -220,12 +222,12 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _step(self) -> FeatureStep:
-        """What makes features of instances, as it was fitted."""
+        """The fitted step that makes features of instances."""
         fitted = getattr(self, "encoder_", None) or getattr(self, "features_", None)
         return FeatureStep(self.features, fitted, getattr(self, "feature_names_in_", None))
 
     def columns(self) -> ItemEncoder | None:
-        """The named columns that this classifier takes from a file; None if it knows no names."""
+        """Columns that the classifier takes from a file; None if it was fitted without names."""
         names = getattr(self, "feature_names_in_", None)
         plain = None if names is None else ItemEncoder.of_numbers(names)
         return getattr(self, "encoder_", plain)
@@ -236,7 +238,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray((features < 2 * low - high) | (features > 2 * high - low))
 
     def _instances(self, x: Any) -> NDArray[Any]:
-        """Instances to predict, checked against those of `fit`."""
+        """Features of instances to predict, checked against those of `fit`."""
         step, items = self._step(), instances.is_item_table(x)
         ids = not items and not is_frame(x) and np.ndim(x) == 1
         if items:
@@ -266,32 +268,28 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, x: Any, step: FeatureStep) -> NDArray[Any]:
         """Instances (m, d), with scikit-learn's checks."""
-        numbers = [np.float64, np.float32]
+        types = [np.float64, np.float32]
         if not hasattr(self, "feature_names_in_"):
-            checked: NDArray[Any] = validate_data(self, x, reset=False, dtype=numbers)
-            return checked
-        if is_frame(x):
-            x = step.numbers(x)
-            return np.asarray(check_array(x, dtype=numbers, input_name="X", estimator=self))
-        if hasattr(self, "encoder_"):
+            return np.asarray(validate_data(self, x, reset=False, dtype=types))
+        named = is_frame(x)
+        if not named and hasattr(self, "encoder_"):
             raise ValueError(
                 "X has no column names, and the classifier was fitted to columns of several "
                 "types: pass a data frame, or the item table"
             )
-        checked = check_array(x, dtype=numbers, input_name="X", estimator=self)
-        if checked.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
+        values = step.numbers(x) if named else x
+        checked = np.asarray(check_array(values, dtype=types, input_name="X", estimator=self))
+        if not named:
+            _check_n_features(self, checked, reset=False)
+            # The warning of scikit-learn, with what to do about it.
+            warnings.warn(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with "
+                "feature names: its columns are taken in the order of feature_names_in_. Pass the "
+                "item table or a data frame, which have names, or fit with an array as "
+                "preprocessor",
+                UserWarning,
+                stacklevel=5,  # where predict was called
             )
-        # As scikit-learn has it, with what to do about it.
-        warnings.warn(
-            f"X does not have valid feature names, but {type(self).__name__} was fitted with "
-            "feature names: its columns are taken in the order of feature_names_in_. Pass the "
-            "item table or a data frame, which have names, or fit with an array as preprocessor",
-            UserWarning,
-            stacklevel=5,  # where predict was called
-        )
         return checked
 
     def _prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
@@ -302,7 +300,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _factor(self) -> float:
-        """What outputs of the model are multiplied with; older models have no slope."""
+        """Factor of the model's outputs; models of older versions have no slope."""
         return self.sign_ * getattr(self, "slope_", 1.0)
 
     def _log_odds(self, prepared: NDArray[np.float32]) -> Floats:
@@ -400,7 +398,7 @@ class ScoredPairs:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What `predict_file` wrote: how many rows, how many of them positive, and notes on it."""
+    """Rows that `predict_file` wrote, how many of them are positive, and notes."""
 
     rows: int
     positive: int
@@ -439,8 +437,9 @@ def predict_file(
     cut = logit(threshold)
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, notes, names = 0, tuple[str, ...](), [instances.id_codes(np.empty(0, np.int64))]
-    far, where = 0, np.zeros(math.prod(classifier.instance_shape_), bool)
+    positive, far, notes = 0, 0, tuple[str, ...]()
+    codes = [np.empty(0, np.int64)]
+    far_columns = np.zeros(math.prod(classifier.instance_shape_), bool)
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
@@ -449,28 +448,35 @@ def predict_file(
             rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
             strange = classifier.strange(batch.features)
-            far, where = far + int(strange.any(1).sum()), where | strange.any(0)
-            columns = np.array(batch.names)[where].tolist()
-            names += [instances.id_codes(batch.ids)] * (rows.count <= instances.MOST_COMPARED)
+            far, far_columns = far + int(strange.any(1).sum()), far_columns | strange.any(0)
+            columns = np.array(batch.names)[far_columns].tolist()
+            if rows.count <= MOST_COMPARED:
+                codes.append(_id_codes(batch.ids))
             if progress is not None:
                 progress(rows.count)
-    if again := sum(map(len, names)) - len(np.unique(np.concatenate(names))):
-        notes += (f"{items}: ids come again in {again:,} rows: the predictions have them again",)
+    if repeated := sum(map(len, codes)) - len(np.unique(np.concatenate(codes))):
+        notes += (f"{items}: ids come again in {repeated:,} rows: the predictions have them again",)
     if far:
         listed = ", ".join(columns[:SHOWN]) + ", …" * (len(columns) > SHOWN)
         notes += (
             f"{items}: {far:,} of {rows.count:,} rows have values far outside of those in "
-            f"training, in {len(columns):,} of {len(where):,} columns ({listed}): do not rely on "
-            "their predictions",
+            f"training, in {len(columns):,} of {len(far_columns):,} columns ({listed}): do not "
+            "rely on their predictions",
         )
     return Predicted(rows.count, positive, notes)
 
 
-def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
-    """Log-odds of items from a file, which was read with the columns of the classifier.
+def _id_codes(ids: NDArray[Any]) -> Indices:
+    """Integers that are equal where ids are, but for colliding hashes."""
+    if ids.dtype.kind == "i":
+        return np.asarray(ids, np.int64)
+    return np.array([hash(name) for name in ids.tolist()], np.int64)
 
-    Raises TableError if the features are not as many as in training, or the model overflows on
-    them.
+
+def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
+    """Log-odds of items from a file that was read with the columns of the classifier.
+
+    Raises TableError if the number of features is not that of training, or the model overflows.
     """
     wanted = math.prod(classifier.instance_shape_)
     if items.features.shape[1] != wanted:
