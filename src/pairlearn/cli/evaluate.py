@@ -97,12 +97,18 @@ class Request(Reading):
 
     def evaluated(self, held: HeldPairs, cost: tuple[float, float] | None = None) -> Evaluation:
         """All measures on held-out pairs."""
-        options = {"cost": cost, "prior": self.prior}
-        return held.evaluate(self.classifier, self.threshold, self.confidence, **options)
+        return held.evaluate(self.confidence, threshold=self.cut, cost=cost, prior=self.prior)
+
+    @property
+    def cut(self) -> float:
+        """The threshold as log-odds."""
+        return math.log(self.threshold) - math.log1p(-self.threshold)
 
     def plausible(self, held: HeldPairs, known: Recalibration | None = None) -> Plausible | None:
         """The accuracy whatever the annotators' confidence, or as known classes tell it."""
-        return held.plausible(self.classifier, self.threshold, self.confidence, known)
+        if known is not None:
+            held = replace(held, known=known)
+        return held.plausible(self.cut, self.confidence)
 
     def doubts(self, held: HeldPairs, evaluation: Evaluation) -> list[str]:
         """Warnings about an evaluation."""

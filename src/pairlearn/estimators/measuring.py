@@ -11,12 +11,11 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import clone
 
 from pairlearn.annotators.answers import named
@@ -31,12 +30,8 @@ from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
-    Confidence,
     Evaluation,
-    Plausible,
     Recalibration,
-    evaluate,
-    plausible,
     recalibrate,
 )
 from pairlearn.judgements import Judgements
@@ -50,7 +45,6 @@ from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
-    from pairlearn.evaluation.judged import Side
 
 
 TOO_FEW = (
@@ -166,17 +160,16 @@ def _measure(
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     fit_table(classifier, held.rest, progress, checkpoint)
-    # The held-out pairs may lack the statements that told the model the side.
-    side: Side | None = classifier.majority
-    if side is None and determines_side(table.statements):
-        side = "better"
     scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
+    # The held-out pairs may lack the statements that told the model the side.
+    if scored.side is None and determines_side(table.statements):
+        scored = replace(scored, side="better")
     similar, different = ~np.isnan(scored.labels.to_array()).all(0)
     # A prior near ½ would choose the side by chance where the model knows it.
-    if similar and (different or side == "better"):
+    if similar and (different or scored.side == "better"):
         prior = None
     try:
-        accuracy = classifier.accuracy_of(scored, side, prior)
+        accuracy = scored.accuracy(prior)
     except ValueError as error:
         return str(error)
     pairs = len(np.unique(np.sort(soft.ends, 1), axis=0))
@@ -248,25 +241,6 @@ class HeldPairs(ScoredPairs):
         return cls(
             **vars(scored), items=items, table=table[new], ignored=ignored, seen=doubt_of_seen(new)
         )
-
-    def evaluate(
-        self, classifier: PairClassifier, threshold: float, confidence: float, **options: Any
-    ) -> Evaluation:
-        """Estimate all measures; the threshold is a probability."""
-        options |= self.options(confidence) | {"side": classifier.majority}
-        return evaluate(*self.arguments, threshold=logit(threshold), **options)
-
-    def plausible(
-        self,
-        classifier: PairClassifier,
-        threshold: float,
-        confidence: float,
-        known: Confidence | None = None,
-    ) -> Plausible | None:
-        """Range of the accuracy over how confident annotators may be, or as labels show it."""
-        known = known or getattr(classifier, "confidence_", None)
-        options = self.options(confidence) | {"threshold": logit(threshold)}
-        return plausible(*self.arguments, known=known, **options)
 
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
         """Annotators whose answers count for nothing, or whom the model does not know."""

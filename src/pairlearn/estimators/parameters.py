@@ -134,46 +134,38 @@ def needs_prior(risk: str | Risk) -> bool:
 
 def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
     """Risk of an estimator; a correction in its name takes precedence over `correction`."""
-    name = estimator.risk
-    if isinstance(name, Risk):
-        if isinstance(name, Supervised):
-            raise ValueError(f"risk {str(name)!r} reads classes, not judgements: choose another")
-        return name
-    if name.startswith("supervised"):
-        raise ValueError("risk 'supervised' reads classes, not judgements: choose another risk")
-    return make_risk(name, prior=prior, loss=estimator.loss, correction=estimator.correction)
+    risk = estimator.risk
+    if isinstance(risk, str):
+        risk = make_risk(risk, prior=prior, loss=estimator.loss, correction=estimator.correction)
+    if isinstance(risk, Supervised):
+        raise ValueError(f"risk {str(risk)!r} reads classes, not judgements: choose another risk")
+    return risk
 
 
 def recipe_of(estimator: PairClassifier, rows: int, seed: int) -> Recipe:
     """Settings for training an estimator on this many rows."""
-    batch_size = automatic_batch_size(rows)
-    if estimator.batch_size != "auto":
-        batch_size = int(estimator.batch_size)
-    steps = IMAGE_STEPS if model_of(estimator) == MODEL_OF["image"] else STEPS
+    model = model_of(estimator)
+    batch_size = int(_resolve(estimator.batch_size, automatic_batch_size(rows)))
+    steps = IMAGE_STEPS if model == MODEL_OF["image"] else STEPS
     epochs = min(200, max(10, -(-steps // -(-rows // batch_size))))
-    if estimator.epochs != "auto":
-        epochs = int(estimator.epochs)
-    linear = model_of(estimator) == "linear"
-    learning_rate, schedule = 1e-2 if linear else 2e-3, "cosine"
-    if estimator.learning_rate != "auto":
-        learning_rate, schedule = float(estimator.learning_rate), "constant"
-    if estimator.schedule != "auto":
-        schedule = estimator.schedule
-    precision: Any = estimator.precision
-    if precision == "auto":
-        on_cuda = choose_device(estimator.device).type == "cuda"
-        precision = "bf16" if on_cuda else "float32"
+    on_cuda = choose_device(estimator.device).type == "cuda"
     return Recipe(
-        epochs=epochs,
+        epochs=int(_resolve(estimator.epochs, epochs)),
         batch_size=batch_size,
-        learning_rate=learning_rate,
+        learning_rate=float(_resolve(estimator.learning_rate, 1e-2 if model == "linear" else 2e-3)),
         weight_decay=float(estimator.weight_decay),
         patience=int(estimator.patience),
         device=estimator.device,
-        precision=precision,
+        precision=_resolve(estimator.precision, "bf16" if on_cuda else "float32"),
         seed=seed,
-        schedule=schedule,
+        schedule=_resolve(
+            estimator.schedule, "cosine" if estimator.learning_rate == "auto" else "constant"
+        ),
     )
+
+
+def _resolve(value: Any, default: Any) -> Any:
+    return default if value == "auto" else value
 
 
 def automatic_batch_size(rows: int) -> int:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,22 @@ from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
 from pairlearn.estimators.table import read_table
+from pairlearn.evaluation import (
+    AccuracyEstimate,
+    Confidence,
+    Evaluation,
+    Plausible,
+    estimate_accuracy,
+    evaluate,
+    plausible,
+)
+from pairlearn.evaluation.judged import JudgedPairs, Side
+from pairlearn.evaluation.measures import dependent_ends
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
 from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.training.trainer import module_logits
-
-if TYPE_CHECKING:
-    from pairlearn.evaluation import AccuracyEstimate, Evaluation
-    from pairlearn.evaluation.judged import Side
 
 PathLike = str | os.PathLike[str]
 SHOWN = 5
@@ -124,12 +131,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         others remain, all are used, and the warning and the estimate's `method` say that this is
         no accuracy. See `pairlearn.evaluation.estimate_accuracy`.
         """
-        from pairlearn.evaluation.judged import JudgedPairs
-        from pairlearn.evaluation.measures import dependent_ends
-
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
-        estimate = self.accuracy_of(scored, self.majority, confidence=confidence)
-        if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options(confidence))):
+        estimate = scored.accuracy(confidence=confidence)
+        if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options())):
             warnings.warn(wrong, instances.DependentPairsWarning, stacklevel=2)
         if doubt is not None and doubt.startswith(instances.NO_ACCURACY):
             return replace(estimate, method=f"{estimate.method}, on items seen in training")
@@ -149,16 +153,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Pairs with items that `fit` was given are treated as in `estimate_accuracy`. See
         `pairlearn.evaluation.evaluate`, which takes the further options.
         """
-        from pairlearn.evaluation import evaluate
-
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
-        result = evaluate(
-            *scored.arguments,
-            weight=scored.weight,
-            items=scored.ends,
-            side=self.majority,
-            **options,
-        )
+        result = scored.evaluate(**options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -356,22 +352,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         needed, places = np.unique(judged.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(judged.ends.shape)]
         weight = None if (judged.weight == 1).all() else judged.weight
-        return ScoredPairs(z, judged.labels(), weight, judged.ends)
-
-    def accuracy_of(
-        self,
-        scored: ScoredPairs,
-        side: Side | None,
-        prior: float | None = None,
-        confidence: float = 0.95,
-    ) -> AccuracyEstimate:
-        """Accuracy with its plausible range; see `pairlearn.evaluation.estimate_accuracy`."""
-        from pairlearn.evaluation import estimate_accuracy, plausible
-
-        options = scored.options(confidence)
-        estimate = estimate_accuracy(*scored.arguments, prior=prior, side=side, **options)
         known = getattr(self, "confidence_", None)
-        return replace(estimate, plausible=plausible(*scored.arguments, known=known, **options))
+        return ScoredPairs(z, judged.labels(), weight, judged.ends, self.majority, known)
 
 
 @dataclass(frozen=True)
@@ -379,21 +361,40 @@ class ScoredPairs:
     """Log-odds ``z`` (n, 2) of both ends of pairs, beside the judgements of the same pairs.
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
+    ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it.
     """
 
     z: Floats
     labels: PairLabels
     weight: Floats | None
     ends: Indices
+    side: Side | None
+    known: Confidence | None
 
     @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
         """Positional arguments of all measures."""
         return self.z[:, 0], self.z[:, 1], self.labels
 
-    def options(self, confidence: float) -> dict[str, Any]:
+    def options(self, confidence: float = 0.95) -> dict[str, Any]:
         """Keyword arguments of all measures."""
         return {"weight": self.weight, "items": self.ends, "confidence": confidence}
+
+    def evaluate(self, confidence: float = 0.95, **options: Any) -> Evaluation:
+        """Estimate all measures; see `pairlearn.evaluation.evaluate`."""
+        options |= self.options(confidence)
+        return evaluate(*self.arguments, side=self.side, **options)
+
+    def accuracy(self, prior: float | None = None, confidence: float = 0.95) -> AccuracyEstimate:
+        """Estimate the accuracy and its plausible range."""
+        options = self.options(confidence)
+        estimate = estimate_accuracy(*self.arguments, prior=prior, side=self.side, **options)
+        return replace(estimate, plausible=self.plausible(confidence=confidence))
+
+    def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
+        """Range of the accuracy over how confident annotators may be, or as labels show it."""
+        options = self.options(confidence) | {"threshold": threshold, "known": self.known}
+        return plausible(*self.arguments, **options)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ all pairs hang together, pairs with an end on each side are lost to one of them 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -294,13 +293,10 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
     if len(large):
         _cut(of_item, load, np.isin(component, large), pairs, rng)
     of_component = np.zeros(len(sizes), dtype=np.int64)
-    lightest = [(size, fold) for fold, size in enumerate(load.tolist())]
-    heapq.heapify(lightest)
     whole = order[~np.isin(order, large)]
-    for number, size in zip(whole.tolist(), sizes[whole].tolist(), strict=True):
-        filled, fold = lightest[0]
-        of_component[number] = fold
-        heapq.heapreplace(lightest, (filled + 2.0 * size, fold))
+    for number in whole:
+        of_component[number] = fold = load.argmin()
+        load[fold] += 2 * sizes[number]
     kept = np.isin(component, whole)
     of_item[kept] = of_component[component[kept]]
     return Folds(of_item, pairs, folds)
