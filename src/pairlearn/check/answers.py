@@ -1,4 +1,4 @@
-"""What checks of answers look at, and the checks: pairs, annotators, what the numbers mean."""
+"""The answers in a table of judgements, and checks of their meaning and of who gave them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn import kinds
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.check.findings import Finding, finding
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.dependence import Dependence, components
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import KINDS, kind
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.tables import PairTable
@@ -26,218 +27,24 @@ from pairlearn.tables.scales import find_scale
 DISAGREEMENT = 0.2
 """Two answers to one question that differ by more contradict each other."""
 FAR, MANY = 0.1, 0.05
-"""More than this share of judgements further than this from the feasible region is a warning.
-Judgements that are nearly certain lie at its edge, where the least noise takes them out."""
+"""More than a share MANY of judgements further than FAR from the feasible region is a warning.
+Judgements that are nearly certain lie at its edge, where a little noise pushes them outside."""
 ONE_SIDED = 0.9
 """Share of infeasible judgements on one side, where noise falls on both: a lean."""
 ALONE = 0.05
 """If no more than this share of judgements is out of range, the others are on the right scale."""
 ALIKE = 20
-"""Answers of one value from which on they are a habit."""
+"""Equal answers of one annotator from which on they are a habit."""
 LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
 LARGE, LEAST_LARGE = 0.6, 3
-"""Differences that hardly leave a choice of the similarity, and how many must speak against it."""
+"""Differences that nearly determine the similarity, and how many must contradict it."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
 
-def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
-    """Findings that the numbers of a table mean something else than they should.
-
-    Answers out of range or on another scale; otherwise differences that only say which item is more
-    positive, and similarities that are written upside down.
-    """
-    columns = Columns.of(table)
-    ranges = list(check_ranges(columns))
-    return ranges or [*check_comparisons(columns, prior), *check_upside_down(columns)]
-
-
-def check_ranges(columns: Columns) -> Iterator[Finding]:
-    """Answers that leave their range: by noise perhaps, or because they have another scale.
-
-    The code ends in ``-range`` where it can be noise, which training can allow for, and in
-    ``-scale`` where it cannot: then no other check of the values means anything.
-    """
-    low: Literal[0, -1]
-    for question, many, answers, low in (
-        ("similarity", "similarities", columns.s, 0),
-        ("difference", "differences", columns.c, -1),
-    ):
-        outside = np.flatnonzero((answers < low) | (answers > 1))
-        if not len(outside):
-            continue
-        row, scale = int(outside[0]), find_scale(answers, low)
-        top = float(np.nanmax(np.abs(answers)))
-        if scale is None:
-            code = "range"
-        elif len(outside) <= ALONE * (~np.isnan(answers)).sum():
-            code, row = "stray", int(np.nanargmax(np.abs(answers)))
-        else:
-            code = "percentages" if 10 < top <= 100 else "scale"
-        value = float(answers[row])
-        yield finding(
-            code,
-            outside,
-            name=f"{question}-{'range' if scale is None else 'scale'}",
-            question=question,
-            many=many,
-            low=low,
-            row=row + 1,
-            value=value,
-            percent=f", or {value / 100:g} if it is a percentage" * (top <= 100),
-            least=np.nanmin(answers),
-            most=top if code == "percentages" else np.nanmax(answers),
-            remedy=f"--{question}-scale={scale}",
-        )
-
-
-def check_upside_down(columns: Columns) -> Iterator[Finding]:
-    """Similarities s that fit their differences as 1 − s, everybody's or somebody's.
-
-    Honest ones, and those that lean, go down with |c|. Where |c| is large, s is at most 1 − |c|
-    and 1 − s at least |c|: there it must be far off, and 1 − s much nearer.
-    """
-    both, found = columns.has_s & columns.has_c & ~columns.itself, {}
-    for name in columns.scales:
-        rows = both & (columns.names == name)
-        s, c = columns.s[rows], np.abs(columns.c[rows])
-        large = c >= LARGE
-        if large.sum() < LEAST_LARGE or len(s) < LEAST_ANSWERS:
-            continue
-        together = (s - s.mean()) * (c - c.mean())
-        dependence = Dependence.of(columns.ends[rows], len(s))
-        error = math.sqrt(float(dependence.variance(together - together.mean())))
-        as_is, turned = (_off(one[large], c[large]) for one in (s, 1 - s))
-        if together.sum() > 3 * error and as_is > max(2 * FAR, 2 * turned):
-            found[name] = int(large.sum())
-    if found:
-        sure = len(found) == len(columns.scales) and sum(found.values()) >= LEAST_ANSWERS
-        yield _about("upside-down", [*found], severity="error" if sure else "warning")
-
-
-def _off(s: Floats, c: Floats) -> float:
-    """Mean distance of answers to the feasible region."""
-    near = PairLabels(s, c, noisy=True).project()
-    return float(np.hypot(near.similarity - s, near.difference - c).mean())
-
-
-def check_feasibility(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
-    """Check whether what a row says fits together."""
-    yield from check_upside_down(columns)
-    wrong, both = len(infeasible.rows), int((columns.has_s & columns.has_c).sum())
-    if wrong:
-        far, side = int((infeasible.distance > FAR).sum()), list(_lean(columns, infeasible))
-        yield finding(
-            "infeasible",
-            infeasible.rows,
-            severity="warning" if far > MANY * both else "note",
-            share=wrong / both,
-            off=infeasible.mean_distance,
-            far=far,
-            limit=FAR,
-            above=len(infeasible.above),
-            below=len(infeasible.below),
-            noise=""
-            if side
-            else " Noise does this; training corrects for noise that is right on average.",
-        )
-        yield from side
-        zero = infeasible.below[columns.c[infeasible.below] == 0]
-        if len(zero) >= 5 and len(zero) > wrong / 2:
-            yield finding("zero-difference", zero)
-    against = columns.has_c & (columns.preference * columns.c < -DISAGREEMENT)
-    if against.any():
-        yield finding("preference-against-difference", np.flatnonzero(against))
-
-
-def _lean(columns: Columns, infeasible: Infeasible) -> Iterator[Finding]:
-    """Similarities on one side of what the differences admit, and hardly any on the other.
-
-    Noise falls on both sides where |c| is large: there the region is a strip of width (1 − |c|)²/2.
-    """
-    above, below = (
-        rows[np.abs(columns.c[rows]) >= 0.5] for rows in (infeasible.above, infeasible.below)
-    )
-    for rows, to in ((above, "same"), (below, "different")):
-        if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(above) + len(below)):
-            yield finding("leaning-similarity", rows, above=len(above), below=len(below), to=to)
-
-
-def check_annotators(columns: Columns) -> Iterator[Finding]:
-    """Check how everybody answers, or the table as one voice where it names nobody."""
-    for question, values in (("similarity", columns.s), ("difference", columns.c)):
-        given = ~np.isnan(values)
-        constant = [
-            name
-            for name in columns.scales
-            if (told := values[given & (columns.names == name)]).size >= ALIKE and np.ptp(told) == 0
-        ]
-        if constant:
-            yield _about("constant", constant, name=f"constant-{question}", question=question)
-    words: dict[str, list[str]] = {}
-    for name, scale in columns.scales.items():
-        if scale.coarse:
-            words.setdefault(scale.words(), []).append(name)
-    if words:
-        names = [name for group in words.values() for name in group]
-        listed = [f"{scale} ({', '.join(group)})" for scale, group in words.items()]
-        yield _about("levels", names, scale="; ".join(listed).replace(" ()", ""))
-    bare = {name: "".join(name.casefold().split()) for name in columns.annotators.tolist()}
-    alike = [name for name in bare if [*bare.values()].count(bare[name]) > 1]
-    if alike:
-        alike.sort(key=bare.__getitem__)
-        yield _about("similar-names", alike, words=", ".join(map(repr, alike)))
-    # Of a table that names nobody the answers themselves say as much.
-    for doubt in columns.crowd.doubts() if len(columns.annotators) else ():
-        yield _about(doubt.code, doubt.names, words=doubt.words)
-    # Of three who answer the same pairs two tell what the third does.
-    others = len(columns.annotators) > 1 and len(columns) < 3 * (columns.pair.max() + 1)
-    if others and columns.features is None:
-        yield finding("answers-alone")
-
-
-def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
-    known = [name for name in names if name]
-    return finding(code, ids=known, count=len(known), **values)
-
-
-def check_comparisons(columns: Columns, prior: float | None) -> Iterator[Finding]:
-    """Differences that say which one is more positive, and not by how much.
-
-    |c| is at most P(y ≠ y'), so over pairs of independent items its mean is at most 2π(1 − π) ≤ ½.
-    """
-    rows = columns.has_c & ~columns.itself
-    if rows.sum() < LEAST_ANSWERS:
-        return
-    c, weight = np.abs(columns.c[rows]), columns.weight[rows] / columns.weight[rows].sum()
-    mean = float(weight @ c)
-    dependence = Dependence.of(columns.ends[rows], len(c))
-    error = math.sqrt(float(dependence.variance((c - mean) * weight)))
-    if columns.has_s.any():
-        prior = None  # similarities are compared with it, and with the differences
-    most = 0.5 if prior is None else 2 * prior * (1 - prior)
-    if mean - 3 * error <= SLACK * most:
-        return
-    hard = bool(np.isin(c, (0, 1)).all())
-    yield finding(
-        "comparisons",
-        severity="error" if hard else "warning",
-        mean=mean,
-        most=most,
-        known="" if prior is None else f" at a share of positives of {prior:g}",
-        meaning=(
-            "Values of -1, 0 and 1 are certainties as differences. If they say which item is the "
-            "more positive, and not by how much, read them with --difference-means preference, or "
-            "give them as the column preference"
-        )
-        if hard
-        else "If they compare items on a scale of their own, they overstate how sure they are",
-    )
-
-
 class Infeasible(NamedTuple):
-    """The judgements that no posteriors produce: which, on which side and how far off."""
+    """Judgements that no posteriors produce: their rows, by side of the region, and distances."""
 
     rows: Indices = np.empty(0, np.int64)
     above: Indices = np.empty(0, np.int64)
@@ -251,13 +58,13 @@ class Infeasible(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of a table, with items as numbers (``ends``).
+class Answers:
+    """The rows of a table that are about pairs, as columns.
 
-    s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``names`` ""
-    where the table names nobody. ``ids`` are in the order of the numbers.
-    ``rows`` are the rows about pairs; ``said`` has all statements, also those about one item, whose
-    ids are ``alone``. ``features`` are those of ``ids``, where they are known.
+    s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``names`` has
+    the annotator of each row, or "". ``ends`` (n, 2) are positions in ``ids``, and ``features``
+    those of ``ids``, where known. ``rows`` are the rows of the table; ``statements`` has all of its
+    statements, also those about single items, whose ids are ``single_ids``.
     """
 
     s: Floats
@@ -267,37 +74,36 @@ class Columns:
     ends: Indices
     ids: NDArray[Any]
     names: NDArray[np.str_]
-    said: Judgements
+    statements: Judgements
     rows: Indices
-    alone: NDArray[Any]
+    single_ids: NDArray[Any]
     features: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, table: PairTable) -> Columns:
-        """Read them from a table."""
-        whole, rows = table, np.flatnonzero(~table.single)
-        table = table[rows]
-        n = len(table)
-        ids, ends = table.numbered()
-        similarity = table.similarity
-        for one in KINDS:
-            if "similarity" in one.means and one.name in table.statements():
-                stated = table.statements()[one.name]
+    def of(cls, table: PairTable) -> Answers:
+        """The answers of a table."""
+        rows = np.flatnonzero(~table.single)
+        pairs, n = table[rows], len(rows)
+        ids, ends = pairs.numbered()
+        similarity = pairs.similarity
+        for kind in kinds.KINDS:
+            if "similarity" in kind.means and kind.name in pairs.statements():
+                stated = pairs.statements()[kind.name]
                 similarity = np.where(np.isnan(similarity), stated, similarity)
-        choice = np.zeros(n, np.int64) if table.preference is None else table.preference
-        every = np.tile([0, -1], (len(whole), 1))  # which single item does not matter here
-        every[rows] = ends
+        choice = np.zeros(n, np.int64) if pairs.preference is None else pairs.preference
+        all_ends = np.tile([0, -1], (len(table), 1))  # which single item does not matter here
+        all_ends[rows] = ends
         return cls(
             s=similarity,
-            c=table.difference,
+            c=pairs.difference,
             preference=choice.astype(np.int64),
-            weight=np.ones(n) if table.weight is None else table.weight,
+            weight=np.ones(n) if pairs.weight is None else pairs.weight,
             ends=ends,
             ids=ids,
-            names=np.full(n, "") if table.annotator is None else table.annotator,
-            said=Judgements.from_columns(every, whole.statements()),
+            names=np.full(n, "") if pairs.annotator is None else pairs.annotator,
+            statements=Judgements.from_columns(all_ends, table.statements()),
             rows=rows,
-            alone=whole.left[whole.single],
+            single_ids=table.left[table.single],
         )
 
     def __len__(self) -> int:
@@ -314,7 +120,7 @@ class Columns:
         return ~np.isnan(self.c)
 
     @cached_property
-    def itself(self) -> Mask:
+    def self_pairs(self) -> Mask:
         """Rows that pair an item with itself."""
         return np.asarray(self.ends[:, 0] == self.ends[:, 1])
 
@@ -326,8 +132,8 @@ class Columns:
         return numbers.reshape(-1).astype(np.int64)
 
     @cached_property
-    def turn(self) -> Indices:
-        """+1, or −1 where a row has its pair the other way round: it changes the sign of c."""
+    def orientation(self) -> Indices:
+        """−1 where a row has its pair in reverse, which changes the sign of c; else +1."""
         return np.where(self.ends[:, 0] <= self.ends[:, 1], 1, -1)
 
     @cached_property
@@ -337,7 +143,7 @@ class Columns:
 
     @cached_property
     def degree(self) -> Indices:
-        """Judgements that each item is in."""
+        """Number of rows that each item is in."""
         return np.bincount(self.ends.reshape(-1), minlength=len(self.ids))
 
     @cached_property
@@ -348,64 +154,65 @@ class Columns:
 
     @cached_property
     def learnable(self) -> str:
-        """What the table can teach."""
-        fixed = frozenset().union(*(kind(name).fixes(False) for name in self.said.kinds()))
+        """What can be learnt from the table."""
+        stated = map(kinds.kind, self.statements.kinds())
+        fixed = frozenset().union(*(kind.fixes(False) for kind in stated))
         if {"level", "side"} <= fixed:  # without pairs, one answer may agree with all
-            return "nothing" if not len(self) and np.ptp(self.said.u) == 0 else "everything"
+            return "nothing" if not len(self) and np.ptp(self.statements.u) == 0 else "everything"
         if "level" in fixed:
             return "classes up to a swap"
         return "a ranking" if len(self) and "scale" not in fixed else "posteriors up to a shift"
 
     @cached_property
-    def judged(self) -> Judgements:
-        """As statements, each by who made it."""
-        given = {"similarity": self.s, "difference": self.c}
-        given["preference"] = np.where(self.preference == 0, np.nan, self.preference)
-        return Judgements.from_columns(self.ends, given, annotator=self.names)
+    def judgements(self) -> Judgements:
+        """The answers as statements of their annotators."""
+        preference = np.where(self.preference == 0, np.nan, self.preference)
+        columns = {"similarity": self.s, "difference": self.c, "preference": preference}
+        return Judgements.from_columns(self.ends, columns, annotator=self.names)
 
     @cached_property
     def crowd(self) -> Crowd:
-        """How everybody answers."""
-        told = self.has_c.any() or self.preference.any()  # without which features tell nothing
-        return Crowd.of(self.judged, self.features if told else None)
+        """How each annotator answers."""
+        oriented = self.has_c.any() or self.preference.any()  # else features tell nothing
+        return Crowd.of(self.judgements, self.features if oriented else None)
 
     @cached_property
     def useful(self) -> Mask:
-        """Rows of those who have something to say: not one answer to everything, or anything."""
+        """Rows of annotators whose answers are neither constant nor random; else all rows."""
         if len(self.annotators) < 2:
             return np.ones(len(self), bool)
-        useless = [one.name for one in self.crowd.manners.values() if not one.useful]
+        useless = [manner.name for manner in self.crowd.manners.values() if not manner.useful]
         kept = ~np.isin(self.names, useless)
         return kept if kept.any() else ~kept
 
     @cached_property
     def comparable(self) -> Mask:
-        """Similarities that tell how frequent the classes are: not of an item with itself."""
-        return self.has_s & ~self.itself & self.useful
+        """Rows whose similarity tells how frequent the classes are."""
+        return self.has_s & ~self.self_pairs & self.useful
 
     def implied_prior(
         self, majority: Literal["positive", "negative"], confidence: float = 0.95
     ) -> PriorEstimate:
         """The share of positives that the similarities imply, given the larger class."""
-        s, weight, ends = (one[self.comparable] for one in (self.s, self.weight, self.ends))
+        s, weight, ends = (v[self.comparable] for v in (self.s, self.weight, self.ends))
         return estimate_prior(s, majority, confidence=confidence, weight=weight, items=ends)
 
     @cached_property
     def annotators(self) -> NDArray[np.str_]:
-        """Everybody whom the table names."""
-        found: NDArray[np.str_] = np.unique(self.names[self.names != ""])
-        return found
+        """The names in the table."""
+        names: NDArray[np.str_] = np.unique(self.names[self.names != ""])
+        return names
 
     @cached_property
     def scales(self) -> dict[str, AnswerScale]:
-        """The scale of everybody's answers, by name."""
+        """The scale of each annotator's answers, by name."""
         return {
             str(name): scale_of(self.s[self.names == name], self.c[self.names == name])
             for name in np.unique(self.names)
         }
 
     def infeasible(self) -> Infeasible:
-        """Rows with both judgements that no posteriors give, nor do rounded ones."""
+        """Rows with both judgements that no posteriors produce, even if rounded."""
         both = np.flatnonzero(self.has_s & self.has_c)
         if not len(both):
             return Infeasible()
@@ -415,8 +222,193 @@ class Columns:
             mine = self.names[both] == name
             outside[mine] &= ~scale.admits(self.s[both][mine], self.c[both][mine])
         wrong = labels[outside]
-        near = wrong.project()
-        distance = np.hypot(near.similarity - wrong.similarity, near.difference - wrong.difference)
         rows = both[outside]
         over = wrong.similarity > 1 - np.abs(wrong.difference) + TOLERANCE
-        return Infeasible(rows, rows[over], rows[~over], distance)
+        return Infeasible(rows, rows[over], rows[~over], _distances(wrong))
+
+
+def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
+    """Findings that the numbers of a table do not mean what they should.
+
+    Answers out of range or on another scale; otherwise differences that only compare the two items,
+    and similarities that are written upside down.
+    """
+    answers = Answers.of(table)
+    ranges = list(check_ranges(answers))
+    return ranges or [*check_comparisons(answers, prior), *check_upside_down(answers)]
+
+
+def check_ranges(answers: Answers) -> Iterator[Finding]:
+    """Answers outside their range, because of noise or because they have another scale.
+
+    The code ends in ``-range`` where it can be noise, which training can allow for, and in
+    ``-scale`` where it cannot: then no other check of the values means anything.
+    """
+    low: Literal[0, -1]
+    for question, plural, values, low in (
+        ("similarity", "similarities", answers.s, 0),
+        ("difference", "differences", answers.c, -1),
+    ):
+        outside = np.flatnonzero((values < low) | (values > 1))
+        if not len(outside):
+            continue
+        row, scale = int(outside[0]), find_scale(values, low)
+        top = float(np.nanmax(np.abs(values)))
+        if scale is None:
+            code = "range"
+        elif len(outside) <= ALONE * (~np.isnan(values)).sum():
+            code, row = "stray", int(np.nanargmax(np.abs(values)))
+        else:
+            code = "percentages" if 10 < top <= 100 else "scale"
+        value = float(values[row])
+        yield finding(
+            code,
+            outside,
+            name=f"{question}-{'range' if scale is None else 'scale'}",
+            question=question,
+            plural=plural,
+            low=low,
+            row=row + 1,
+            value=value,
+            percent=f", or {value / 100:g} if it is a percentage" * (top <= 100),
+            least=np.nanmin(values),
+            most=top if code == "percentages" else np.nanmax(values),
+            remedy=f"--{question}-scale={scale}",
+        )
+
+
+def check_upside_down(answers: Answers) -> Iterator[Finding]:
+    """Similarities s that fit their differences as 1 − s, of all annotators or of some.
+
+    Honest similarities, and those that lean, decrease with |c|. Where |c| is large, s is at most
+    1 − |c| and 1 − s at least |c|: there s must be far off, and 1 − s much nearer.
+    """
+    both, reversed_by = answers.has_s & answers.has_c & ~answers.self_pairs, {}
+    for name in answers.scales:
+        rows = both & (answers.names == name)
+        s, c = answers.s[rows], np.abs(answers.c[rows])
+        large = c >= LARGE
+        if large.sum() < LEAST_LARGE or len(s) < LEAST_ANSWERS:
+            continue
+        products = (s - s.mean()) * (c - c.mean())
+        dependence = Dependence.of(answers.ends[rows], len(s))
+        error = math.sqrt(float(dependence.variance(products - products.mean())))
+        as_is, turned = (
+            float(_distances(PairLabels(v[large], c[large], noisy=True)).mean()) for v in (s, 1 - s)
+        )
+        if products.sum() > 3 * error and as_is > max(2 * FAR, 2 * turned):
+            reversed_by[name] = int(large.sum())
+    if reversed_by:
+        everybody = len(reversed_by) == len(answers.scales)
+        sure = everybody and sum(reversed_by.values()) >= LEAST_ANSWERS
+        yield _about("upside-down", [*reversed_by], severity="error" if sure else "warning")
+
+
+def _distances(labels: PairLabels) -> Floats:
+    """Distances of answers to the feasible region."""
+    s, c = np.asarray(labels.project().to_array() - labels.to_array(), np.float64).T
+    return np.asarray(np.hypot(s, c))
+
+
+def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
+    """Check whether the answers in each row are consistent."""
+    yield from check_upside_down(answers)
+    wrong, both = len(infeasible.rows), int((answers.has_s & answers.has_c).sum())
+    if wrong:
+        far, leans = int((infeasible.distance > FAR).sum()), list(_leans(answers, infeasible))
+        noise = " Noise does this; training corrects for noise that is right on average."
+        yield finding(
+            "infeasible",
+            infeasible.rows,
+            severity="warning" if far > MANY * both else "note",
+            share=wrong / both,
+            off=infeasible.mean_distance,
+            far=far,
+            limit=FAR,
+            above=len(infeasible.above),
+            below=len(infeasible.below),
+            noise=noise * (not leans),
+        )
+        yield from leans
+        zero = infeasible.below[answers.c[infeasible.below] == 0]
+        if len(zero) >= 5 and len(zero) > wrong / 2:
+            yield finding("zero-difference", zero)
+    against = answers.has_c & (answers.preference * answers.c < -DISAGREEMENT)
+    if against.any():
+        yield finding("preference-against-difference", np.flatnonzero(against))
+
+
+def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
+    """Similarities on one side of what the differences allow, with hardly any on the other.
+
+    Noise falls on both sides where |c| is large: there the region is a strip of width (1 − |c|)²/2.
+    """
+    above, below = (
+        rows[np.abs(answers.c[rows]) >= 0.5] for rows in (infeasible.above, infeasible.below)
+    )
+    for rows, to in ((above, "same"), (below, "different")):
+        if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(above) + len(below)):
+            yield finding("leaning-similarity", rows, above=len(above), below=len(below), to=to)
+
+
+def check_annotators(answers: Answers) -> Iterator[Finding]:
+    """Check how each annotator answers, or the table as one annotator where it names none."""
+    for question, column in (("similarity", answers.s), ("difference", answers.c)):
+        values_of = {
+            name: column[~np.isnan(column) & (answers.names == name)] for name in answers.scales
+        }
+        constant = [
+            name
+            for name, values in values_of.items()
+            if len(values) >= ALIKE and np.ptp(values) == 0
+        ]
+        if constant:
+            yield _about("constant", constant, name=f"constant-{question}", question=question)
+    by_scale: dict[str, list[str]] = {}
+    for name, scale in answers.scales.items():
+        if scale.coarse:
+            by_scale.setdefault(scale.words(), []).append(name)
+    if by_scale:
+        scales = [f"{scale} ({', '.join(names)})" for scale, names in by_scale.items()]
+        everybody = [*chain.from_iterable(by_scale.values())]
+        yield _about("levels", everybody, scale="; ".join(scales).replace(" ()", ""))
+    bare = {name: "".join(name.casefold().split()) for name in answers.annotators.tolist()}
+    alike = [name for name in bare if [*bare.values()].count(bare[name]) > 1]
+    if alike:
+        alike.sort(key=bare.__getitem__)
+        yield _about("similar-names", alike, words=", ".join(map(repr, alike)))
+    # Where the table names nobody, the checks of answers say as much.
+    for doubt in answers.crowd.doubts() if len(answers.annotators) else ():
+        yield _about(doubt.code, doubt.names, words=doubt.words)
+    # Where three answer the same pairs, two show what the third does.
+    scattered = len(answers.annotators) > 1 and len(answers) < 3 * (answers.pair.max() + 1)
+    if scattered and answers.features is None:
+        yield finding("answers-alone")
+
+
+def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
+    """A finding about some annotators."""
+    known = [name for name in names if name]
+    return finding(code, ids=known, count=len(known), **values)
+
+
+def check_comparisons(answers: Answers, prior: float | None) -> Iterator[Finding]:
+    """Differences that say which item is more positive, and not by how much.
+
+    |c| is at most P(y ≠ y'), so over pairs of independent items its mean is at most 2π(1 − π) ≤ ½.
+    """
+    rows = answers.has_c & ~answers.self_pairs
+    if rows.sum() < LEAST_ANSWERS:
+        return
+    c, weight = np.abs(answers.c[rows]), answers.weight[rows] / answers.weight[rows].sum()
+    mean = float(weight @ c)
+    dependence = Dependence.of(answers.ends[rows], len(c))
+    error = math.sqrt(float(dependence.variance((c - mean) * weight)))
+    if answers.has_s.any():
+        prior = None  # other checks compare it with the similarities
+    most = 0.5 if prior is None else 2 * prior * (1 - prior)
+    if mean - 3 * error <= SLACK * most:
+        return
+    known = "" if prior is None else f" at a share of positives of {prior:g}"
+    code = "hard-comparisons" if np.isin(c, (0, 1)).all() else "soft-comparisons"
+    yield finding(code, name="comparisons", mean=mean, most=most, known=known)

@@ -167,12 +167,12 @@ def prior(
       pairlearn prior pairs.csv --majority negative --json
     """
     from pairlearn.check import check
-    from pairlearn.check.answers import Columns
+    from pairlearn.check.answers import Answers
 
     table = reading.checked(pairs, noisy=False)
-    columns = Columns.of(table)
-    left_out = sorted({*columns.names[~columns.useful].tolist()})
-    found = columns.implied_prior(majority or "negative", confidence)
+    answers = Answers.of(table)
+    left_out = sorted({*answers.names[~answers.useful].tolist()})
+    found = answers.implied_prior(majority or "negative", confidence)
     other = {"value": 1 - found.value, "low": 1 - found.high, "high": 1 - found.low}
     equal = majority is None and f"{found.value:.3f}" == "0.500"  # the same on both sides of ½
     high = other["high"] if equal else found.high
@@ -186,7 +186,7 @@ def prior(
     text.append(f"from {found.n:,} similarities with mean {found.mean_similarity:.3f}")
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
-    useful = columns.rows[columns.useful]
+    useful = answers.rows[answers.useful]
     unclear = ValueError("--quiet prints one number: say --majority positive or negative")
     found_by_check = {one.code for one in check(table[useful], precision=False).findings}
     warnings = [LEANING] * (not found_by_check.isdisjoint(LEANS))

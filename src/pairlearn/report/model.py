@@ -13,7 +13,7 @@ import numpy as np
 
 from pairlearn.annotators import Crowd, Manner
 from pairlearn.check import CheckReport, check, plot_plane
-from pairlearn.check.answers import Columns
+from pairlearn.check.answers import Answers
 from pairlearn.columns import Floats
 from pairlearn.evaluation import (
     CalibrationCurve,
@@ -334,8 +334,8 @@ def compare_annotators(
     >>> ann.words, round(ann.model_gap, 3)
     ('has too few answers to say', 0.2)
     """
-    columns = Columns.of(table)
-    crowd = crowd or Crowd.of(columns.judged)
+    answers = Answers.of(table)
+    crowd = crowd or Crowd.of(answers.judgements)
     away = np.abs(table.to_array() - model_labels(log_odds))
     given = ~np.isnan(away)
     return tuple(
@@ -346,8 +346,8 @@ def compare_annotators(
             float(away[mine][given[mine]].mean()) if given[mine].any() else np.nan,
             crowd.manners.get(str(name)),
         )
-        for name in columns.annotators
-        for mine in [columns.names == name]
+        for name in answers.annotators
+        for mine in [answers.names == name]
     )
 
 
