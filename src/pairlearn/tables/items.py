@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import (
     Ids,
+    Mask,
     RowError,
     TableError,
     as_ids,
@@ -157,6 +158,11 @@ def row_index(index: Any) -> Any:
     if rows.dtype.kind not in "iub" or rows.ndim > 1 or (rows.dtype == bool and rows.ndim == 0):
         raise IndexError(f"rows are selected by a slice, a mask or row numbers; got {index!r}")
     return rows.reshape(-1)
+
+
+def is_empty(ids: Ids) -> Mask:
+    """Mask of the ids that are "", which integers never are."""
+    return np.asarray(ids == "") if ids.dtype.kind == "U" else np.zeros(len(ids), bool)
 
 
 def default_names(d: int) -> tuple[str, ...]:

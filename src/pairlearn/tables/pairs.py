@@ -1,4 +1,4 @@
-"""Judgements of pairs as a table: who was compared, and what was said."""
+"""Judgements of pairs as a table: the two items of each, and the statements about them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from pairlearn.columns import (
 )
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables.items import Columnar, ItemTable, row_index
+from pairlearn.tables.items import Columnar, ItemTable, is_empty, row_index
 
 
 class PairTable(Columnar):
     """One row for each judgement of an ordered pair (x, x'), x on the left.
 
-    Several rows for one pair all count; an item may be paired with itself. A row with an empty
-    ``right`` is about x alone. Raises TableError for the first bad row, counted from 1.
+    A pair may have several rows, which all count, and an item may be paired with itself. A row
+    with an empty ``right`` is about x alone. Raises TableError for the first bad row, from 1.
 
     Parameters
     ----------
     left, right : array of shape (n,)
-        Ids of x and x', integers or text; if any is text, all are.
+        Ids of x and x', integers or text; all are text if any is.
     similarity, difference : array of shape (n,), or None
         s = P(y = y') in [0, 1] and c = P(y' = +1) − P(y = +1) in [−1, 1]; NaN where not
         given, None where never given.
@@ -50,19 +50,19 @@ class PairTable(Columnar):
         Which one is more positive: −1 or "left", +1 or "right", 0, NaN or "" if not given.
         Every row needs a similarity, a difference or a preference.
     weight : array of shape (n,), optional
-        How much each row counts, positive; 1 if not given.
+        Positive weight of each row; 1 if not given.
     annotator : array of shape (n,), optional
-        Who judged, as text; "" where not known.
+        Name of the annotator; "" where unknown.
     noisy : bool, default False
         Admit finite similarities and differences outside their ranges.
     **others : array of shape (n,)
         Columns of other kinds of statement (`pairlearn.kinds.columns`), such as ``label``.
-        Those about one item count in rows with the right "", which need one.
+        Those about one item are for rows with the right "", which need one.
 
     Attributes
     ----------
     ignored : dict of str to int
-        Rows about pairs that fill a column about one item, where it counts for nothing, by column.
+        Number of rows about pairs that fill a column about one item, which is ignored there.
 
     Examples
     --------
@@ -97,32 +97,34 @@ class PairTable(Columnar):
         noisy: bool = False,
         **others: Any,
     ) -> None:
-        given = {"similarity": similarity, "difference": difference, "preference": preference}
-        given = {name: said for name, said in (given | others).items() if said is not None}
-        columns = {**kinds.columns(), "weight": kinds.Column("weight", 0, np.inf)}
-        if unknown := given.keys() - columns.keys():
+        statements = {"similarity": similarity, "difference": difference, "preference": preference}
+        given = {name: cells for name, cells in (statements | others).items() if cells is not None}
+        known = kinds.columns()
+        if unknown := given.keys() - known.keys():
             raise TypeError(f"PairTable has no column {sorted(unknown)[0]!r}")
         with locate_errors():
-            ends = as_ids("left", left), as_ids("right", right, empty=bool(others))
-            said: dict[str, Any] = {name: columns[name].read(given[name]) for name in given}
-            said["weight"] = None if weight is None else columns["weight"].read(weight)
-            said["annotator"] = None if annotator is None else as_text("annotator", annotator)
-            said["left"], said["right"] = unify_ids(ends)
-            alone = said["right"] == ""
-            for name, column in said.items():
-                if column is not None and len(column) != len(ends[0]):
-                    raise TableError(f"{name} has {len(column)} rows and left has {len(ends[0])}")
-            single = [name for name in statement_columns(single=True) if name in said]
-            unused = {name: int((~np.isnan(said[name]) & ~alone).sum()) for name in single}
-            for name in single:
-                said[name] = np.where(alone, said[name], np.nan) if np.any(alone) else None
-            said["ignored"] = {name: rows for name, rows in unused.items() if rows}
-            vars(self).update(vars(self.trusted(**said)))
+            ids = as_ids("left", left), as_ids("right", right, empty=bool(others))
+            columns: dict[str, Any] = {name: known[name].read(given[name]) for name in given}
+            if weight is not None:
+                columns["weight"] = kinds.Column("weight", 0, np.inf).read(weight)
+            if annotator is not None:
+                columns["annotator"] = as_text("annotator", annotator)
+            columns["left"], columns["right"] = unify_ids(ids)
+            for name, column in columns.items():
+                if len(column) != len(ids[0]):
+                    raise TableError(f"{name} has {len(column)} rows and left has {len(ids[0])}")
+            alone, ignored = is_empty(columns["right"]), {}
+            for name in statement_columns(single=True):
+                if name in columns:
+                    if beside := int((~np.isnan(columns[name]) & ~alone).sum()):
+                        ignored[name] = beside
+                    columns[name] = np.where(alone, columns[name], np.nan) if alone.any() else None
+            vars(self).update(vars(self.trusted(**columns, ignored=ignored)))
             check_pairs(self, noisy=noisy)
 
     @classmethod
     def trusted(cls, **columns: Any) -> PairTable:
-        """A table of columns that were checked before."""
+        """Make a table of columns that were checked before."""
         table = cls.__new__(cls)
         table.ignored = dict(columns.get("ignored", {}))
         for name in pair_columns():
@@ -131,16 +133,16 @@ class PairTable(Columnar):
             if columns.get(name) is None:
                 setattr(table, name, np.full(len(table), np.nan))
         for name, column in kinds.columns().items():
-            said = getattr(table, name)
-            if column.signed and said is not None and said.dtype != np.int8:
-                setattr(table, name, np.nan_to_num(said).astype(np.int8))
+            values = getattr(table, name)
+            if column.signed and values is not None and values.dtype != np.int8:
+                setattr(table, name, np.nan_to_num(values).astype(np.int8))
         return table
 
     @classmethod
     def concatenate(cls, parts: Sequence[PairTable]) -> PairTable:
         """Join several tables, in order.
 
-        Where only some have an optional column: no preference, weight 1, annotator "".
+        Tables without an optional column get no preference, weight 1 or annotator "".
         """
         if not parts:
             raise TableError("parts is empty: give at least one PairTable")
@@ -152,56 +154,56 @@ class PairTable(Columnar):
             "right": np.concatenate(ids[1::2]),
         }
         for name in pair_columns()[2:]:
-            found = [getattr(part, name) for part in parts]
-            kept = [column for column in found if column is not None]
-            if kept:
-                empty = {"i": 0, "f": np.nan, "U": ""}[kept[0].dtype.kind]
-                fill = np.array(1.0 if name == "weight" else empty, kept[0].dtype)
+            columns = [getattr(part, name) for part in parts]
+            dtype = next((column.dtype for column in columns if column is not None), None)
+            if dtype is not None:
+                empty = {"i": 0, "f": np.nan, "U": ""}[dtype.kind]
+                fill = np.array(1.0 if name == "weight" else empty, dtype)
                 joined[name] = np.concatenate(
                     [
                         np.full(len(part), fill) if column is None else column
-                        for part, column in zip(parts, found, strict=True)
+                        for part, column in zip(parts, columns, strict=True)
                     ]
                 )
         ignored = sum((Counter(part.ignored) for part in parts), Counter[str]())
         return cls.trusted(**joined, ignored=dict(ignored))
 
     @classmethod
-    def from_judgements(cls, said: Judgements, ids: Any) -> PairTable:
-        """Statements as a table, one in each row; `ids` are those of the items."""
-        known, single = np.asarray(ids), said.single
+    def from_judgements(cls, judgements: Judgements, ids: Any) -> PairTable:
+        """Make a table with one statement in each row; `ids` are those of the items."""
+        known, single = np.asarray(ids), judgements.single
         if single.any():
             known = known.astype(np.str_)
-        left, right = known[said.ends].T
+        left, right = known[judgements.ends].T
         columns: dict[str, Any] = {
-            name: np.where(said.fills(name), said.values[:, column.place], np.nan)
+            name: np.where(judgements.fills(name), judgements.values[:, column.place], np.nan)
             for name, column in kinds.columns().items()
-            if said.fills(name).any()
+            if judgements.fills(name).any()
         }
         return cls.trusted(
             left=left,
             right=np.where(single, "", right) if single.any() else right,
-            weight=None if (said.weight == 1).all() else said.weight,
-            annotator=said.annotator,
+            weight=None if (judgements.weight == 1).all() else judgements.weight,
+            annotator=judgements.annotator,
             **columns,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that there are, by name, in the order of files."""
-        found = {name: getattr(self, name) for name in pair_columns()}
-        return {name: column for name, column in found.items() if column is not None}
+        """The columns that are not None, by name, in the order of files."""
+        columns = {name: getattr(self, name) for name in pair_columns()}
+        return {name: column for name, column in columns.items() if column is not None}
 
     def changed(self, **columns: Any) -> PairTable:
-        """The same table with other columns, None for one less."""
+        """The same table with some columns replaced, or removed by None."""
         return self.trusted(**{"ignored": self.ignored} | self.columns() | columns)
 
     def statements(self) -> dict[str, Floats]:
-        """The columns of statements as numbers, NaN where nothing is said."""
-        found = {name: getattr(self, name) for name in kinds.columns()}
+        """The columns of statements as numbers, NaN where there is none."""
+        known = kinds.columns()
         return {
             name: np.where(column == 0, np.nan, column) if column.dtype.kind == "i" else column
-            for name, column in found.items()
-            if column is not None
+            for name, column in self.columns().items()
+            if name in known
         }
 
     said = statements
@@ -215,9 +217,7 @@ class PairTable(Columnar):
     @property
     def single(self) -> Mask:
         """Mask of the rows about one item, whose ``right`` is empty."""
-        if self.right.dtype.kind != "U":
-            return np.zeros(len(self), bool)
-        return np.asarray(self.right == "")
+        return is_empty(self.right)
 
     @property
     def judged(self) -> Mask:
@@ -225,19 +225,19 @@ class PairTable(Columnar):
         return ~(np.isnan(self.similarity) & np.isnan(self.difference))
 
     def numbered(self) -> tuple[Ids, Indices]:
-        """The items that there are, and their places (n, 2); −1 for none on the right."""
+        """The distinct ids, and positions (n, 2) among them; −1 for an empty ``right``."""
         right = np.where(self.single, self.left, self.right)
-        ids, places = np.unique([self.left, right], return_inverse=True)
-        ends = places.reshape(2, -1).T.astype(np.int64)
+        ids, positions = np.unique([self.left, right], return_inverse=True)
+        ends = positions.reshape(2, -1).T.astype(np.int64)
         ends[self.single, 1] = -1
         return ids, ends
 
     def labels(self) -> PairLabels:
         """Similarity and difference as `PairLabels`; each row needs one of them."""
-        bare = np.flatnonzero(~self.judged)
-        if len(bare):
-            rows = ", ".join(str(row + 1) for row in bare[:5])
-            more = f" and {len(bare) - 5} more" if len(bare) > 5 else ""
+        unjudged = np.flatnonzero(~self.judged)
+        if len(unjudged):
+            rows = ", ".join(str(row + 1) for row in unjudged[:5])
+            more = f" and {len(unjudged) - 5} more" if len(unjudged) > 5 else ""
             raise TableError(
                 f"neither similarity nor difference in row {rows}{more}: "
                 "take the labels of table[table.judged]"
@@ -250,13 +250,13 @@ class PairTable(Columnar):
         return np.stack([self.similarity, self.difference], 1)
 
     def judgements(self, items: ItemTable | Any) -> Judgements:
-        """What was said about which of the items: one row for each statement; see `positions`.
+        """The statements as `Judgements`, one in each row; ``items`` are as in `positions`.
 
         Examples
         --------
         >>> table = PairTable(["a", "a"], ["b", ""], [0.5, np.nan], None, label=["", "positive"])
-        >>> said = table.judgements(["a", "b"])
-        >>> said.kinds(), said.ends.tolist()
+        >>> judgements = table.judgements(["a", "b"])
+        >>> judgements.kinds(), judgements.ends.tolist()
         (('similarity', 'label'), [[0, 1], [0, -1]])
         """
         return Judgements.from_columns(
@@ -264,7 +264,7 @@ class PairTable(Columnar):
         )
 
     def positions(self, items: ItemTable | Any) -> Indices:
-        """Rows of both ends of each pair among the items, shape (n, 2).
+        """Positions of both ends of each pair among the items, shape (n, 2).
 
         ``items`` are a table or ids (m,), compared as text unless both sides are integers.
         TableError for an unknown id, or a row about one item.
@@ -298,8 +298,8 @@ class PairTable(Columnar):
         unknown[:, 1] &= ~self.single
         for row in first_rows(unknown.any(1)):
             side = "left" if unknown[row, 0] else "right"
-            said = unknown_id(side, getattr(self, side)[row].item(), known)
-            raise TableError(f"row {row + 1}: {said}")
+            message = unknown_id(side, getattr(self, side)[row].item(), known)
+            raise TableError(f"row {row + 1}: {message}")
         return rows
 
     def __len__(self) -> int:
@@ -314,52 +314,47 @@ class PairTable(Columnar):
 
 
 USUAL = 3
-"""Columns about pairs that messages name."""
+"""Number of columns about pairs that messages name."""
 
 
 def pair_columns() -> list[str]:
-    """Columns that a table of pairs can have, in the order in which they are written."""
+    """Columns that a table of pairs can have, in the order of files."""
     return ["left", "right", *kinds.columns(), "weight", "annotator"]
 
 
 def statement_columns(*, single: bool) -> list[str]:
     """Columns of statements about one item, or about pairs."""
-    found = [one.columns for one in kinds.KINDS if one.single == single]
-    return list(dict.fromkeys(column.name for columns in found for column in columns))
+    columns = [column for kind in kinds.KINDS if kind.single == single for column in kind.columns]
+    return list(dict.fromkeys(column.name for column in columns))
 
 
 def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) -> None:
-    """Refuse values that cannot be judgements: a RowError for the first bad row.
+    """Raise a RowError for the first row with a value that cannot be a judgement.
 
-    `single` says which rows are about one item where the ids do not.
+    `single` masks the rows about one item where the ids do not tell.
     """
-    said, alone = table.statements(), table.single if single is None else single
+    statements, known = table.statements(), kinds.columns()
+    alone = table.single if single is None else single
     problems: list[tuple[int, str]] = []
-    for name, column in kinds.columns().items():
-        if name in said:
-            problems += column.mistakes(said[name], noisy=noisy)
-    problems += kinds.incomplete(said)
-    given = {
-        single: np.logical_or.reduce(
-            [~np.isnan(said[name]) for name in statement_columns(single=single) if name in said]
-            or [np.zeros(len(table), bool)]
-        )
-        for single in (False, True)
-    }
+    for name, values in statements.items():
+        problems += known[name].mistakes(values, noisy=noisy)
+    problems += kinds.incomplete(statements)
+
+    def stated(columns: list[str]) -> Mask:
+        stated = [~np.isnan(statements[name]) for name in columns if name in statements]
+        return np.logical_or.reduce([np.zeros(len(table), bool), *stated])
+
+    about_pair, about_item = (stated(statement_columns(single=single)) for single in (False, True))
     *first, last = statement_columns(single=False)[:USUAL]
-    listed = f"{', '.join(first)} or {last}"
-    for bad, text in (
-        (~alone & ~given[False], f"no judgement; give {listed}, or drop the row"),
-        (alone & (given[False] | ~given[True]), "right is empty; every row needs it"),
-    ):
-        problems += [(row, text) for row in first_rows(bad)]
+    missing = f"no judgement; give {', '.join(first)} or {last}, or drop the row"
+    for row in first_rows(~alone & ~about_pair):
+        problems.append((row, missing))
+    for row in first_rows(alone & (about_pair | ~about_item)):
+        problems.append((row, "right is empty; every row needs it"))
     if (weight := table.weight) is not None:
-        for bad, text in (
-            (~np.isfinite(weight), ", not a finite number"),
-            (weight <= 0, "; weights are positive"),
-        ):
-            problems += [
-                (row, f"weight is {quote(weight[row].item())}{text}") for row in first_rows(bad)
-            ]
+        for row in first_rows(~np.isfinite(weight)):
+            problems.append((row, f"weight is {quote(weight[row].item())}, not a finite number"))
+        for row in first_rows(weight <= 0):
+            problems.append((row, f"weight is {quote(weight[row].item())}; weights are positive"))
     if problems:
         raise RowError(*min(problems, key=lambda problem: problem[0]))

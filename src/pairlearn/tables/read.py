@@ -1,4 +1,4 @@
-"""Read tables of pairs, whole or in batches that fit any memory; known classes and groups."""
+"""Read tables of pairs, whole or in batches; read known classes and shares of groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pairlearn.columns import (
 )
 from pairlearn.judgements import Judgements
 from pairlearn.tables.cells import Kind, null_missing
-from pairlearn.tables.items import ItemTable
+from pairlearn.tables.items import ItemTable, is_empty
 from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, pair_columns, statement_columns
 from pairlearn.tables.sources import Columns, Source, missing_column, open_source
 
@@ -42,12 +42,12 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
 
     The file has the columns ``left`` and ``right`` and at least one of ``similarity``,
     ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight`` (empty
-    is 1) and ``annotator``. Empty cells, and words such as NA, are judgements not given. A row with
-    an empty ``right`` is about one item, such as its ``label`` (``positive``, ``negative``); beside
-    pairs such a column is ignored. So are columns of other names, unless they seem misspelt.
+    is 1) and ``annotator``. Empty cells, and words such as NA, are missing judgements. A row with
+    an empty ``right`` is about one item, such as its ``label`` (``positive``, ``negative``); in
+    rows about pairs such a column is ignored. So are other columns, unless they seem misspelt.
 
-    Ids are taken as they are, spaces included. In CSV they are integers if all are, in their plain
-    form (``7``, not ``007``) and within 64 bits; otherwise all are text.
+    Ids are kept as they are, spaces included. In CSV they are integers if all of them are, in their
+    plain form (``7``, not ``007``) and within 64 bits; otherwise all are text.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     """
     source = open_source(Path(path), "pairs")
     names = find_pair_columns(source)
-    table = PairTable.concatenate([*source.tables(names, partial(_build, source, noisy))])
+    table = PairTable.concatenate([*source.tables(names, partial(_build_pairs, source, noisy))])
     if table.single.any():
         return table
     return table.changed(**dict.fromkeys(statement_columns(single=True)))
@@ -82,8 +82,8 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
 def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Iterator[PairTable]:
     r"""Read a table of judged pairs in batches, in constant memory; options as in `read_pairs`.
 
-    Joined, the batches are what `read_pairs` returns. A CSV file is read twice: only its last line
-    tells whether the ids are integers.
+    Concatenated, the batches are what `read_pairs` returns. A CSV file is read twice, as only its
+    last line tells whether the ids are integers.
 
     Parameters
     ----------
@@ -105,13 +105,13 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     single = statement_columns(single=True)
     if not source.scan_ids(["left", "right"], empty=bool({*names} & {*single})):
         names = [name for name in names if name not in single]
-    tables = source.tables(names, partial(_build, source, noisy))
+    tables = source.tables(names, partial(_build_pairs, source, noisy))
     return rechunk(tables, rows, PairTable.concatenate)
 
 
 def find_pair_columns(source: Source) -> list[str]:
-    """The columns of pairs that a file has; TableError if one is missing or seems misspelt."""
-    single, judged = statement_columns(single=True), statement_columns(single=False)
+    """Find the columns of pairs in a file; TableError if one is missing or seems misspelt."""
+    single, about_pairs = statement_columns(single=True), statement_columns(single=False)
     known = [name for name in pair_columns() if name not in single]
     for name in source.names:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
@@ -123,51 +123,57 @@ def find_pair_columns(source: Source) -> list[str]:
     for name in ("left", "right"):
         if name not in source.names:
             raise missing_column(source, f"no column {name!r}")
-    if not {*single, *judged} & {*source.names}:
-        listed = ", ".join(map(repr, judged[:USUAL]))
-        raise missing_column(source, f"no column of judgements ({listed})")
+    if not {*single, *about_pairs} & {*source.names}:
+        usual = ", ".join(map(repr, about_pairs[:USUAL]))
+        raise missing_column(source, f"no column of judgements ({usual})")
     return [name for name in pair_columns() if name in source.names]
 
 
-def _build(source: Source, noisy: bool, columns: Columns) -> PairTable:
-    """A batch of a file as a table."""
+def _build_pairs(source: Source, noisy: bool, columns: Columns) -> PairTable:
+    """Build a table from a batch of a file."""
     empty = any(name in columns for name in statement_columns(single=True))
     left = source.column("left", "id", columns["left"])
     right = source.column("right", "id", columns["right"], empty=empty)
     left, right = unify_ids([left, right])
-    said = read_statements(source, columns, np.asarray(right == ""))
-    table = PairTable.trusted(left=left, right=right, **said)
+    statements = read_statements(source, columns, is_empty(right))
+    table = PairTable.trusted(left=left, right=right, **statements)
     check_pairs(table, noisy=noisy)
     return table
 
 
 def read_statements(source: Source, columns: Columns, alone: Mask) -> Columns:
-    """What a batch of a file says of its pairs, and of the items that stand alone in a row."""
-    import pyarrow
-    from pyarrow import compute
-
-    found: Columns = {"ignored": {}}
+    """Read the columns of a batch but for its ids; `alone` masks the rows about one item."""
+    arrays: Columns = {"ignored": {}}
     for name, column in kinds.columns().items():
         if name in columns:
             cells = columns[name]
-            if name in statement_columns(single=True):  # beside a pair it is no statement
-                whole, none = cells, pyarrow.nulls(len(cells), cells.type if alone.any() else None)
-                cells = compute.if_else(alone, whole, none) if alone.any() else none
-                if beside := null_missing(cells).null_count - null_missing(whole).null_count:
-                    found["ignored"][name] = beside
-            found[name] = column.read(
-                source.column(name, "word" if column.words else "number", cells)
-            )
+            if name in statement_columns(single=True):
+                cells, beside = _cells_about_items(cells, alone)
+                arrays["ignored"] |= {name: beside} if beside else {}
+            kind: Kind = "word" if column.words else "number"
+            arrays[name] = column.read(source.column(name, kind, cells))
     if "weight" in columns:
         weight = source.column("weight", "number", columns["weight"])
-        found["weight"] = np.where(np.isnan(weight), 1.0, weight)
+        arrays["weight"] = np.where(np.isnan(weight), 1.0, weight)
     if "annotator" in columns:
-        found["annotator"] = source.column("annotator", "text", columns["annotator"])
-    return found
+        arrays["annotator"] = source.column("annotator", "text", columns["annotator"])
+    return arrays
+
+
+def _cells_about_items(cells: Any, alone: Mask) -> tuple[Any, int]:
+    """The cells of rows about one item, null in the others; and how many are ignored in those."""
+    import pyarrow
+    from pyarrow import compute
+
+    if alone.any():
+        kept = compute.if_else(alone, cells, pyarrow.nulls(len(cells), cells.type))
+    else:
+        kept = pyarrow.nulls(len(cells))  # whatever the type of the cells is
+    return kept, null_missing(kept).null_count - null_missing(cells).null_count
 
 
 def check_rows(rows: int) -> None:
-    """Refuse batches without rows."""
+    """Check the number of rows in a batch."""
     if rows < 1:
         raise ValueError(f"rows must be at least 1; got {rows}")
 
@@ -175,24 +181,27 @@ def check_rows(rows: int) -> None:
 def rechunk(
     parts: Iterator[Chunk], rows: int, join: Callable[[Sequence[Chunk]], Chunk]
 ) -> Iterator[Chunk]:
-    """The same rows in parts of ``rows`` each, but for the last."""
-    kept: list[Chunk] = []
+    """Yield the same rows in parts of ``rows`` each; the last may have fewer."""
+    pending: list[Chunk] = []
     count = 0
     for part in parts:
-        kept.append(part)
+        pending.append(part)
         count += len(part)
         if count >= rows:
-            joined = join(kept)
+            joined = join(pending)
             whole = count - count % rows
             yield from (joined[start : start + rows] for start in range(0, whole, rows))
-            kept, count = [joined[whole:]], count - whole
+            pending, count = [joined[whole:]], count - whole
     if count:
-        yield join(kept)
+        yield join(pending)
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Items of known class: ``rows``, which are ``positive``, both classes, the positive last."""
+    """Items of known class: their ``rows``, which are ``positive``, and the two classes.
+
+    The positive class is the last of ``classes``.
+    """
 
     rows: Indices
     positive: Mask
@@ -202,36 +211,35 @@ class Labelled:
 def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> Labelled:
     """Read the classes of some items: columns ``id`` and ``class`` of a CSV or Parquet file.
 
-    Classes are two whole numbers, of which the larger one is positive by default, or two words.
+    Classes are two words, or two whole numbers, the larger of which is positive by default.
     """
     source = open_source(path, "labelled items", "id", "class")
-    ids, said = source.read({"id": "id", "class": "id"}).values()
+    ids, labels = source.read({"id": "id", "class": "id"}).values()
     with locate_errors(source.place):
         check_unique("id", ids)
     rows = find_rows(ids, items.ids)
     for row in first_rows(rows < 0):
         raise TableError(f"{source.place(row)}: {unknown_id('id', ids[row].item(), items.ids)}")
-    classes = two_classes(f"{path}: the classes", said, positive)
-    return Labelled(rows, np.asarray(said == classes[1]), classes)
+    classes = two_classes(f"{path}: the classes", labels, positive)
+    return Labelled(rows, np.asarray(labels == classes[1]), classes)
 
 
 def read_groups(path: Path, items: Path) -> Judgements:
-    """Read how many items of each group are positive.
+    """Read the share of positives in each group of items.
 
     ``path`` has the columns ``group``, ``share`` and perhaps ``uncertainty``, the standard error
     of the share; ``items`` has a column ``group``.
     """
     member = open_source(items, "items", "group").read({"group": "text"})["group"]
     source = open_source(path, "groups", "group", "share")
-    wanted: dict[str, Kind] = {"group": "text", "share": "number"}
-    wanted |= {"uncertainty": "number"} if "uncertainty" in source.names else {}
-    said = source.read(wanted)
+    kinds: dict[str, Kind] = {"group": "text", "share": "number", "uncertainty": "number"}
+    columns = source.read({name: kind for name, kind in kinds.items() if name in source.names})
+    group, share = columns["group"], columns["share"]
     with locate_errors(source.place):
-        check_unique("group", said["group"])
-    errors = np.nan_to_num(said.get("uncertainty", np.zeros(len(said["share"]))))
-    stated = zip(said["share"].tolist(), errors.tolist(), strict=True)
-    shares = dict(zip(said["group"].tolist(), stated, strict=True))
+        check_unique("group", group)
+    errors = np.nan_to_num(columns.get("uncertainty", np.zeros(len(share))))
+    estimates = zip(share.tolist(), errors.tolist(), strict=True)
     try:
-        return Judgements.in_groups(member, shares)
+        return Judgements.in_groups(member, dict(zip(group.tolist(), estimates, strict=True)))
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None

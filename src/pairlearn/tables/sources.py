@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
-    Ids,
-    Mask,
     RowError,
     TableError,
     locate_errors,
@@ -27,6 +25,7 @@ from pairlearn.columns import (
     unify_ids,
 )
 from pairlearn.tables.cells import Kind, convert, list_names, text_array
+from pairlearn.tables.items import is_empty
 
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")
@@ -124,11 +123,6 @@ def _build_table(build: Callable[[Columns], Table], columns: Columns) -> Table:
         if error.row:
             _build_table(build, {name: column[: error.row] for name, column in columns.items()})
         raise
-
-
-def is_empty(ids: Ids) -> Mask:
-    """Mask of the ids that are "", which integers never are."""
-    return np.asarray(ids == "") if ids.dtype.kind == "U" else np.zeros(len(ids), bool)
 
 
 class CsvSource(Source):
