@@ -1,7 +1,7 @@
 """Columns of any type as features: numbers, booleans, dates, categories and free text.
 
-An `ItemEncoder` is fitted to the items of training and keeps plain values, so that a model folder
-holds it as JSON and an ONNX graph as constants.
+An `ItemEncoder` is fitted to the training items. It holds plain values, which a model folder stores
+as JSON and an ONNX graph as constants.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from pairlearn.tables.cells import (
     PIXELS,
     ColumnKind,
     Values,
+    list_names,
     read_values,
     refuse_columns,
 )
 
 PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
-"""Days after which a season comes again."""
+"""Lengths of the cycles of dates, in days."""
 MOST_WORDS = 2000
 MOST_CELLS = 1 << 27
-"""Words times items: large tables keep fewer words, so that their features fit the memory."""
+"""Words times items: large tables keep fewer words, so that their features fit in memory."""
 TOKEN = r"(?u)\b\w\w+\b"
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is kept of a column.
+    """What an encoder has learnt about a column.
 
-    ``fill`` is the median, which stands for gaps (None if training had none); ``words`` are
+    ``fill`` is the median, which replaces gaps (None if training had none). ``words`` are the
     categories or words with a feature each, ``weights`` their inverse document frequencies. With
     ``other``, rare and unknown categories are one more feature; with ``times``, dates have a time
     of day.
@@ -62,21 +63,21 @@ class Column:
 
     @property
     def periods(self) -> list[str]:
-        """Seasons of a date that are features."""
+        """Cycles of a date that are features."""
         return [*PERIODS][: 3 if self.times else 2] if self.kind == "date" else []
 
     def outputs(self) -> list[str]:
         """Names of its features."""
         if self.kind == "category":
-            found = [f"{self.name}={word}" for word in self.words]
-            return found + [f"{self.name} is another"] * self.other
+            categories = [f"{self.name}={word}" for word in self.words]
+            return categories + [f"{self.name} is another"] * self.other
         if self.kind == "text":
             return [f"{self.name}: {word}" for word in self.words]
         if self.kind == "image":
             return [
                 f"{self.name}: {'rgb'[c]} {row},{column}" for c, row, column in np.ndindex(PIXELS)
             ]
-        waves = [f"{self.name}, {wave} of the {one}" for one in self.periods
+        waves = [f"{self.name}, {wave} of the {period}" for period in self.periods
                  for wave in ("sine", "cosine")]  # fmt: skip
         return [self.name, *waves] + [f"{self.name} is missing"] * (self.fill is not None)
 
@@ -90,17 +91,17 @@ class Column:
             return np.asarray(self._vectorizer.transform(values).toarray())
         if self.kind == "image":
             return values.reshape(len(values), -1)
-        gap = np.isnan(values)
+        missing = np.isnan(values)
         if self.fill is None:
-            for row in first_rows(gap):
-                what = f"feature {quote(self.name)} is missing; fill it in or drop the row"
-                raise RowError(row, what)
-        known = np.where(gap, 0.0 if self.fill is None else self.fill, values)
-        found = [known]
+            for row in first_rows(missing):
+                message = f"feature {quote(self.name)} is missing; fill it in or drop the row"
+                raise RowError(row, message)
+        filled = np.where(missing, 0.0 if self.fill is None else self.fill, values)
+        features = [filled]
         for period in self.periods:
-            angle = 2 * np.pi * (known / PERIODS[period] % 1)
-            found += [np.sin(angle), np.cos(angle)]
-        return np.stack(found if self.fill is None else [*found, gap], 1)
+            angle = 2 * np.pi * (filled / PERIODS[period] % 1)
+            features += [np.sin(angle), np.cos(angle)]
+        return np.stack(features if self.fill is None else [*features, missing], 1)
 
     @cached_property
     def _vectorizer(self) -> Any:
@@ -109,21 +110,22 @@ class Column:
         return vectorizer
 
 
-def unused_columns(have: Sequence[str], wanted: Sequence[str], where: object) -> list[str]:
-    """A note if there are columns that a model was not fitted to; TableError if some are missing.
+def unused_columns(names: Sequence[str], wanted: Sequence[str], where: object) -> list[str]:
+    """A note on columns that a model was not fitted to; TableError if some it needs are missing.
 
     ``where`` the columns are is for messages.
     """
-    missing, extra = ([n for n in a if n not in b] for a, b in ((wanted, have), (have, wanted)))
-    if missing:
-        raise TableError(f"{where} lacks {_listed(missing)} that the model was fitted to")
-    note = f"{where} has {_listed(extra)} that the model was not fitted to: not used"
-    return [note] * bool(extra)
+    if missing := [name for name in wanted if name not in names]:
+        raise TableError(f"{where} lacks {_list_features(missing)} that the model was fitted to")
+    if extra := [name for name in names if name not in wanted]:
+        features = _list_features(extra)
+        return [f"{where} has {features} that the model was not fitted to: not used"]
+    return []
 
 
-def _listed(names: Sequence[str]) -> str:
-    found = ", ".join(map(quote, names[:5])) + ", …" * (len(names) > 5)
-    return f"the feature {found}" if len(names) == 1 else f"{len(names)} features {found}"
+def _list_features(names: Sequence[str]) -> str:
+    count = "the feature" if len(names) == 1 else f"{len(names)} features"
+    return f"{count} {list_names(names, 5)}"
 
 
 def _tfidf(**options: Any) -> Any:
@@ -134,7 +136,7 @@ def _tfidf(**options: Any) -> Any:
 
 @dataclass(frozen=True)
 class ItemEncoder:
-    """Makes features of columns, as learnt from the training items.
+    """Turns columns into features, as learnt from the training items.
 
     Parameters
     ----------
@@ -160,77 +162,79 @@ class ItemEncoder:
     columns: tuple[Column, ...]
 
     def __post_init__(self) -> None:
-        if not self.columns or not all(isinstance(one, Column) for one in self.columns):
+        if not self.columns or not all(isinstance(column, Column) for column in self.columns):
             raise ValueError("an encoder has columns, at least one")
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> ItemEncoder:
-        """Numbers without gaps, as they are."""
+        """Make an encoder that keeps numbers without gaps as they are."""
         return cls(tuple(Column(str(name), "number") for name in names))
 
     @classmethod
     def fit(cls, kinds: Mapping[str, ColumnKind], values: Mapping[str, Any]) -> ItemEncoder:
-        """Learn from the values of columns of known kinds."""
-        found, unusable = [], {}
+        """Fit an encoder to the values of columns of known kinds."""
+        columns, unusable = [], {}
         for name, kind in kinds.items():
             try:
-                found.append(_fitted(name, kind, values[name]))
+                columns.append(_fit_column(name, kind, values[name]))
             except ValueError as error:
                 unusable[name] = str(error)
         refuse_columns(unusable)
-        return cls(tuple(found))
+        return cls(tuple(columns))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(one.name for one in self.columns)
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the features."""
-        return tuple(name for one in self.columns for name in one.outputs())
+        return tuple(name for column in self.columns for name in column.outputs())
 
     @property
     def plain(self) -> bool:
-        """Whether all columns are numbers that are taken as they are."""
-        return all(one.kind == "number" and one.fill is None for one in self.columns)
+        """Whether all columns are numbers that are features as they are."""
+        return all(column.kind == "number" and column.fill is None for column in self.columns)
 
     def reads(self, kind: ColumnKind) -> bool:
         """Whether some columns are of this kind."""
-        return any(one.kind == kind for one in self.columns)
+        return any(column.kind == kind for column in self.columns)
 
     @property
     def scaled(self) -> Mask:
-        """Which features have a scale of their own, unlike those that say yes or no, or words."""
-        measured = [
-            (one.kind in ("number", "date") and name == one.name)
-            for one in self.columns
-            for name in one.outputs()
+        """Mask of the features with a scale: numbers and dates, not indicators or words."""
+        scaled = [
+            column.kind in ("number", "date") and name == column.name
+            for column in self.columns
+            for name in column.outputs()
         ]
-        return np.array(measured)
+        return np.array(scaled)
 
     def values(self, cells: Mapping[str, Any]) -> Values:
-        """What is in the cells of its columns, which are Arrow arrays."""
-        return read_values({one.name: one.kind for one in self.columns}, cells)
+        """Convert the cells of its columns, which are Arrow arrays, to values."""
+        return read_values({column.name: column.kind for column in self.columns}, cells)
 
     def encode(self, values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-        """Features (m, d) of columns."""
-        parts = [one.encode(values[one.name]).astype(np.float32) for one in self.columns]
-        return np.concatenate(parts, 1)
+        """Encode the values of columns as features (m, d)."""
+        parts = [column.encode(values[column.name]) for column in self.columns]
+        return np.concatenate([part.astype(np.float32) for part in parts], 1)
 
     def __str__(self) -> str:
-        found = []
+        groups = []
         for kind in KINDS:
-            of = [one for one in self.columns if one.kind == kind]
-            words = [f" ({len(one.words):,} words)" * (kind == "text") for one in of]
-            named = [one.name + more for one, more in zip(of, words, strict=True)]
-            more = f", … {len(of):,} in all" if len(of) > 4 else ""
-            found += [f"{kind} {', '.join(named[:4])}{more}"] if of else []
-        return "; ".join(found)
+            columns = [column for column in self.columns if column.kind == kind]
+            names = [
+                f"{column.name} ({len(column.words):,} words)" if kind == "text" else column.name
+                for column in columns
+            ]
+            more = f", … {len(columns):,} in all" if len(columns) > 4 else ""
+            groups += [f"{kind} {', '.join(names[:4])}{more}"] if columns else []
+        return "; ".join(groups)
 
 
-def _fitted(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
-    """What transformers of scikit-learn learn from a column."""
+def _fit_column(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
+    """Fit a transformer of scikit-learn to a column, and keep what it has learnt."""
     if kind == "category":
         from sklearn.preprocessing import OneHotEncoder
 

@@ -1,20 +1,24 @@
-"""Read tables and folders of items: whole, or in batches that fit any memory."""
+"""Read files and folders of items, whole or in batches."""
 
 from __future__ import annotations
 
 import os
+import tokenize
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pairlearn.columns import TableError, check_unique, locate_errors, quote
+from pairlearn.columns import TableError, as_ids, check_unique, locate_errors, quote
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, read_values, text_array
+from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, Values, read_values, text_array
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
-from pairlearn.tables.items import ItemTable, check_names, npy_items
+from pairlearn.tables.items import ItemTable, as_features, check_names, default_names
 from pairlearn.tables.read import PathLike, check_rows, rechunk
 from pairlearn.tables.sources import (
     Columns,
@@ -24,8 +28,8 @@ from pairlearn.tables.sources import (
     suffix_of,
 )
 
-LOOKED_AT = 10_000
-"""Rows that tell what the columns hold."""
+SAMPLE_ROWS = 10_000
+"""Rows that tell the kinds of columns."""
 
 
 def read_items(
@@ -37,22 +41,22 @@ def read_items(
 ) -> ItemTable:
     r"""Read a table of items.
 
-    Columns of numbers without gaps are features as they are. For dates, categories, free text or
-    gaps, an `ItemEncoder` is fitted to all columns; it is the table's ``encoder``.
+    Columns of numbers without gaps are features as they are. If there are dates, categories, free
+    text or gaps, an `ItemEncoder` is fitted to all columns; it is the table's ``encoder``.
 
     Parameters
     ----------
     path : path-like
         A ``.csv`` or ``.parquet`` file with a column ``id``, every other column a feature; a
-        folder of texts (``.txt``, ``.md``) or of images, whose names are the ids; or a
+        folder of texts (``.txt``, ``.md``) or of images, with their names as ids; or a
         ``.npy`` file of features, of shape (m, d).
     ids : path-like, optional
         With ``.npy``: a ``.npy`` file of m ids, integers or text; by default 0, 1, …, m − 1.
     columns : ColumnChoice or ItemEncoder, optional
-        Which columns to use and what they hold; or the encoder of a model, which makes the
-        same features of these items. Other columns are then left out with a note.
+        Which columns to use and what they hold; or the encoder of a model, for the same
+        features as in training. Other columns are then left out with a note.
     mapped : bool, default False
-        Leave the features of a ``.npy`` file in the file, once all are checked.
+        Leave the features of a ``.npy`` file in the file, after checking them.
 
     Raises
     ------
@@ -69,16 +73,13 @@ def read_items(
     ItemTable(m=2, features=1)
     """
     path, ids = Path(path), None if ids is None else Path(ids)
-    source = _item_source(path, ids)
-    if source is None or isinstance(columns, ItemEncoder):
-        parts = _item_batches(path, ids, source, columns)
-        if mapped and source is None:
-            parts = (part.like(part.ids, part.features[:0]) for part in parts)
-        items = _join_items(list(parts))
-        if mapped and source is None:
-            items.features = np.load(path, mmap_mode="r")
+    source = _open_items(path, ids)
+    if source is None:
+        items = _read_npy(path, ids, mapped=mapped)
+    elif isinstance(columns, ItemEncoder):
+        items = _join_items(list(_encoded_batches(source, columns)))
     else:
-        items = _encoded_items(source, columns or ColumnChoice())
+        items = _fit_encoder(source, columns or ColumnChoice())
     with locate_errors(source.place if source else lambda row: f"{ids}, row {row + 1}"):
         check_unique("id", items.ids)
     items.path = path
@@ -94,8 +95,8 @@ def iter_items(
 ) -> Iterator[ItemTable]:
     """Read a table of items in batches, in constant memory.
 
-    Joined, the batches are what `read_items` returns, except that repeated ids are not noticed. A
-    CSV file is read twice: only its last line tells whether the ids are integers.
+    Concatenated, the batches are what `read_items` returns, except that repeated ids are not
+    noticed. A CSV file is read twice, as only its last line tells whether the ids are integers.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def iter_items(
     rows : int, default 65536
         Rows of each batch; the last may have fewer.
     columns : ItemEncoder, optional
-        That of a model or of a table that was read. Without it all columns must be numbers.
+        The encoder of a model or of a table. Without it all columns must be numbers.
 
     Examples
     --------
@@ -116,14 +117,19 @@ def iter_items(
     """
     check_rows(rows)
     path, ids = Path(path), None if ids is None else Path(ids)
-    source = _item_source(path, ids)
-    if source is not None:
-        source.scan_ids(["id"])
-    return rechunk(_item_batches(path, ids, source, columns), rows, _join_items)
+    source = _open_items(path, ids)
+    if source is None:
+        return rechunk(_npy_batches(path, ids), rows, _join_items)
+    source.scan_ids(["id"])
+    encoder = columns or ItemEncoder.of_numbers(_feature_names(source))
+    return rechunk(_encoded_batches(source, encoder), rows, _join_items)
 
 
-def _item_source(path: Path, ids: Path | None) -> Source | None:
-    """The file of items, or None if it is NPY, with everything in place to read it."""
+_join_items = partial(ItemTable.concatenate, unique=False)
+
+
+def _open_items(path: Path, ids: Path | None) -> Source | None:
+    """Open a file or folder of items, and check its header; None if it is NPY."""
     if path.is_dir():
         return FolderSource(path)
     if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
@@ -135,131 +141,189 @@ def _item_source(path: Path, ids: Path | None) -> Source | None:
     if ids is not None:
         raise TableError(f"ids is for .npy features; {path} has its ids in the column 'id'")
     source = open_source(path, "items", "id")
-    try:
-        check_names([name for name in source.names if name != "id"])
-    except TableError as error:
-        raise TableError(f"{source.path}: {error}") from None
+    with _in_file(source):
+        check_names(_feature_names(source))
     return source
 
 
-def _item_batches(
-    path: Path, ids: Path | None, source: Source | None, columns: Any
-) -> Iterator[ItemTable]:
-    """Items in parts, by an encoder; without one all columns are plain numbers."""
-    if source is None:
-        return npy_items(path, ids)
-    there = [name for name in source.names if name != "id"]
-    encoder = columns or ItemEncoder.of_numbers(there)
-    notes = tuple(unused_columns(there, encoder.names, path))
-    more = {"names": encoder.outputs, "notes": notes}
-    more |= {} if encoder.plain else {"encoder": encoder}
+def _feature_names(source: Source) -> list[str]:
+    return [name for name in source.names if name != "id"]
+
+
+@contextmanager
+def _in_file(source: Source) -> Iterator[None]:
+    """Name the file in errors about its columns."""
+    try:
+        yield
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+
+
+def _encoded_batches(source: Source, encoder: ItemEncoder) -> Iterator[ItemTable]:
+    """Yield items with the features that an encoder makes of their columns."""
+    notes = tuple(unused_columns(_feature_names(source), encoder.names, source.path))
 
     def build(cells: Columns) -> ItemTable:
-        ids, values = source.column("id", "id", cells["id"]), encoder.values(cells)
-        return ItemTable.trusted(ids=ids, features=encoder.encode(values), **more)
+        values = encoder.values(cells) | {"id": source.column("id", "id", cells["id"])}
+        return _encoded_table(encoder, values, notes)
 
     return source.tables(["id", *encoder.names], build)
+
+
+def _encoded_table(encoder: ItemEncoder, values: Values, notes: tuple[str, ...]) -> ItemTable:
+    return ItemTable.trusted(
+        ids=values["id"],
+        features=encoder.encode(values),
+        names=encoder.outputs,
+        encoder=None if encoder.plain else encoder,
+        notes=notes,
+    )
 
 
 def item_kinds(
     path: PathLike, choice: ColumnChoice | None = None
 ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
-    """What the columns of a table of items hold, and what is said of columns left out.
-
-    The first 10,000 rows tell; `read_items` then reads all as such.
-    """
-    source = _item_source(Path(path), None)
-    if source is None:
-        return {}, ()
-    return _kinds(source, choice or ColumnChoice())
+    """Tell the kinds of the columns of items by the first 10,000 rows; notes on those left out."""
+    source = _open_items(Path(path), None)
+    return ({}, ()) if source is None else _find_kinds(source, choice or ColumnChoice())
 
 
-def _kinds(source: Source, choice: ColumnChoice) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+def _find_kinds(
+    source: Source, choice: ColumnChoice
+) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
     import pyarrow
 
-    names = choice.select([name for name in source.names if name != "id"])
+    names = choice.select(_feature_names(source))
     if isinstance(source, FolderSource):
         return {source.kind: source.kind}, ()
-    first: list[Columns] = []
+    batches: list[Columns] = []
     for batch in source.batches(names):
-        first.append(batch)
-        if sum(len(cells[names[0]]) for cells in first) >= LOOKED_AT:
+        batches.append(batch)
+        if sum(len(cells[names[0]]) for cells in batches) >= SAMPLE_ROWS:
             break
-    if not first:
+    if not batches:
         raise TableError(f"{source.path} has a header but no rows")
-    some = {
-        name: pyarrow.chunked_array([cells[name] for cells in first])
+    sample = {
+        name: pyarrow.chunked_array([cells[name] for cells in batches])
         .unify_dictionaries()
-        .combine_chunks()[:LOOKED_AT]
+        .combine_chunks()[:SAMPLE_ROWS]
         for name in names
     }
-    try:
-        return choice.kinds_of(some, typed=source.typed)
-    except TableError as error:
-        raise TableError(f"{source.path}: {error}") from None
+    with _in_file(source):
+        return choice.kinds_of(sample, typed=source.typed)
 
 
-def _encoded_items(source: Source, choice: ColumnChoice) -> ItemTable:
-    """All items, by an encoder that is fitted to them if not all columns are plain numbers."""
-    kinds, notes = _kinds(source, choice)
+def _fit_encoder(source: Source, choice: ColumnChoice) -> ItemTable:
+    """Read all items, and fit an encoder to them if not all columns are plain numbers."""
+    kinds, notes = _find_kinds(source, choice)
 
     def build(cells: Columns) -> Columns:
         return read_values(kinds, cells) | {"id": source.column("id", "id", cells["id"])}
 
     values = source.read_arrays(["id", *kinds], build)
-    constant = [name for name, kind in kinds.items() if kind == "number" and _same(values[name])]
+    constant = [
+        name
+        for name, kind in kinds.items()
+        if kind == "number" and len(values[name]) > 1 and (values[name] == values[name][0]).all()
+    ]
     if len(constant) < len(kinds):
         notes += tuple(f"column {quote(name)} has one value, and is left out" for name in constant)
         kinds = {name: kind for name, kind in kinds.items() if name not in constant}
-    try:
+    with _in_file(source):
         encoder = ItemEncoder.fit(kinds, values)
-    except TableError as error:
-        raise TableError(f"{source.path}: {error}") from None
-    return ItemTable.trusted(
-        ids=values["id"],
-        features=encoder.encode(values),
-        names=encoder.outputs,
-        notes=notes,
-        encoder=None if encoder.plain else encoder,
-    )
+    return _encoded_table(encoder, values, notes)
 
 
-def _same(values: Any) -> bool:
-    """Whether all items have the same value, and there are several."""
-    return len(values) > 1 and bool((values == values[0]).all())
+NPY_ROWS = 65536
+"""Rows of NPY files checked at once."""
+_NPY_ERRORS = (
+    *(ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, OSError),
+    *(RecursionError, tokenize.TokenError),
+)
+"""What numpy raises on damaged files, whose header it parses as Python."""
 
 
-_join_items = partial(ItemTable.concatenate, unique=False)
+def _read_npy(path: Path, ids: Path | None, *, mapped: bool) -> ItemTable:
+    parts = _npy_batches(path, ids)
+    if not mapped:
+        return _join_items(list(parts))
+    items = _join_items([part.like(part.ids, part.features[:0]) for part in parts])
+    items.features = np.load(path, mmap_mode="r")
+    return items
+
+
+def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
+    """Yield the rows of a feature matrix (m, d) in an NPY file, with their ids."""
+    features = _map_npy(path, "features have shape (m, d)", 2, "features are numbers", "fiub")
+    m, d = features.shape
+    if m == 0 or d == 0:
+        raise TableError(f"{path} has no {'features' if m else 'rows'}")
+    known: Any = None
+    if ids is not None:
+        array = _map_npy(ids, "ids have shape (m,)", 1, "ids are integers or text", "iuU")
+        if len(array) != m:
+            raise TableError(f"{ids} has {len(array)} ids, but {path} has {m} rows")
+        with locate_errors(lambda row: f"{ids}, row {row + 1}"):
+            known = as_ids("id", np.array(array))
+    names = default_names(d)
+    for start in range(0, m, NPY_ROWS):
+        rows = slice(start, min(start + NPY_ROWS, m))
+        with locate_errors(lambda row: f"{path}, row {row + 1}", start):
+            part = np.array(as_features(names, features[rows]))
+        part_ids = np.arange(rows.start, rows.stop) if known is None else known[rows]
+        yield ItemTable.trusted(ids=part_ids, features=part, names=names)
+
+
+def _map_npy(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDArray[Any]:
+    """Map the array of a file into memory, and check its shape and its type."""
+    try:
+        # numpy reads headers that Python 2 wrote, with a warning.
+        with warnings.catch_warnings(action="ignore"):
+            array = np.lib.format.open_memmap(path, mode="r")
+    except _NPY_ERRORS as error:
+        if "Python objects" in str(error):
+            raise TableError(
+                f"{path} holds Python objects, which could run code when read; save plain numbers"
+            ) from None
+        reason = (str(error).splitlines() or ["no reason given"])[0].rstrip(".")
+        raise TableError(f"{path} is not an NPY file, or is damaged ({reason})") from None
+    if array.ndim != axes:
+        raise TableError(f"{path} has shape {array.shape}; {shapes}")
+    if array.dtype.kind not in kinds:
+        raise TableError(f"{path} has the type {array.dtype}; {types}")
+    return array
+
+
 IMAGES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
     ".gif": "image/gif",
 }  # fmt: skip
-"""The endings of images that can be items, and what they are."""
+"""Suffixes of images that can be items, and their media types."""
 SUFFIXES: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
 BATCH = 1024
-"""Files that are in memory at once."""
+"""Files read at once."""
 
 
 class FolderSource(Source):
-    """A folder of texts or of images: ``id`` is the name of a file, the other what is in it."""
+    """A folder of texts or of images: the names of the files are the ids."""
 
     typed = True
 
     def __init__(self, path: Path) -> None:
         images, texts = (list_files(path, SUFFIXES[kind]) for kind in ("image", "text"))
         if len(images) == len(texts):
-            listed = ", ".join(sum(SUFFIXES.values(), ()))
-            what = "as many texts as images: move one sort elsewhere" if texts else (
-                f"neither texts nor images ({listed})"
-            )  # fmt: skip
-            raise TableError(f"{path} is a folder with {what}")
+            suffixes = ", ".join(sum(SUFFIXES.values(), ()))
+            problem = f"neither texts nor images ({suffixes})"
+            if texts:
+                problem = "as many texts as images: move one sort elsewhere"
+            raise TableError(f"{path} is a folder with {problem}")
         # A few texts beside images describe them, and the other way round.
         self.kind: ColumnKind = "image" if len(images) > len(texts) else "text"
         self._files = images if self.kind == "image" else texts
         self.path, self.names = path, ["id", self.kind]
 
     def batches(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The columns asked for, some files at a time; images as the bytes of their pixels."""
+        """Yield batches of files, images as the bytes of their pixels."""
         import pyarrow
 
         files = [*self._files.items()]
@@ -267,24 +331,25 @@ class FolderSource(Source):
             part = files[start : start + BATCH]
             cells = {"id": text_array([name for name, _ in part])}
             if "text" in names:
-                cells["text"] = text_array([self._read(path) for _, path in part])
+                cells["text"] = text_array([_read_text(path) for _, path in part])
             if "image" in names:
-                cells["image"] = pyarrow.array([read_pixels(path) for _, path in part])
+                cells["image"] = pyarrow.array([_read_pixels(path) for _, path in part])
             yield {name: cells[name] for name in names}
 
     def place(self, row: int | None) -> str:
-        """The file."""
+        """The path of a file."""
         return str(self.path) if row is None else str([*self._files.values()][row])
 
-    def _read(self, path: Path) -> str:
-        try:
-            return path.read_text(encoding="utf-8")
-        except (UnicodeDecodeError, OSError) as error:
-            raise TableError(f"{path} cannot be read as UTF-8: {error!s:.100}") from None
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise TableError(f"{path} cannot be read as UTF-8: {error!s:.100}") from None
 
 
-def read_pixels(path: Path) -> bytes:
-    """An image made as small as the network takes it: height, width and colour of each pixel."""
+def _read_pixels(path: Path) -> bytes:
+    """Read an image, resize it, and return its pixels: height, width, colour."""
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -297,17 +362,17 @@ def read_pixels(path: Path) -> bytes:
         raise TableError(f"{path} cannot be read as an image: {error!s:.100}") from None
 
 
-def list_files(folder: Path, endings: Sequence[str]) -> dict[str, Path]:
-    """The files of a folder and its folders, by their names relative to it, in order.
+def list_files(folder: Path, suffixes: Sequence[str]) -> dict[str, Path]:
+    """List the files of a folder and its subfolders by their relative names, sorted.
 
-    Links and hidden files are left out: an item is a file that lies here.
+    Links and hidden files are left out.
     """
     if not folder.is_dir():
         raise TableError(f"{folder} is not a folder")
-    found = {}
-    for place, folders, names in os.walk(folder):
+    files = {}
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for path in (Path(place, name) for name in names if not name.startswith(".")):
-            if path.suffix.lower() in endings and path.is_file() and not path.is_symlink():
-                found[path.relative_to(folder).as_posix()] = path
-    return dict(sorted(found.items()))
+        for path in (Path(parent, name) for name in names if not name.startswith(".")):
+            if path.suffix.lower() in suffixes and path.is_file() and not path.is_symlink():
+                files[path.relative_to(folder).as_posix()] = path
+    return dict(sorted(files.items()))

@@ -1,11 +1,9 @@
-"""Items as a table: an id and numeric features for each; NPY files of features."""
+"""Items as a table: an id and numeric features for each."""
 
 from __future__ import annotations
 
-import tokenize
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Columnar(ABC):
-    """Columns of equal length by name; two tables are equal if these are, also in their order."""
+    """Columns of equal length by name; two tables are equal if names, order and values are."""
 
     @abstractmethod
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that there are, by name, in the order of files."""
+        """The columns by name, in the order of files."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -50,21 +48,21 @@ class Columnar(ABC):
 
 
 class ItemTable(Columnar):
-    """One row for each item: its id, and its features in float32.
+    """One row for each item: its id and its features in float32.
 
     Parameters
     ----------
     ids : array of shape (m,), or None
-        Integers or text, each once; None is 0, 1, …, m − 1.
+        Unique integers or text; None is 0, 1, …, m − 1.
     features : array of shape (m, d)
         Finite numbers.
     names : sequence of d str, optional
-        Of the features; x0, x1, … if not given.
+        Names of the features; x0, x1, … if not given.
 
     Attributes
     ----------
     encoder : ItemEncoder or None
-        How the features were made of columns that are not all plain numbers.
+        The encoder that made the features, if the columns were not all plain numbers.
     notes : tuple of str
         Notes on columns that were left out.
 
@@ -104,18 +102,18 @@ class ItemTable(Columnar):
 
     @classmethod
     def trusted(cls, **parts: Any) -> ItemTable:
-        """A table of attributes that were checked before."""
+        """Make a table of attributes that were checked before."""
         table = cls.__new__(cls)
         vars(table).update(parts)
         return table
 
     def like(self, ids: Any, features: Any) -> ItemTable:
-        """A table of other items with the same features."""
+        """Make a table of other items with the same features."""
         return self.trusted(**vars(self) | {"ids": ids, "features": features})
 
     @classmethod
     def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
-        """Join tables with the same features; with `unique`, refuse ids that occur twice."""
+        """Join tables with the same features; with `unique`, check that no id occurs twice."""
         if not parts:
             raise TableError("parts is empty: give at least one ItemTable")
         for part in parts[1:]:
@@ -149,7 +147,7 @@ class ItemTable(Columnar):
 
 
 def row_index(index: Any) -> Any:
-    """A slice, mask or array that selects rows; a single row becomes a table of one."""
+    """Check an index of rows; a single row selects a table of one."""
     if isinstance(index, slice):
         return index
     rows = np.asarray(index)
@@ -166,12 +164,12 @@ def is_empty(ids: Ids) -> Mask:
 
 
 def default_names(d: int) -> tuple[str, ...]:
-    """Names of features that have none."""
+    """Names for features without names."""
     return tuple(f"x{column}" for column in range(d))
 
 
 def check_names(names: Sequence[Any]) -> None:
-    """Refuse names of features that could not stand at the head of a file."""
+    """Check that names of features can stand in the header of a file."""
     if not names:
         raise TableError("no features; an item has at least one")
     seen: dict[str, int] = {}
@@ -191,7 +189,7 @@ def check_names(names: Sequence[Any]) -> None:
 def as_features(
     names: Sequence[str], array: NDArray[Any], *, gaps: bool = False
 ) -> NDArray[np.float32]:
-    """Features in float32, in place where they already are; `gaps` admits NaN.
+    """Features in float32, without a copy if they already are; `gaps` admits NaN.
 
     Raises RowError for the first row with a feature that is missing, infinite or beyond float32.
     """
@@ -200,58 +198,11 @@ def as_features(
     bad = np.isinf(features) if gaps else ~np.isfinite(features)
     for row in first_rows(bad.any(1)):
         column = int(bad[row].argmax())
-        value, what = float(array[row, column]), f"feature {quote(names[column])} is"
+        value = float(array[row, column])
+        problem = f"{value:g}, too large for float32; rescale"
         if np.isnan(value):
-            raise RowError(row, f"{what} missing; fill it in or drop the row")
-        if np.isinf(value):
-            raise RowError(row, f"{what} {value:g}, not a finite number")
-        raise RowError(row, f"{what} {value:g}, too large for float32; rescale")
+            problem = "missing; fill it in or drop the row"
+        elif np.isinf(value):
+            problem = f"{value:g}, not a finite number"
+        raise RowError(row, f"feature {quote(names[column])} is {problem}")
     return features
-
-
-NPY_ROWS = 65536
-"""Rows of a file that are checked at once."""
-_NPY_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, OSError)
-"""What numpy raises on damaged files; it parses their header as Python."""
-
-
-def npy_items(path: Path, ids: Path | None) -> Iterator[ItemTable]:
-    """The rows of a feature matrix (m, d) in an NPY file, some at a time, with their ids."""
-    features = _mapped(path, "features have shape (m, d)", 2, "features are numbers", "fiub")
-    m, d = features.shape
-    if m == 0 or d == 0:
-        raise TableError(f"{path} has no {'features' if m else 'rows'}")
-    known: Any = None
-    if ids is not None:
-        array = _mapped(ids, "ids have shape (m,)", 1, "ids are integers or text", "iuU")
-        if len(array) != m:
-            raise TableError(f"{ids} has {len(array)} ids, but {path} has {m} rows")
-        with locate_errors(lambda row: f"{ids}, row {row + 1}"):
-            known = as_ids("id", np.array(array))
-    names = default_names(d)
-    for start in range(0, m, NPY_ROWS):
-        rows = slice(start, min(start + NPY_ROWS, m))
-        with locate_errors(lambda row: f"{path}, row {row + 1}", start):
-            part = np.array(as_features(names, features[rows]))
-        some = np.arange(rows.start, rows.stop) if known is None else known[rows]
-        yield ItemTable.trusted(ids=some, features=part, names=names)
-
-
-def _mapped(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDArray[Any]:
-    """The array of a file, without reading it."""
-    try:
-        # numpy warns of headers that Python 2 wrote, and reads them all the same.
-        with warnings.catch_warnings(action="ignore"):
-            array = np.lib.format.open_memmap(path, mode="r")
-    except (*_NPY_ERRORS, RecursionError, tokenize.TokenError) as error:
-        if "Python objects" in str(error):
-            raise TableError(
-                f"{path} holds Python objects, which could run code when read; save plain numbers"
-            ) from None
-        reason = (str(error).splitlines() or ["no reason given"])[0].rstrip(".")
-        raise TableError(f"{path} is not an NPY file, or is damaged ({reason})") from None
-    if array.ndim != axes:
-        raise TableError(f"{path} has shape {array.shape}; {shapes}")
-    if array.dtype.kind not in kinds:
-        raise TableError(f"{path} has the type {array.dtype}; {types}")
-    return array

@@ -341,8 +341,8 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
     problems += kinds.incomplete(statements)
 
     def stated(columns: list[str]) -> Mask:
-        stated = [~np.isnan(statements[name]) for name in columns if name in statements]
-        return np.logical_or.reduce([np.zeros(len(table), bool), *stated])
+        masks = [~np.isnan(statements[name]) for name in columns if name in statements]
+        return np.any([np.zeros(len(table), bool), *masks], axis=0)
 
     about_pair, about_item = (stated(statement_columns(single=single)) for single in (False, True))
     *first, last = statement_columns(single=False)[:USUAL]

@@ -1,4 +1,4 @@
-"""Write tables of pairs and of items, atomically, so that reading gives the same table back.
+"""Write tables of pairs and of items, atomically; reading them gives the same table.
 
 Python's csv module writes CSV: pyarrow would put all text into quotes.
 """
@@ -26,10 +26,10 @@ BATCH = 65536
 
 
 def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
-    """Write a table of pairs as CSV or Parquet, atomically; the file.
+    """Write a table of pairs as CSV or Parquet, atomically, and return the path.
 
-    `read_pairs` gives the same table back, bit for bit; but CSV cannot tell text ids that all look
-    like integers from integers.
+    `read_pairs` gives the same table, bit for bit, except that text ids which all look like
+    integers come back from CSV as integers.
 
     Examples
     --------
@@ -48,22 +48,22 @@ def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
 
 
 def file_columns(table: PairTable) -> dict[str, NDArray[Any]]:
-    """The columns of a table as files have them: words for values that have some."""
-    columns, said = table.columns(), table.statements()
-    for name, column in kinds.columns().items():
-        if name in said and column.words:
-            words = np.full(len(table), "", f"U{max(map(len, column.words))}")
-            for value, word in column.named.items():
-                words[said[name] == value] = word
+    """The columns of a table as in files, with words for the values that have them."""
+    columns, known = table.columns(), kinds.columns()
+    for name, values in table.statements().items():
+        if known[name].words:
+            words = np.full(len(table), "", f"U{max(map(len, known[name].words))}")
+            for value, word in known[name].named.items():
+                words[values == value] = word
             columns[name] = np.ma.masked_equal(words, "")
     return columns
 
 
 def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
-    """Write a table of items as CSV, Parquet or NPY, atomically; the file.
+    """Write a table of items as CSV, Parquet or NPY, atomically, and return the path.
 
-    `read_items` gives the same table back, as in `write_pairs`. NPY has room for the features only:
-    TableError unless the ids are 0, 1, …, m − 1 and the names x0, x1, ….
+    `read_items` gives the same table, as in `write_pairs`. NPY holds the features only: TableError
+    unless the ids are 0, 1, …, m − 1 and the names x0, x1, ….
 
     Examples
     --------
@@ -88,7 +88,7 @@ def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
 
 
 class RowWriter:
-    """Appends batches of rows to a file that `open_rows` opened; ``count`` are written so far."""
+    """Appends batches of rows to a file opened by `open_rows`; ``count`` rows so far."""
 
     columns: tuple[str, ...]
     count: int
@@ -102,8 +102,8 @@ class RowWriter:
     def write(self, columns: Mapping[str, Any]) -> None:
         """Append rows.
 
-        ``columns`` has all columns, each an array (k,) of integers, floats, booleans or text, as in
-        the first batch; TableError otherwise. NaN and what is masked are written as empty cells.
+        ``columns`` has all columns, each an array (k,) of integers, floats, booleans or text, of
+        the same type in every batch. NaN and masked values are written as empty cells.
         """
         import pyarrow
 
@@ -135,7 +135,7 @@ class RowWriter:
         self.count += n
 
     def _open(self, schema: Any) -> None:
-        """Begin the file with its header, once."""
+        """Open the file and write its header, once."""
         from pyarrow import parquet
 
         if self._schema is not None:
@@ -149,7 +149,7 @@ class RowWriter:
             self._sink = parquet.ParquetWriter(self._path, schema, write_page_checksum=True)
 
     def close(self) -> None:
-        """Finish the file, of a header alone if nothing was written."""
+        """Close the file, which has a header even if no rows were written."""
         import pyarrow
 
         self._open(pyarrow.schema([(name, pyarrow.null()) for name in self.columns]))
@@ -157,17 +157,17 @@ class RowWriter:
 
 
 def _cells(array: NDArray[Any]) -> list[Any]:
-    # Python writes the shortest text that reads back as the same float64.
+    # Python prints the shortest text that reads back as the same float64.
     cells: list[Any] = array.tolist()
     return ["" if cell != cell else cell for cell in cells] if array.dtype.kind == "f" else cells
 
 
 @contextmanager
 def open_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[RowWriter]:
-    """Open a CSV or Parquet file for writing, batch by batch, in constant memory.
+    """Open a CSV or Parquet file to write it batch by batch, in constant memory.
 
-    The rows go to a temporary neighbour, which replaces ``path`` when the block ends well and is
-    removed when it raises.
+    Rows are written to a temporary file beside ``path``, which replaces it at the end of the block
+    and is removed if the block raises.
 
     Examples
     --------
