@@ -336,15 +336,12 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
     statements, known = table.statements(), kinds.columns()
     alone = table.single if single is None else single
     problems: list[tuple[int, str]] = []
+    about_pair, about_item = np.zeros((2, len(table)), bool)
     for name, values in statements.items():
         problems += known[name].mistakes(values, noisy=noisy)
+        about_pair |= ~np.isnan(values) & (name in statement_columns(single=False))
+        about_item |= ~np.isnan(values) & (name in statement_columns(single=True))
     problems += kinds.incomplete(statements)
-
-    def stated(columns: list[str]) -> Mask:
-        masks = [~np.isnan(statements[name]) for name in columns if name in statements]
-        return np.any([np.zeros(len(table), bool), *masks], axis=0)
-
-    about_pair, about_item = (stated(statement_columns(single=single)) for single in (False, True))
     *first, last = statement_columns(single=False)[:USUAL]
     missing = f"no judgement; give {', '.join(first)} or {last}, or drop the row"
     for row in first_rows(~alone & ~about_pair):
