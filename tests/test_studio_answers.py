@@ -278,7 +278,7 @@ def test_a_language_has_every_text_of_the_page(language: str) -> None:
     )
     asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', source))
     asked |= set(re.findall(r'raise (?:Denied|HTTPException)\(\d+, "([^"]+)"', source))
-    asked |= set(re.findall(r'(?:reason = \d+,|            words =) "([^"]+)"', source))
+    asked |= set(re.findall(r'(?:reason = \d+,|        words =) "([^"]+)"', source))
     asked |= set(re.findall(r'(?:return (?:found or )?\[|append\()\("([^"]+)", {', source))
     asked |= set(re.findall(r'(?<!f)"([^"\n]*\{(?:share|lean|spread|all)[:}][^"\n]*)"', source))
     for pattern in ("static/*.js", "templates/*.html"):

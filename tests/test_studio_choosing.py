@@ -18,7 +18,6 @@ from pairlearn import PairLabels
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.prior import estimate_prior
 from pairlearn.studio.choosing import (
-    Forecast,
     assign,
     choose_pairs,
     choosing,
@@ -32,7 +31,7 @@ from pairlearn.studio.creating import create_project
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Answer
 from pairlearn.studio.server import serve
-from pairlearn.studio.stopping import look
+from pairlearn.studio.stopping import Forecast, forecast_parts
 from pairlearn.studio.store import Store
 from studio_processes import wait_until
 from studio_store import make
@@ -239,7 +238,7 @@ def test_pairs_are_chosen_by_the_model_of_the_forecast(
         assert len({one.weight for one in store.pairs()[chosen:]}) > 1
         nowhere = np.full(30, np.nan)
         monkeypatch.setattr("pairlearn.studio.stopping.quick_model", lambda *_, **__: nowhere)
-        told = list(look(store))[-1]
+        told = list(forecast_parts(store))[-1]
         assert "not finite" in told["needs"] and "posterior" not in told
         assert not [t for t in threading.enumerate() if t.name.startswith("pairlearn-replenish")]
 

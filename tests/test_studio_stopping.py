@@ -18,13 +18,12 @@ from pairlearn.check import check
 from pairlearn.cli.annotate import app
 from pairlearn.labels import PairLabels
 from pairlearn.studio import Answer, Project, Store
-from pairlearn.studio.choosing import Forecast
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.exchange import judgements
 from pairlearn.studio.reader import StoreReader
 from pairlearn.studio.records import LEVELS, Known
 from pairlearn.studio.server.pages import dots
-from pairlearn.studio.stopping import look, quick_model
+from pairlearn.studio.stopping import Forecast, forecast_parts, quick_model
 from pairlearn.tables import read_pairs
 from studio_client import serving
 from studio_processes import wait_until
@@ -115,10 +114,12 @@ def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
         "id,name\n" + "".join(f"M-{n:03},\n" for n in range(60))
     )
     with Store.open(project) as store:
-        assert next(look(store))["needs"].startswith("`pairlearn fit` will not take these items")
+        assert next(forecast_parts(store))["needs"].startswith(
+            "`pairlearn fit` will not take these items"
+        )
     project, _, _ = make_project(tmp_path / "q", pairs=3)
     with Store.open(project) as store:
-        told = next(look(store))["everybody"]["needs"]
+        told = next(forecast_parts(store))["everybody"]["needs"]
     assert told.startswith("0 pairs have both numbers so far")
 
 
@@ -126,7 +127,7 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
     project, _, boss = make_project(tmp_path / "p", "image", pairs=3, language="de")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with Store.open(project) as store:
-        needs, manners = look(store)
+        needs, manners = forecast_parts(store)
     assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
     with serving(project.folder, {"boss": boss}) as studio:
         client = studio.client
@@ -146,7 +147,7 @@ def test_answers_about_items_that_are_gone_are_left_out(
     folder = shutil.copytree(crowd[0].folder, tmp_path / "p")
     lines = (folder / "items.csv").read_text().splitlines()
     (folder / "items.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
-    told = next(look(StoreReader(Project.load(folder))))["everybody"]
+    told = next(forecast_parts(StoreReader(Project.load(folder))))["everybody"]
     assert 30 < told["pairs"] < told["planned"] == 134
 
 

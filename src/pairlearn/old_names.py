@@ -32,7 +32,7 @@ MOVED = {
     "simulation": ["data.simulation"],
     "studio.backups": ["studio.writer"],
     "studio.export": ["studio.exchange"],
-    "studio.forecast": ["studio.choosing"],
+    "studio.forecast": ["studio.stopping"],
     "studio.known": ["studio.records"],
     "studio.stored": ["studio.reader"],
 }

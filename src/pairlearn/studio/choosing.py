@@ -1,4 +1,4 @@
-"""Which pairs are judged, and by whom.
+"""Draw the pairs to judge, and assign them to annotators.
 
 Pairs are drawn at random, or by what the current model expects to learn from them. A judgement of
 a pair is about three events (+, −), (−, +) and same class. By the current posteriors r and r'
@@ -6,8 +6,8 @@ their probabilities are a, b and s, and a judgement brings at most the informati
 
     H(r, r') = −a log a − b log b − s log s.
 
-A model can be sure and wrong, so a share ε of the draws stays uniform. Pairs chosen this way are
-no random sample. Of N candidates, uniform among the pairs not yet asked, one is drawn with
+A model can be confident and wrong, so a share ε of the draws stays uniform. Pairs chosen this way
+are no random sample. Of N candidates, uniform among the pairs not yet asked, one is drawn with
 probability
 
     q = (1 − ε) H/ΣH + ε/N,      and gets the weight   w = 1/(N q)  ≤  1/ε.
@@ -23,20 +23,13 @@ from __future__ import annotations
 
 import heapq
 import logging
-import os
-import subprocess
-import sys
-import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,13 +38,14 @@ from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream, uniform
 
 if TYPE_CHECKING:
+    from pairlearn.studio.stopping import Forecast
     from pairlearn.studio.store import Store
 
 LOG = logging.getLogger("pairlearn.annotate")
 
 
 def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
-    """Different pairs of different items, uniformly at random, in random order and direction.
+    """Draw distinct pairs of distinct items uniformly, in random order and direction.
 
     The two ends are two draws from the items, as the theory assumes, except that no pair comes
     twice. The result has shape (pairs, 2).
@@ -65,13 +59,13 @@ def random_pairs(items: int, pairs: int, seed: int) -> NDArray[np.int64]:
             "ask for 1 to so many, or add items"
         )
     rng = stream(seed, "annotate", "pairs")
-    return _turned(_draw(rng, pairs, possible, set()), rng)
+    return _decode(_draw(rng, pairs, possible, set()), rng)
 
 
 def _draw(
     rng: np.random.Generator, wanted: int, possible: int, taken: AbstractSet[int]
 ) -> NDArray[np.int64]:
-    """Codes of different pairs that are not taken, in random order; all where fewer are left."""
+    """Codes of distinct pairs that are not taken, in random order; all where fewer are left."""
     if possible - len(taken) <= max(4 * wanted, possible // 8):
         free = np.setdiff1d(np.arange(possible), list(taken))
         return np.asarray(free[permutation(rng, len(free))[:wanted]], np.int64)
@@ -83,25 +77,21 @@ def _draw(
     return drawn[:wanted]
 
 
-def _turned(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The pairs of codes, each in a random direction."""
-    turned = (rng.bit_generator.random_raw(len(codes)) >> np.uint64(63)).astype(bool)
-    high, low = _ends(codes)
-    return np.stack([np.where(turned, high, low), np.where(turned, low, high)], 1)
-
-
-def _code(one: int, two: int) -> int:
-    """The number i(i − 1)/2 + j of a pair j < i, in either direction."""
-    high, low = max(one, two), min(one, two)
+def _encode(first: int, second: int) -> int:
+    """Code i(i − 1)/2 + j of a pair j < i, in either direction."""
+    high, low = max(first, second), min(first, second)
     return high * (high - 1) // 2 + low
 
 
-def _ends(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _decode(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Pairs of codes, each in a random direction."""
+    swapped = (rng.bit_generator.random_raw(len(codes)) >> np.uint64(63)).astype(bool)
     high = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) // 2).astype(np.int64)
     # The root of a large number can be off by one.
     high -= high * (high - 1) // 2 > codes
     high += high * (high + 1) // 2 <= codes
-    return high, codes - high * (high - 1) // 2
+    low = codes - high * (high - 1) // 2
+    return np.stack([np.where(swapped, high, low), np.where(swapped, low, high)], 1)
 
 
 def assign(
@@ -111,7 +101,7 @@ def assign(
     seed: int,
     kept: Mapping[int, Iterable[int]] | None = None,
 ) -> dict[int, list[int]]:
-    """Give every pair to ``overlap`` annotators, and every annotator as many pairs.
+    """Assign every pair to ``overlap`` annotators, with equal loads.
 
     Pairs go in their order to those with the fewest so far, ties by a lot that ``seed``
     determines: without ``kept`` the loads of any two annotators differ by at most one. ``kept``
@@ -129,20 +119,20 @@ def assign(
     load = Counter(who for whose in held.values() for who in whose)
     bits = stream(seed, "annotate", "assignment").bit_generator
     lots = iter(bits.random_raw(len(annotators) + len(pairs) * overlap).tolist())
-    turn = {who: (load[who], next(lots)) for who in dict.fromkeys(annotators)}
-    result: dict[int, list[int]] = {}
+    priority = {who: (load[who], next(lots)) for who in dict.fromkeys(annotators)}
+    assigned: dict[int, list[int]] = {}
     for pair in pairs:
-        mine = held.get(pair, [])
-        others = [who for who in turn if who not in mine]
-        fresh = heapq.nsmallest(overlap - len(mine), others, key=turn.__getitem__)
-        for who in fresh:
-            turn[who] = (turn[who][0] + 1, next(lots))
-        result[pair] = mine + fresh
-    return result
+        holders = held.get(pair, [])
+        others = [who for who in priority if who not in holders]
+        added = heapq.nsmallest(overlap - len(holders), others, key=priority.__getitem__)
+        for who in added:
+            priority[who] = (priority[who][0] + 1, next(lots))
+        assigned[pair] = holders + added
+    return assigned
 
 
 class Drawn(NamedTuple):
-    """A pair by its rows, and one over (candidates × the chance with which it was drawn)."""
+    """A drawn pair by its rows, and its weight 1/(N q)."""
 
     left: int
     right: int
@@ -172,7 +162,7 @@ def choose_pairs(
     """Draw pairs, each from uniform candidates by its expected information.
 
     Fewer than ``count`` are drawn where fewer are left. ``taken`` pairs are not drawn, in either
-    order of their ends. Each pair is chosen from N = ``candidates`` uniform draws; ``epsilon`` in
+    direction. Each pair is chosen from N = ``candidates`` uniform draws; ``epsilon`` in
     (0, 1] is the share of uniform choice, so weights are at most 1/ε.
     """
     r = np.asarray(posterior, dtype=np.float64)
@@ -187,10 +177,10 @@ def choose_pairs(
     if candidates < 1:
         raise ValueError(f"candidates must be at least 1; got {candidates}")
     possible = len(r) * (len(r) - 1) // 2
-    gone = {_code(*pair) for pair in taken if pair[0] != pair[1]}
+    excluded = {_encode(*pair) for pair in taken if pair[0] != pair[1]}
     chosen = []
-    for _ in range(min(count, possible - len(gone))):
-        ends = _turned(_draw(rng, candidates, possible, gone), rng)
+    for _ in range(min(count, possible - len(excluded))):
+        ends = _decode(_draw(rng, candidates, possible, excluded), rng)
         information = expected_information(r[ends[:, 0]], r[ends[:, 1]])
         chance = np.full(len(ends), 1 / len(ends))
         if information.sum() > 0:
@@ -198,7 +188,7 @@ def choose_pairs(
             chance /= chance.sum()
         row = min(int(np.searchsorted(np.cumsum(chance), uniform(rng, 1)[0])), len(ends) - 1)
         left, right = (int(end) for end in ends[row])
-        gone.add(_code(left, right))
+        excluded.add(_encode(left, right))
         chosen.append(Drawn(left, right, float(1 / (len(ends) * chance[row]))))
     return chosen
 
@@ -227,142 +217,66 @@ def pool_weights(weights: Any, items: int) -> Floats:
     pool, drawn = items * (items - 1) // 2, len(w)
     if not 0 < drawn <= pool:
         raise ValueError(f"weights has {drawn} rows, and {items} items make 1 to {pool} pairs")
-    as_weights(w, drawn)  # refuses what is no weight
+    as_weights(w, drawn)  # checks them
     left = pool - np.arange(1, drawn + 1)
     v: Floats = 1 + (pool - drawn) / np.maximum(left, 1) * (w - 1)
     return v
 
 
-REST = 9
-"""Times as long as it ran the forecast rests, so that it takes a tenth of a processor."""
-
-
-class Forecast:
-    """The forecast of `pairlearn.studio.stopping`, made in its own process as answers come in.
-
-    ``found`` is what the supervisor's page shows, and ``posterior`` P(y = +1 | x) of all items in
-    mode "information", empty before the first model.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.results: dict[str, Any] = {}
-        self.posterior: list[float] = []
-        self._folder, self._lock = folder, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._seen, self._began, self._due = -1, 0.0, 0.0
-
-    def refresh(self, latest: int) -> dict[str, Any]:
-        """What is known now; a new look begins if anything changed since the last one."""
-        with self._lock:
-            if self._process is not None:
-                self._collect(self._process)
-            now = time.monotonic()
-            if self._process is None and latest != self._seen and now >= self._due:
-                self._seen, self._began = latest, now
-                # Files, which unlike pipes never fill, and never wait for who else has them.
-                self._told = tempfile.TemporaryFile()  # noqa: SIM115
-                self._trouble = tempfile.TemporaryFile()  # noqa: SIM115
-                self._process = subprocess.Popen(
-                    # Without -P, a numpy.py in the current folder would be imported.
-                    [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
-                    env=os.environ | {"OMP_NUM_THREADS": "1"},
-                    stdout=self._told,
-                    stderr=self._trouble,
-                )
-            return self.results
-
-    def _collect(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the lines that are there; those that are no JSON are somebody else's."""
-        ended = process.poll()
-        for line in _written(self._told).rpartition(b"\n")[0].splitlines():
-            with suppress(ValueError):
-                part = msgspec.json.decode(line, type=dict[str, Any])
-                self.posterior = part.pop("posterior", self.posterior)
-                self.results = self.results | part
-        if ended is None:
-            return
-        if ended:
-            last = _written(self._trouble).decode(errors="replace").strip().rpartition("\n")[2]
-            why = last or f"it ended with {ended}"
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", why)
-        self._end()
-        now = time.monotonic()
-        self._due = now + REST * (now - self._began)
-
-    def _end(self) -> None:
-        self._told.close()
-        self._trouble.close()
-        self._process = None
-
-    def close(self) -> None:
-        """End a look that is under way."""
-        with self._lock:
-            if self._process is not None:
-                self._process.kill()
-                self._process.wait()
-                self._end()
-
-
-def _written(file: IO[bytes]) -> bytes:
-    """What a process wrote; not by seek and read, for it writes where the file is positioned."""
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
-
-
 def replenish(
     store: Store, posterior: list[float] | Floats, rng: np.random.Generator, ahead: int
 ) -> int:
-    """Have ``ahead`` pairs open, choosing as many as are missing; their number.
+    """Choose as many pairs as are missing for ``ahead`` open ones; return their number.
 
-    A pair is open while it has fewer answers than the overlap. Without posteriors, at random.
+    A pair is open while it has fewer answers than the overlap. Without posteriors, pairs are
+    random.
     """
     ids = store.items.ids
-    rows = {one: row for row, one in enumerate(ids)}
-    count = Counter(one.pair for one in store.answers())
+    rows = {item: row for row, item in enumerate(ids)}
+    answered = Counter(answer.pair for answer in store.answers())
     pairs = store.pairs()
-    wanted = ahead - sum(count[one.id] < store.project.overlap for one in pairs)
-    if wanted <= 0:
+    missing = ahead - sum(answered[pair.id] < store.project.overlap for pair in pairs)
+    if missing <= 0:
         return 0
-    known = posterior if len(posterior) == len(ids) else np.full(len(ids), 0.5)
-    taken = [
-        (rows[one.left], rows[one.right]) for one in pairs if one.left in rows and one.right in rows
-    ]
-    drawn = choose_pairs(known, wanted, rng, taken=taken)
-    chosen = [(ids[one.left], ids[one.right], one.weight) for one in drawn]
-    if chosen:
-        store.add_pairs(chosen)
-    return len(chosen)
+    r = posterior if len(posterior) == len(ids) else np.full(len(ids), 0.5)
+    ends = [(pair.left, pair.right) for pair in pairs]
+    taken = [(rows[left], rows[right]) for left, right in ends if left in rows and right in rows]
+    drawn = choose_pairs(r, missing, rng, taken=taken)
+    if drawn:
+        store.add_pairs([(ids[pair.left], ids[pair.right], pair.weight) for pair in drawn])
+    return len(drawn)
 
 
 @contextmanager
 def choosing(
     store: Store, forecast: Forecast, *, ahead: int = 20, every: float = 2.0
 ) -> Iterator[None]:
-    """Keep ``ahead`` pairs of a project open from a thread, looking ``every`` so many seconds.
+    """Keep ``ahead`` pairs of a project open from a thread, checking ``every`` so many seconds.
 
     Pairs are chosen by the posteriors of the forecast; until there are any, at random.
     """
-    over, rng = threading.Event(), stream(store.project.plan.seed, "annotate", "choosing")
+    ended, rng = threading.Event(), stream(store.project.plan.seed, "annotate", "choosing")
 
-    def look() -> None:
-        told = ""
+    def keep_open() -> None:
+        reported = ""
         while True:
-            trouble = ""
+            message = ""
             try:
                 forecast.refresh(store.latest())
                 replenish(store, forecast.posterior, rng, ahead)
-            except (ValueError, OSError) as error:  # the next look may be luckier
-                trouble = f"{type(error).__name__}: {error}"
-            if trouble and trouble != told:
-                LOG.error("pairlearn annotate: no pairs are chosen: %s", trouble)
-            told = trouble
-            if over.wait(every):
+            except (ValueError, OSError) as error:  # the next attempt may succeed
+                message = f"{type(error).__name__}: {error}"
+            if message and message != reported:
+                LOG.error("pairlearn annotate: no pairs are chosen: %s", message)
+            reported = message
+            if ended.wait(every):
                 return
 
-    thread = threading.Thread(target=look, name="pairlearn-replenish", daemon=True)
+    thread = threading.Thread(target=keep_open, name="pairlearn-replenish", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
         forecast.close()

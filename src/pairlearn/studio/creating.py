@@ -1,6 +1,6 @@
-"""Make a project: from the rows of a table, a folder of images, or a folder of texts.
+"""Create projects from the rows of a table, a folder of images, or a folder of texts.
 
-Also one to try the studio with: handwritten threes and eights that come with scikit-learn.
+`make_demo` creates one to try the studio with: handwritten digits from scikit-learn.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ def create_project(
     seed: int = 0,
     **words: Any,
 ) -> tuple[Project, str]:
-    """Make a project folder with its items, plan and an empty store; also the supervisor's token.
+    """Create a project folder with its items, plan and an empty store.
 
-    The items are copied. The folder, which must not exist or be empty, appears complete or not at
-    all. ``source`` is a ``.csv`` or ``.parquet`` table with a column ``id``, or a folder of images
-    (PNG, JPEG, WebP, GIF) or texts (``.txt``, ``.md``); ``kind`` says which are the items where a
-    folder holds both. ``pairs`` is 500, or all there are. ``words`` are further fields of
-    `Project`; answers are graded by default. Raises ProjectError if the items cannot be used.
+    Returns the project and the supervisor's token. The items are copied. The folder, which must
+    not exist or be empty, appears complete or not at all. ``source`` is a ``.csv`` or ``.parquet``
+    table with a column ``id``, or a folder of images (PNG, JPEG, WebP, GIF) or texts (``.txt``,
+    ``.md``); ``kind`` chooses between them where a folder holds both. ``pairs`` is 500, or all
+    there are. ``words`` are further fields of `Project`; answers are graded by default. Raises
+    ProjectError if the items cannot be used.
     """
     folder, source = Path(folder), Path(source)
     _check_free(folder)
@@ -57,8 +58,8 @@ def create_project(
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
     part.mkdir(parents=True)
     try:
-        found, items = _copy_items(source, part, kind)
-        project = Project(part, found, items, Plan(pairs or 1, seed, mode), **words)
+        kind, items = _copy_items(source, part, kind)
+        project = Project(part, kind, items, Plan(pairs or 1, seed, mode), **words)
         try:
             count = len(Items.open(project))
         except ProjectError as error:
@@ -77,7 +78,7 @@ def create_project(
         try:
             part.replace(folder)
         except OSError:
-            _check_free(folder)  # somebody else has made it in the meantime
+            _check_free(folder)  # another process may have created it in the meantime
             raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -91,7 +92,7 @@ def _check_free(folder: Path) -> None:
 
 
 def describe_fit(project: Project) -> str:
-    """What can be learnt from these items as they are, before anybody judges them."""
+    """Describe what `pairlearn fit` will learn from the items, before anybody judges them."""
     try:
         kinds, notes = item_kinds(project.items_path)
     except TableError as error:
@@ -101,7 +102,7 @@ def describe_fit(project: Project) -> str:
 
 
 def check_features(project: Project) -> None:
-    """Refuse items that no model could choose pairs by."""
+    """Raise ProjectError if the items have no features by which a model could choose pairs."""
     try:
         read_items(project.items_path)
     except (TableError, ImportError) as error:
@@ -113,7 +114,7 @@ def check_features(project: Project) -> None:
 
 
 def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
-    """Copy the items, and say what they are and where."""
+    """Copy the items; return their kind and the name of the copy."""
     try:
         if not source.is_dir():
             if kind not in (None, "table"):
@@ -124,9 +125,9 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
             return "table", name
         if kind == "table":
             raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
-        kind, files = _files(source, [kind] if kind else ["image", "text"])
+        kind, files = _find_files(source, [kind] if kind else ["image", "text"])
         for name, path in files.items():
-            _check(path, kind)
+            _check_file(path, kind)
             copy = folder / "items" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -135,19 +136,19 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
     return kind, "items"
 
 
-def _files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:
-    """The files of the one kind that is there."""
-    found = {kind: files for kind in kinds if (files := list_files(folder, SUFFIXES[kind]))}
-    if len(found) > 1:
+def _find_files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:
+    """The kind that a folder holds, and its files."""
+    files_of = {kind: files for kind in kinds if (files := list_files(folder, SUFFIXES[kind]))}
+    if len(files_of) > 1:
         raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
-    if not found:
+    if not files_of:
         lacking = " and no ".join(f"{kind}s ({', '.join(SUFFIXES[kind])})" for kind in kinds)
         raise ProjectError(f"{folder} has no {lacking}")
-    return found.popitem()
+    return files_of.popitem()
 
 
-def _check(path: Path, kind: Kind) -> None:
-    """Refuse a file that is not what its name says: browsers would guess what it is."""
+def _check_file(path: Path, kind: Kind) -> None:
+    """Refuse a file whose content does not match its name: browsers would guess its type."""
     suffix = path.suffix.lower()
     if kind == "image":
         with path.open("rb") as file:
@@ -165,7 +166,7 @@ ITEMS, PAIRS, SIZE = 60, 60, (144, 144)
 USES: tuple[Literal["example", "practice", "check"], ...] = (
     *("example",) * 3, *("practice",) * 3, *("check",) * 6,
 )  # fmt: skip
-TOLD = {
+DEMO_ANSWERS = {
     (True, False): (
         "left surely",
         "The left one is closed on both sides; the right one is open to the left.",
@@ -177,11 +178,11 @@ TOLD = {
     (True, True): ("both positive", "Both have two closed loops."),
     (False, False): ("both negative", "Both are open to the left."),
 }
-"""The answer and why, by whether the left one and the right one is an eight."""
+"""The known answer and its reason, by whether the left and the right one is an eight."""
 
 
 def make_demo(folder: Path) -> Project:
-    """Make a graded project of images, with definitions, examples, practice and checks."""
+    """Create a graded project of images, with definitions, examples, practice and checks."""
     from sklearn.datasets import load_digits
 
     try:
@@ -195,7 +196,7 @@ def make_demo(folder: Path) -> Project:
     known = []
     for number, use in enumerate(USES):
         left, right = 2 * number, 2 * number + 1
-        answer, why = TOLD[eight[left], eight[right]]
+        answer, why = DEMO_ANSWERS[eight[left], eight[right]]
         known.append(Known(names[left], names[right], answer, use, why))
     with tempfile.TemporaryDirectory() as images:
         for name, row in zip(names, rows, strict=True):

@@ -12,12 +12,12 @@ from pairlearn.tables.item_files import IMAGES, SUFFIXES, list_files
 from pairlearn.tables.sources import open_source
 
 MAX_TEXT_BYTES = 1 << 20
-"""Of a text: nobody compares two books, and a page must stay light."""
+"""Most bytes of a text: nobody compares two books, and a page must stay light."""
 
 
 @dataclass(frozen=True)
 class ItemView:
-    """What an annotator sees of an item; everything in it is untrusted.
+    """The content of an item that an annotator sees; all of it is untrusted.
 
     ``title`` is its id, ``rows`` has the names and values of a table's row, and ``image_path`` is
     a regular file inside the project.
@@ -39,7 +39,7 @@ class Items:
     def __init__(self, project: Project, ids: list[str], columns: dict[str, list[str]]) -> None:
         self.kind, self.ids = project.kind, ids
         self._folder, self._columns = project.items_path, columns
-        self._rows = {one: row for row, one in enumerate(ids)}
+        self._rows = {item: row for row, item in enumerate(ids)}
         self._shown = project.columns or tuple(columns)
         for name in self._shown:
             if name not in columns:
@@ -70,7 +70,7 @@ class Items:
         return item in self._rows
 
     def view(self, item: str) -> ItemView:
-        """What an annotator sees of an item.
+        """Content of an item for the annotator's page.
 
         Raises KeyError if there is no such item, and ProjectError if its file cannot be shown.
         """
@@ -94,23 +94,23 @@ def read_columns(path: Path, what: str, *needed: str) -> dict[str, list[str]]:
         for name, cells in columns.items():
             try:
                 cells += ["" if cell is None else str(cell) for cell in batch[name].to_pylist()]
-            except (ValueError, OverflowError) as error:  # dates that Python has not
+            except (ValueError, OverflowError) as error:  # dates that Python cannot represent
                 raise TableError(f"{path}, after row {len(cells)}: {error}") from None
     return columns
 
 
-def read_file(path: Path, most: int) -> bytes:
-    """A file that is not too large to be shown."""
+def read_file(path: Path, max_bytes: int) -> bytes:
+    """Content of a file; ProjectError if it is too large to be shown."""
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ProjectError(f"{path} has more than {most} bytes: make it smaller")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ProjectError(f"{path} has more than {max_bytes} bytes: make it smaller")
     return content
 
 
-def read_image(path: Path, most: int) -> tuple[bytes, str]:
-    """An image and what it is, by its first bytes and never by its name."""
-    content = read_file(path, most)
+def read_image(path: Path, max_bytes: int) -> tuple[bytes, str]:
+    """Content and media type of an image."""
+    content = read_file(path, max_bytes)
     media = media_type(content)
     if media not in IMAGES.values():
         raise ProjectError(f"{path} is no PNG, JPEG, GIF or WebP image")
@@ -118,9 +118,9 @@ def read_image(path: Path, most: int) -> tuple[bytes, str]:
 
 
 def media_type(data: bytes) -> str | None:
-    """The type of an image by its first bytes, never by its name; None for what is none.
+    """Type of an image by its first bytes, never by its name; None if it is not supported.
 
-    SVG is none, because it can hold scripts.
+    SVG is not supported, because it can hold scripts.
 
     >>> media_type(b"GIF89a..."), media_type(b"<svg>")
     ('image/gif', None)

@@ -1,4 +1,4 @@
-"""How annotators work: their pace and drift, how they answer, and what deserves a look."""
+"""Statistics of annotators: pace, drift, how they answer, and which of them deserve a look."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from pairlearn.judgements import Judgements
 from pairlearn.studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
 
 ROUNDING = 1e-9
-"""Standard errors below this are of answers that are all the same."""
+"""Standard errors below this come from rounding: all answers are the same."""
 
 
 class AnswerColumns:
-    """Answers as arrays; NaN where one was not given."""
+    """Answers as arrays; missing numbers are NaN."""
 
     def __init__(self, answers: Sequence[StoredAnswer]) -> None:
-        def array(name: str, kind: Any) -> Any:
-            return np.array([getattr(one, name) for one in answers], dtype=kind)
+        def array(name: str, dtype: Any) -> Any:
+            return np.array([getattr(answer, name) for answer in answers], dtype=dtype)
 
         self.annotator: NDArray[np.str_] = array("annotator", np.str_)
         self.pair: NDArray[np.int64] = array("pair", np.int64)
@@ -45,22 +45,22 @@ class AnswerColumns:
     @cached_property
     def infeasible_rows(self) -> NDArray[np.bool_]:
         """Whether no posteriors produce s and c, even if an annotator rounds to few levels."""
-        found = np.zeros(len(self.both), np.bool_)
+        infeasible = np.zeros(len(self.both), np.bool_)
+        s, c = self.similarity, self.difference
         for name in np.unique(self.annotator):
             theirs = self.annotator == name
-            s, c = self.similarity, self.difference
             rows = theirs & self.both
-            found[rows] = ~scale_of(s[theirs], c[theirs]).admits(s[rows], c[rows])
-        return found
+            infeasible[rows] = ~scale_of(s[theirs], c[theirs]).admits(s[rows], c[rows])
+        return infeasible
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Mean of the last third of an annotator's answers less that of the first third.
+    """Mean of the last third of an annotator's answers minus that of the first third.
 
-    Pairs of a uniform plan come in random order, so that only the annotator can move these from 0
-    by more than chance. ``_z`` is the difference in standard errors: chance takes it beyond 2 once
-    in twenty times and beyond 3 hardly ever; NaN where all answers are the same. ``strength`` is
+    Pairs of a uniform plan come in random order, so that beyond chance only a change in the
+    annotator moves these from 0. ``_z`` is the difference in standard errors: by chance it exceeds
+    2 once in twenty times and 3 hardly ever; NaN where all answers are the same. ``strength`` is
     |c|, and ``seconds`` the ratio of the median times.
     """
 
@@ -76,8 +76,8 @@ class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
     ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
-    posteriors produce even after rounding, ``words`` the ``manner`` in a sentence, and ``doubt``
-    whether that deserves a look.
+    posteriors produce even after rounding, ``words`` describes the ``manner`` in a sentence, and
+    ``doubt`` marks those that deserve a look.
     """
 
     annotator: Annotator
@@ -96,43 +96,41 @@ class AnnotatorOverview:
 def overview_of(
     answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], crowd: Crowd | None = None
 ) -> list[AnnotatorOverview]:
-    """How every annotator works, from the answers in their order and the pairs each has in all."""
+    """Statistics of each annotator, from the answers in their order and the pairs of each."""
     columns = AnswerColumns(answers)
     crowd = crowd or crowd_of(answers)
     doubted = {name for doubt in crowd.doubts() for name in doubt.names}
-    found = []
-    for annotator, total in totals.items():
-        mine = columns.annotator == annotator.name
-        s, c, seconds = columns.similarity[mine], columns.difference[mine], columns.seconds[mine]
-        typical = float(np.median(seconds)) if len(seconds) else math.nan
-        found.append(
-            AnnotatorOverview(
-                annotator=annotator,
-                done=int(mine.sum()),
-                total=total,
-                cant_say=int(columns.cant_say[mine].sum()),
-                per_hour=3600 / typical if typical > 0 else math.nan,
-                median_seconds=typical,
-                infeasible=_mean(columns.infeasible_rows[mine & columns.both].astype(np.float64)),
-                drift=_drift(s, c, seconds),
-                manner=crowd.manners.get(annotator.name),
-                words=crowd.words(annotator.name),
-                doubt=annotator.name in doubted,
-            )
+
+    def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
+        theirs = columns.annotator == annotator.name
+        seconds = columns.seconds[theirs]
+        median_seconds = float(np.median(seconds)) if len(seconds) else math.nan
+        return AnnotatorOverview(
+            annotator=annotator,
+            done=int(theirs.sum()),
+            total=total,
+            cant_say=int(columns.cant_say[theirs].sum()),
+            per_hour=3600 / median_seconds if median_seconds > 0 else math.nan,
+            median_seconds=median_seconds,
+            infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
+            drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
+            manner=crowd.manners.get(annotator.name),
+            words=crowd.words(annotator.name),
+            doubt=annotator.name in doubted,
         )
-    return found
+
+    return [overview(annotator, total) for annotator, total in totals.items()]
 
 
 def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
     def change(values: Floats) -> tuple[float, float]:
-        given = values[~np.isnan(values)]
-        third = len(given) // 3
-        first, last = given[:third], given[len(given) - third :]
+        values = values[~np.isnan(values)]
+        third = len(values) // 3
+        first, last = values[:third], values[len(values) - third :]
         gap = _mean(last) - _mean(first)
         if third < 2:
             return gap, math.nan
         error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
-        # Of equal answers nothing is left but how they were rounded.
         return gap, gap / error if error > ROUNDING else math.nan
 
     third = len(seconds) // 3
@@ -142,26 +140,24 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
 
 
 def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
-    """How everybody answers, people and models alike, as far as the answers themselves tell."""
-    said = [one for one in answers if not one.cant_say]
-    columns = AnswerColumns(said)
-    items = 2 * columns.pair
-    given = {"similarity": columns.similarity, "difference": columns.difference}
-    given["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
-    ends = np.stack([items, items + 1], 1)
-    return Crowd.of(Judgements.from_columns(ends, given, annotator=columns.annotator))
+    """How everybody answers, people and models alike, learnt from the answers alone."""
+    columns = AnswerColumns([answer for answer in answers if not answer.cant_say])
+    statements = {"similarity": columns.similarity, "difference": columns.difference}
+    statements["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
+    ends = np.stack([2 * columns.pair, 2 * columns.pair + 1], 1)
+    return Crowd.of(Judgements.from_columns(ends, statements, annotator=columns.annotator))
 
 
 def group_by(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:
-    """The answers by one of their fields."""
-    found: dict[Any, list[StoredAnswer]] = {}
-    for one in answers:
-        found.setdefault(getattr(one, name), []).append(one)
-    return found
+    """Answers grouped by one of their fields."""
+    groups: dict[Any, list[StoredAnswer]] = {}
+    for answer in answers:
+        groups.setdefault(getattr(answer, name), []).append(answer)
+    return groups
 
 
 def format_number(value: float, style: str) -> str:
-    """A number for people, with a dash for what is not known.
+    """Format a number for people, with a dash for NaN.
 
     >>> format_number(-0.25, "+.0%"), format_number(math.nan, ".1f")
     ('−25%', '–')
@@ -173,18 +169,18 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-LEAST = 10
-"""Answers from which on habits are spoken of."""
+LEAST_ANSWERS = 10
+"""Fewest answers that show habits."""
 LEAST_KNOWN = 3
 CONSTANT = 0.9
 FAST_SECONDS = 1.0
 PASS = 0.6
-"""Share of the known pairs that somebody who reads them has right at least."""
+"""Least share of known pairs that an attentive annotator has right."""
 
 
 @dataclass
 class Quality:
-    """One annotator's known pairs judged and right, repeats judged and consistent, and flags."""
+    """Numbers of an annotator's known pairs (and right ones), repeats (and consistent ones)."""
 
     known: int = 0
     right: int = 0
@@ -194,8 +190,8 @@ class Quality:
 
     @property
     def flags(self) -> list[str]:
-        """What deserves a look, in English."""
-        return [in_words([one]) for one in self.phrases]
+        """Reasons for a closer look, in English."""
+        return [in_words([phrase]) for phrase in self.phrases]
 
 
 def quality_of(
@@ -204,42 +200,51 @@ def quality_of(
     levels: Levels,
     repeats: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[str, Quality]:
-    """How good everybody's answers are, by simple rules.
+    """Quality of each annotator's answers, by simple rules.
 
-    ``known`` has the checks by the numbers of their pairs, and ``repeats`` the original pair of
-    each repeat, which is shown the other way round.
+    ``known`` maps pair ids to checks, and ``repeats`` the pair id of each repeat, which is shown
+    the other way round, to that of the original.
     """
-    found: dict[str, Quality] = {}
+    qualities: dict[str, Quality] = {}
     for name, theirs in group_by(answers, "annotator").items():
-        checks = [one for one in theirs if one.pair in known]
-        right = sum(known[one.pair].agrees(one, levels) for one in checks)
-        first = {one.pair: one for one in theirs}
-        twice = [
-            (one, first[repeats[one.pair]]) for one in theirs if repeats.get(one.pair) in first
+        checks = [answer for answer in theirs if answer.pair in known]
+        right = sum(known[answer.pair].agrees(answer, levels) for answer in checks)
+        by_pair = {answer.pair: answer for answer in theirs}
+        repeated = [
+            (answer, by_pair[repeats[answer.pair]])
+            for answer in theirs
+            if repeats.get(answer.pair) in by_pair
         ]
-        agree = sum(_agree(again, before) for again, before in twice)
-        result = found[name] = Quality(len(checks), right, len(twice), agree)
-        for number, of, words in (
-            (agree, len(twice), "only {number} of {all} repeated pairs answered alike"),
-            (right, len(checks), "only {number} of {all} known pairs right"),
-        ):
-            if of >= LEAST_KNOWN and number < PASS * of:
-                result.phrases.append((words, {"number": number, "all": of}))
-        if len(theirs) < LEAST:
-            continue
-        most = max(Counter((*one.numbers, one.level) for one in theirs).values())
-        if most >= CONSTANT * len(theirs):
-            words = "{number} of {all} answers are the same"
-            result.phrases.append((words, {"number": most, "all": len(theirs)}))
-        seconds = [one.seconds for one in theirs if one.seconds > 0]
-        if seconds and statistics.median(seconds) < FAST_SECONDS:
-            words = "half of the answers took less than {seconds:g} s"
-            result.phrases.append((words, {"seconds": FAST_SECONDS}))
-    return found
+        agree = sum(_repeats(again, before) for again, before in repeated)
+        quality = Quality(len(checks), right, len(repeated), agree)
+        quality.phrases = _flags(quality, theirs)
+        qualities[name] = quality
+    return qualities
 
 
-def _agree(again: StoredAnswer, before: StoredAnswer) -> bool:
-    """Whether somebody said the same of a pair the other way round."""
-    turned = None if again.difference is None else -again.difference
-    alike = nearly_agree((again.similarity, turned), before.numbers)
+def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
+    """Reasons for a closer look at an annotator."""
+    flags: list[Phrase] = []
+    for number, of, words in (
+        (quality.agree, quality.repeats, "only {number} of {all} repeated pairs answered alike"),
+        (quality.right, quality.known, "only {number} of {all} known pairs right"),
+    ):
+        if of >= LEAST_KNOWN and number < PASS * of:
+            flags.append((words, {"number": number, "all": of}))
+    if (total := len(answers)) < LEAST_ANSWERS:
+        return flags
+    most = max(Counter((*answer.numbers, answer.level) for answer in answers).values())
+    if most >= CONSTANT * total:
+        flags.append(("{number} of {all} answers are the same", {"number": most, "all": total}))
+    seconds = [answer.seconds for answer in answers if answer.seconds > 0]
+    if seconds and statistics.median(seconds) < FAST_SECONDS:
+        words = "half of the answers took less than {seconds:g} s"
+        flags.append((words, {"seconds": FAST_SECONDS}))
+    return flags
+
+
+def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
+    """Whether an answer to a pair repeats that to the same pair the other way round."""
+    mirrored = None if again.difference is None else -again.difference
+    alike = nearly_agree((again.similarity, mirrored), before.numbers)
     return again.cant_say == before.cant_say and alike

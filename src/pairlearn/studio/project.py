@@ -1,18 +1,18 @@
-"""The project file: what is judged, in which words, by how many people.
+"""The project file: the items to judge, the wording, and how pairs are shared out.
 
 A project is a folder::
 
     PROJECT/
-      project.json     what this module reads and writes; meant to be edited by hand
+      project.json     read and written by this module; may be edited by hand
       items.csv        the items as rows (or items.parquet),
       items/           or as a folder of images or texts
       answers.sqlite   every answer (pairlearn.studio.store)
       backups/         whole copies of it (pairlearn.studio.writer)
       serve.lock       held while the project is served, with its address
 
-``words/LANGUAGE.json`` has every text of the pages in another language, by the English one, and
-every refusal; one that it lacks is shown in English. Names in braces are filled in.
-``"(direction)": "rtl"`` is for languages that are written from right to left.
+``words/LANGUAGE.json`` maps the English texts and error messages of the pages to another language;
+missing ones are shown in English. Names in braces are filled in. ``"(direction)": "rtl"`` is for
+languages that are written from right to left.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Language: TypeAlias = Literal["en", "de", "fr"]
 
 @cache
 def translations(language: str) -> dict[str, str]:
-    """The table of a language, empty for English."""
+    """Translations of the English texts, empty for English."""
     if language == "en":
         return {}
     path = Path(__file__).with_name("words") / f"{language}.json"
@@ -43,7 +43,7 @@ def translations(language: str) -> dict[str, str]:
 
 
 def translate(language: str, text: str, **values: object) -> str:
-    """A text in a language, with the names in braces filled in.
+    """Translate a text, and fill in the names in braces.
 
     >>> translate("fr", "Both “{name}”", name="panne")
     'Les deux « panne »'
@@ -59,21 +59,21 @@ VERSION = 1
 FILE = "project.json"
 STORE = "answers.sqlite"
 
-_NAMES = ("title", "positive_name", "negative_name", "items")
+_REQUIRED = ("title", "positive_name", "negative_name", "items")
 """Texts that may not be empty."""
-_LEAST = {"pairs": 1, "overlap": 1, "known_share": 0.001}
+_MINIMA = {"pairs": 1, "overlap": 1, "known_share": 0.001}
 MAX_BYTES = 1 << 20
 MAX_TEXT = 4000
-"""Characters of a question or of the help: what is longer belongs elsewhere."""
+"""Most characters of a question or of the help."""
 
 
 class ProjectError(ValueError):
-    """A project folder, or what is in it, cannot be used as it is."""
+    """A project folder or its content cannot be used as it is."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many pairs are judged, and how they are chosen.
+    """Number of pairs to judge, and how they are chosen.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Plan:
     seed : int
         Determines the pairs and who judges them.
     mode : {"uniform", "information"}
-        At random, which the theory assumes; or by what the current model would learn most from,
+        At random, as the theory assumes; or those from which the current model would learn most,
         with inclusion weights.
     """
 
@@ -96,27 +96,27 @@ class Plan:
 
 @dataclass(frozen=True)
 class Project:
-    """What is judged, and in which words. Raises ProjectError if a value is not of its kind.
+    """Description of a project. Raises ProjectError if a value is not of the right type.
 
     Parameters
     ----------
     folder : Path
     kind : {"table", "image", "text"}
-        What an item is.
+        Kind of the items.
     items : str
-        The file or folder of the items, relative to the project's.
+        File or folder of the items, relative to the project's.
     plan : Plan
     title, help : str
-        Of the pages, and what an annotator should know, as plain text.
+        Title and instructions of the annotator's page, as plain text.
     positive_name, negative_name : str
         The two classes, in the annotator's words.
     question_similarity, question_difference : str
         The two questions, by default made from the names of the classes. Only exact projects ask
         the first one.
     columns : tuple of str
-        Of a table, those to show; all if empty.
+        Columns of a table to show; all if empty.
     overlap : int
-        How many annotators judge each pair.
+        Number of annotators who judge each pair.
     answers : {"exact", "graded", "each"}
         Two numbers, similarity and difference; one of ten answers in words; or how likely
         each of the two is positive. `create_project` makes graded ones.
@@ -125,15 +125,15 @@ class Project:
     hide_ids : bool
         Do not show the ids of the items to annotators.
     positive_means, negative_means : str
-        The definitions of the two classes, which annotators read first.
+        Definitions of the two classes, which annotators read first.
     known : tuple of Known
         Pairs whose answer is known: examples, practice, and checks that are mixed in.
     known_share, repeat_share : float
         Shares of checks, and of pairs shown again the other way round, in what annotators judge.
     qualify : float
-        Share of the practice that must be right before somebody may begin.
+        Share of the practice that must be right before an annotator may begin.
     language : {"en", "de", "fr"}
-        Of the annotator's page.
+        Language of the annotator's page.
 
     Examples
     --------
@@ -174,37 +174,37 @@ class Project:
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
         try:
-            settled: dict[str, Any] = {"levels": read_levels(self.levels)}
-            settled["known"] = read_known(self.known, settled["levels"])
+            derived: dict[str, Any] = {"levels": read_levels(self.levels)}
+            derived["known"] = read_known(self.known, derived["levels"])
         except ValueError as error:
             raise ProjectError(str(error)) from None
         if not self.question_similarity:
-            settled["question_similarity"] = self.words(
+            derived["question_similarity"] = self.words(
                 "How likely are both “{positive}”, or both “{negative}”?"
             )
-        usual = {
+        questions = {
             "exact": self.words("Which one is more likely “{positive}”, and by how much?"),
             "graded": self.words("Which one is more likely “{positive}”?"),
             "each": self.words("How likely is this one “{positive}”?"),
         }
-        if self.question_difference in ("", *usual.values()):
-            settled["question_difference"] = usual[self.answers]
-        for name, value in settled.items():
+        if self.question_difference in ("", *questions.values()):
+            derived["question_difference"] = questions[self.answers]
+        for name, value in derived.items():
             object.__setattr__(self, name, value)
 
     @property
     def path(self) -> Path:
-        """The project file."""
+        """Path of the project file."""
         return self.folder / FILE
 
     @property
     def items_path(self) -> Path:
-        """The file or folder of the items."""
+        """File or folder of the items."""
         return self.folder / self.items
 
     @property
     def store_path(self) -> Path:
-        """The file of the answers."""
+        """File of the answers."""
         return self.folder / STORE
 
     @classmethod
@@ -233,15 +233,15 @@ class Project:
         return self.path
 
     def words(self, text: str, **values: object) -> str:
-        """A text of the annotator's page in the project's language."""
+        """Translate a text of the annotator's page into the project's language."""
         names = {"positive": self.positive_name, "negative": self.negative_name}
         return translate(self.language, text, **(names | values))
 
     def level_words(self, level: str) -> str:
-        """An answer in the words of the annotator's page."""
-        name = {"both positive": self.positive_name, "both negative": self.negative_name}
-        if level in name:
-            return self.words("Both “{name}”", name=name[level])
+        """Wording of an answer on the annotator's page."""
+        names = {"both positive": self.positive_name, "both negative": self.negative_name}
+        if level in names:
+            return self.words("Both “{name}”", name=names[level])
         if level == "alike":
             return self.words("Alike")
         if level == "can't tell which":
@@ -250,24 +250,22 @@ class Project:
         return f"{self.words(side.capitalize())}, {self.words(degree)}"
 
     def known_for(self, use: str) -> list[Known]:
-        """The known pairs of one use: "example", "practice" or "check"."""
-        return [one for one in self.known if one.use == use]
+        """Known pairs of one use: "example", "practice" or "check"."""
+        return [known for known in self.known if known.use == use]
 
 
-_FIELDS = tuple(
-    item.name for item in sorted(fields(Project), key=lambda f: f.name == "plan")
-)[1:]  # fmt: skip
-"""What the file holds, the plan last; the folder is where the file is."""
+_FIELDS = (*(f.name for f in fields(Project) if f.name not in ("folder", "plan")), "plan")
+"""Fields of the file, in their order."""
 
 
-def read_json(path: Path, most: int, refusal: type[ValueError]) -> Any:
-    """What a file of JSON holds; a refusal if it is none, or too large to be one of ours."""
-    if path.stat().st_size > most:
-        raise refusal(f"it has more than {most} bytes")
+def read_json(path: Path, max_bytes: int, error_type: type[ValueError]) -> Any:
+    """Read a JSON file; raise ``error_type`` if it is not JSON or too large to be one of ours."""
+    if path.stat().st_size > max_bytes:
+        raise error_type(f"it has more than {max_bytes} bytes")
     try:
         return json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise refusal(f"not JSON in UTF-8 ({error})") from None
+        raise error_type(f"not JSON in UTF-8 ({error})") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -286,36 +284,36 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _from_values(folder: Path, values: dict[str, Any]) -> Project:
-    given = {name: value for name, value in values.items() if name not in ("format", "version")}
-    _known("", given, _FIELDS)
-    for name in ("kind", "items", "plan"):
-        if name not in given:
-            raise ProjectError(f"{name} is missing")
-    plan = given.pop("plan")
+    values = {name: value for name, value in values.items() if name not in ("format", "version")}
+    _check_names("", values, _FIELDS, required=("kind", "items", "plan"))
+    plan = values.pop("plan")
     if not isinstance(plan, dict):
         _refuse("plan", plan, "an object")
-    _known("plan.", plan, tuple(item.name for item in fields(Plan)))
-    if "pairs" not in plan:
-        raise ProjectError("plan.pairs is missing")
-    if isinstance(given.get("columns"), list):
-        given["columns"] = tuple(given["columns"])
-    return Project(folder=folder, plan=Plan(**plan), **given)
+    _check_names("plan.", plan, tuple(f.name for f in fields(Plan)), required=("pairs",))
+    if isinstance(values.get("columns"), list):
+        values["columns"] = tuple(values["columns"])
+    return Project(folder=folder, plan=Plan(**plan), **values)
 
 
-def _known(prefix: str, given: dict[str, Any], names: tuple[str, ...]) -> None:
-    for name in given:
+def _check_names(
+    prefix: str, values: dict[str, Any], names: tuple[str, ...], required: tuple[str, ...]
+) -> None:
+    for name in values:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"; do you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
             raise ProjectError(f"{prefix}{name[:80]} is not a field{hint}")
+    for name in required:
+        if name not in values:
+            raise ProjectError(f"{prefix}{name} is missing")
 
 
-def _check_fields(one: Plan | Project, prefix: str = "") -> None:
-    """Refuse values that are not of the kinds of their fields, and make plain ones of them."""
-    for name, kind in get_type_hints(type(one)).items():
-        value, least, allowed = getattr(one, name), _LEAST.get(name, 0), get_args(kind)
+def _check_fields(record: Plan | Project, prefix: str = "") -> None:
+    """Refuse values that are not of the types of their fields, and convert those of numpy."""
+    for name, kind in get_type_hints(type(record)).items():
+        value, least, allowed = getattr(record, name), _MINIMA.get(name, 0), get_args(kind)
         if kind is str:
-            _check_text(name, value, empty=name not in _NAMES)
+            _check_text(name, value, empty=name not in _REQUIRED)
         elif kind is bool and not isinstance(value, bool):
             _refuse(prefix + name, value, "true or false")
         elif kind is int and (type(value) is not int or value < least):
@@ -324,8 +322,8 @@ def _check_fields(one: Plan | Project, prefix: str = "") -> None:
             _refuse(prefix + name, value, "a share of at most 1")
         elif get_origin(kind) is Literal and value not in allowed:
             _refuse(prefix + name, value, " or ".join(map(repr, allowed)))
-        if kind in (str, float):  # numpy's are not written to files
-            object.__setattr__(one, name, kind(value))
+        if kind in (str, float):
+            object.__setattr__(record, name, kind(value))
 
 
 def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
@@ -339,6 +337,6 @@ def _check_text(name: str, value: Any, *, empty: bool = True) -> None:
         raise ProjectError(f"{name} has {len(value)} characters; at most {MAX_TEXT} are allowed")
     if any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
         raise ProjectError(f"{name} has a control character; remove it")
-    # JSON can spell half of a pair of surrogates; no file can be written with it.
+    # JSON can hold one of a pair of surrogates, which no file can be written with.
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ProjectError(f"{name} has a character that is not Unicode; remove it")

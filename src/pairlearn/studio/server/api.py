@@ -24,11 +24,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pairlearn.studio.choosing import Forecast
 from pairlearn.studio.items import Items, ItemView, read_image
 from pairlearn.studio.project import Project, ProjectError
 from pairlearn.studio.records import Annotator, Answer, Known, StoredAnswer, Task
 from pairlearn.studio.server.security import LOG, Buckets, Denied, Sessions
+from pairlearn.studio.stopping import Forecast
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, StoreFileError
 
