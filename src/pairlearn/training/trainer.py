@@ -1,8 +1,8 @@
-"""Train models on one table: risks side by side, averaged weights, the right side.
+"""Train models on one table of judgements: several risks at once, with averaged weights.
 
-Similarities are the same with the classes exchanged. Where they say more than the rest of a
-table, as at a prior far from ½, training can settle on the wrong side of what the rest says.
-If exchanging the classes of a trained model lowers its objective, training goes on from there.
+Exchanging the classes does not change a similarity. Where similarities outweigh the rest of a
+table, as at a prior far from ½, training can settle on the side that the rest contradicts. If
+exchanging the classes of a trained model lowers its objective, training continues from there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pairlearn.training.fleet import Fleet, Precision
 from pairlearn.training.groups import Group, Member, PairStream
 
 WORK = 2e8
-"""Operations of a step that are worth a thread: 2 ms on one core."""
+"""Operations of a step for which another thread pays: 2 ms on one core."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained module, the epoch it is of, and the record of all epochs.
+    """A trained module, the epoch that its weights are from, and the history of all epochs.
 
     ``sign`` is −1 where the module's outputs are the log-odds of the negative class, ``slope`` the
-    best of the `slopes` for the rows that were held out. ``outputs`` are those for all instances,
-    if they had to be computed.
+    best of the `slopes` on the held-out rows. ``outputs`` are those for all instances, where
+    training computed them.
     """
 
     module: nn.Module
@@ -84,29 +84,73 @@ def train(
     ----------
     features : array of shape (N, ...)
     rows : Judgements
-        What to learn from, packed; with a `source` a sample of it, with one row of every
-        kind at least, by which the sides are compared.
+        Packed rows to learn from; with a `source` a sample of it, with at least one row of every
+        kind, on which the sides are compared.
     risks, model, recipe
-        A module of one's own trains with one risk.
+        Your own module trains with one risk.
     source : PairStream, optional
         Rows that do not fit into memory.
     held_out, slopes, earliest
-        Rows to stop by, for one risk; see `EarlyStopping`.
+        Held-out rows for early stopping, with one risk; see `EarlyStopping`.
     held_prior, guiding_prior : float, optional
-        As in `Member`; risks with a prior of their own are not guided.
+        As in `Member`; risks with their own prior are not guided.
     callbacks, checkpoint : optional
-        As in `run_epochs`, beside those that `recipe` asks for.
+        As in `run_epochs`, in addition to the callbacks that `recipe` implies.
     """
     risks, readings = zip(*(bind_risk(risk, rows) for risk in risks), strict=True)
     rows = readings[0]
-    held_out = held_out and bind_risk(risks[0], held_out)[1]
     if rows.joint.any() and source is not None:
         joint = ", ".join(rows[rows.joint].kinds())
         raise ValueError(f"rows of kind {joint} need all rows in memory: fit without a stream")
-    if held_out is not None and held_out.joint.any():  # whose targets follow from training
+    held_out = held_out and bind_risk(risks[0], held_out)[1]
+    if held_out is not None and held_out.joint.any():  # their targets depend on training
         held_out = held_out[~held_out.joint] if not held_out.joint.all() else None
-    names = rows.kinds()
-    uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
+    fleet = Fleet(
+        features,
+        [_make_group(risks, readings, recipe, source, held_prior, guiding_prior)],
+        model,
+        batch_size=recipe.batch_size,
+        device=recipe.device,
+        precision=recipe.precision,
+        compiled=False,  # compiling takes longer than most trainings of one table
+    )
+
+    def run(checkpoint: Checkpoint | None) -> list[Trained]:
+        average = loop.Average()
+        if held_out is not None:
+            average = loop.EarlyStopping(held_out, recipe.patience, slopes, earliest)
+        return _run_epochs(fleet, recipe, average, callbacks, checkpoint)
+
+    first = run(checkpoint)
+    gains, first = _gains_when_exchanged(fleet, features, rows[~rows.joint], first)
+    mirrored = [
+        member
+        for member, gain in enumerate(gains)
+        if gain > 0 and _can_tell_sides(rows.kinds(), risks[member])
+    ]
+    if not mirrored:
+        return first
+    # All members continue, so that one step serves them; only the mirrored results are used.
+    signs = torch.ones(1, len(risks), 1)
+    signs[0, mirrored] = -1
+    fleet.objective.signs = signs.to(fleet.device, fleet.dtype)
+    fleet.begin_again()
+    second = run(checkpoint and checkpoint.after())
+    return [
+        _joined(before, after) if member in mirrored else before
+        for member, (before, after) in enumerate(zip(first, second, strict=True))
+    ]
+
+
+def _make_group(
+    risks: Sequence[Risk],
+    readings: Sequence[Judgements],
+    recipe: Recipe,
+    source: PairStream | None,
+    held_prior: float | None,
+    guiding_prior: float | None,
+) -> Group:
+    """One member for each risk, on its reading of the rows or on a stream."""
     members = [
         Member(
             risk,
@@ -114,63 +158,30 @@ def train(
             recipe.learning_rate,
             recipe.weight_decay,
             recipe.seed,
-            held_prior=held_prior,
-            guiding_prior=guiding_prior
-            if is_guided(recipe.epochs) and not risk.needs_prior
-            else None,
+            held_prior,
+            guiding_prior if is_guided(recipe.epochs) and not risk.needs_prior else None,
         )
         for risk, reading in zip(risks, readings, strict=True)
     ]
-    group = Group(
-        rows.ends if source is None else source,
-        members,
-        recipe.seed,
-        kinds=names,
-        columns=() if uniform or source is not None else rows.weight_columns(names),
-    )
-    fleet = Fleet(
-        features,
-        [group],
-        model,
-        batch_size=recipe.batch_size,
-        device=recipe.device,
-        precision=recipe.precision,
-        compiled=False,  # compiling takes longer than most trainings of one table
-    )
-    first = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, checkpoint)
-    gains, first = _gains_when_exchanged(fleet, features, rows[~rows.joint], first)
-    mirrored = [
-        member
-        for member, gain in enumerate(gains)
-        if gain > 0 and _can_tell_sides(names, risks[member])
-    ]
-    if not mirrored:
-        return first
-    # All go on, so that one step serves them; those on the right side are taken as they were.
-    signs = torch.ones(1, len(risks), 1)
-    signs[0, mirrored] = -1
-    fleet.objective.signs = signs.to(fleet.device, fleet.dtype)
-    fleet.begin_again()
-    later = checkpoint and checkpoint.after()
-    second = _epochs(fleet, recipe, held_out, (slopes, earliest), callbacks, later)
-    found = list(first)
-    for member in mirrored:
-        done = len(first[member].history)
-        after = [row | {"epoch": row["epoch"] + done} for row in second[member].history]
-        found[member] = replace(
-            second[member],
-            epoch=second[member].epoch + done,
-            history=first[member].history + after,
-            sign=-1,
-        )
-    return found
+    rows, names = readings[0], readings[0].kinds()
+    uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
+    columns = () if uniform or source is not None else rows.weight_columns(names)
+    pairs = rows.ends if source is None else source
+    return Group(pairs, members, recipe.seed, kinds=names, columns=columns)
+
+
+def _joined(first: Trained, second: Trained) -> Trained:
+    """The result of a second training with the classes exchanged, counted on from the first."""
+    done = len(first.history)
+    later = [row | {"epoch": row["epoch"] + done} for row in second.history]
+    return replace(second, epoch=second.epoch + done, history=first.history + later, sign=-1)
 
 
 def bind_risk(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
-    """A risk that was told a table, and its rows as the risk reads them.
+    """Bind a risk to a table, and return both: the rows as the risk reads them.
 
-    Most risks read every kind of row as it is. Those of `pairlearn.risks.SIBLINGS` read some
-    kinds only, each row as the populations that its items are from.
+    Most risks read every kind of row unchanged. Those of `pairlearn.risks.SIBLINGS` read a few
+    kinds only, each row as the populations that its items come from.
     """
     if not risk.kinds:
         return risk, rows
@@ -192,15 +203,15 @@ def bind_risk(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
 
 
 def is_guided(epochs: int) -> bool:
-    """Whether a training is long enough to be drawn to a guiding prior first."""
+    """Whether a training is long enough for a guiding prior in its first epochs."""
     return epochs * loop.GUIDED >= 2
 
 
 def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
-    """Whether a table tells the sides apart, and training may yet have missed the right one.
+    """Whether a table distinguishes the sides, and training may have settled on the wrong one.
 
-    Similarities alone cannot tell them, and where every row is read with a class prior, that
-    does. Labels have no other side that training could settle on.
+    Similarities alone do not distinguish them; where every row is read with a class prior, the
+    prior does. With labels only, there is no other side to settle on.
     """
     if all(kind(name).single for name in names):
         return False
@@ -212,39 +223,37 @@ def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
 def _gains_when_exchanged(
     fleet: Fleet, features: Any, rows: Judgements, models: list[Trained]
 ) -> tuple[list[float], list[Trained]]:
-    """How much less each model's objective is with the classes exchanged; models with outputs."""
+    """By how much exchanging the classes lowers each objective, and the models with outputs."""
     if not len(rows):
         return [], models
     instances, ends = np.unique(rows.ends, return_inverse=True)
     chosen = np.asarray(features[instances])
-    outputs = np.stack([module_logits(one.module, chosen) for one in models])
+    outputs = np.stack([module_logits(trained.module, chosen) for trained in models])
     z = torch.from_numpy(outputs[:, ends.reshape(-1, 2)]).to(fleet.device, fleet.dtype)
     gain = fleet.objective.of(rows, *z.unbind(-1)) - fleet.objective.of(rows, *(-z).unbind(-1))
     if len(instances) == len(features):
-        models = [replace(one, outputs=z) for one, z in zip(models, outputs, strict=True)]
-    return [fleet.ranks.agree(one, fleet.device) for one in gain.tolist()], models
+        models = [replace(trained, outputs=z) for trained, z in zip(models, outputs, strict=True)]
+    return [fleet.ranks.agree(value, fleet.device) for value in gain.tolist()], models
 
 
-def _epochs(
+def _run_epochs(
     fleet: Fleet,
     recipe: Recipe,
-    held_out: Judgements | None,
-    choosing: tuple[Sequence[float], float],
+    average: loop.Average,
     more: Sequence[loop.Callback],
     checkpoint: Checkpoint | None,
 ) -> list[Trained]:
-    average = loop.Average()
-    if held_out is not None:
-        average = loop.EarlyStopping(held_out, recipe.patience, *choosing)
-    callbacks: list[loop.Callback] = [loop.Cosine()] if recipe.schedule == "cosine" else []
-    callbacks += [average, *more]
+    """Train a fleet of one group, and give its members the best averaged weights."""
+    cosine = [loop.Cosine()] if recipe.schedule == "cosine" else []
+    callbacks = [*cosine, average, *more]
     work = ""
     if checkpoint is not None:
-        held = held_out and (held_out.ends, held_out.kind, held_out.values, held_out.weight)
-        work = fleet.fingerprint(recipe, fleet.features.cpu().numpy(), *(held or ()))
+        held = average.rows if isinstance(average, loop.EarlyStopping) else None
+        arrays = held and (held.ends, held.kind, held.values, held.weight)
+        work = fleet.fingerprint(recipe, fleet.features.cpu().numpy(), *(arrays or ()))
     with at_most_threads(_useful_threads(fleet)):
         history = loop.run_epochs(fleet, recipe.epochs, callbacks, checkpoint=checkpoint, work=work)
-    # Without a best epoch (none was looked for, or every risk was NaN) the last one.
+    # The last epoch where there is no best one (no early stopping, or every risk was NaN).
     fleet.network.load_state_dict(average.best or average.weights)
     epoch = average.best_epoch or fleet.epoch
     return [
@@ -255,7 +264,7 @@ def _epochs(
 
 @contextmanager
 def at_most_threads(count: int) -> Iterator[None]:
-    """No more threads than this: others only wait, long on a busy machine."""
+    """Limit torch's threads: more than are useful only wait, long on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(min(before, count))
     try:
@@ -265,24 +274,24 @@ def at_most_threads(count: int) -> Iterator[None]:
 
 
 def _useful_threads(fleet: Fleet) -> int:
-    """How many threads a step has work for."""
+    """The number of threads that a step has work for."""
     if fleet.features.ndim != 2:
         return torch.get_num_threads()
-    weights = sum(one.numel() for one in fleet.network.parameters())
+    weights = sum(p.numel() for p in fleet.network.parameters())
     return 1 + int(6 * 2 * fleet.batch_size * weights / WORK)
 
 
 def module_logits(module: nn.Module, features: NDArray[np.float32]) -> Floats:
     """Outputs of a module for instances, a chunk at a time, in float64."""
     parameter = next(module.parameters(), torch.zeros(()))
-    rows = 8192 if parameter.is_cuda else 1024  # activations of more leave the cache of a CPU
+    rows = 8192 if parameter.is_cuda else 1024  # activations of more do not fit a CPU's cache
     parts = []
-    trying = torch.backends.cudnn.benchmark
-    # Trying algorithms on batches as large as these takes many times what the best one saves.
+    benchmark = torch.backends.cudnn.benchmark
+    # Trying algorithms on batches as large as these costs many times what the best one saves.
     torch.backends.cudnn.benchmark = False
     with torch.inference_mode():
         for start in range(0, len(features), rows):
             x = torch.from_numpy(features[start : start + rows]).to(parameter)
             parts.append(module(x).reshape(len(x)).double().cpu().numpy())
-    torch.backends.cudnn.benchmark = trying
+    torch.backends.cudnn.benchmark = benchmark
     return np.concatenate(parts)
