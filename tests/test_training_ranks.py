@@ -15,8 +15,7 @@ from torch import distributed, multiprocessing, nn
 from pairlearn import PairLabels, make_risk
 from pairlearn.training import Fleet, Group, Member, risk_over_ranks, sum_over_ranks
 from pairlearn.training.groups import MemoryBatches
-from pairlearn.training.network import batch_norms
-from pairlearn.training.ranks import ALONE, Ranks
+from pairlearn.training.ranks import ALONE, Ranks, batch_norms
 
 FAMILIES = ("sconf", "confdiff", "convex-0.3", "sconfconfdiff", "nonnegative", "likelihood")
 METHODS = [f"{family}-{fix}" for family in FAMILIES for fix in ("none", "relu", "abs", "slope=0.5")]

@@ -1,9 +1,8 @@
-"""Checkpoints: enough to go on after a kill as if nothing had happened.
+"""Checkpoints, from which a killed training resumes as if it had never stopped.
 
 A checkpoint is one file: a line that names the format, the SHA-256 of the rest, and numpy
-arrays. It is flushed to the disk before it takes its name, and the one before is kept
-beside it. A file that does not match its digest (torn by a crash of the machine, or damaged
-later) is passed over for the one before.
+arrays. It is flushed to disk before it takes its name, and the previous one is kept beside it,
+to fall back on if the file does not match its digest (torn by a crash, or damaged later).
 """
 
 from __future__ import annotations
@@ -25,20 +24,19 @@ from pairlearn.atomic import replacing
 Arrays = dict[str, NDArray[Any]]
 _FORMAT = b"pairlearn checkpoint 4\n"
 _DIGEST = 32
-_WORK = "work"  # the array that says whose checkpoint it is
+_WORK = "work"  # the array that identifies the training
 FIRST = 1.0
-"""Seconds until the first one of a training is due, at most: an interruption keeps something."""
+"""Seconds until the first checkpoint is due, at most: an early interruption keeps something."""
 
 
 class CheckpointError(ValueError):
-    """There is a checkpoint, and it cannot be used."""
+    """A checkpoint exists but cannot be used."""
 
 
 class Checkpoint:
-    """The state of one piece of work, in the file ``path`` and the one before it.
+    """The state of a training in the file ``path``, and the previous one in ``path.before``.
 
-    The one before has ``.before`` at the end of its name. `due` says every so many ``seconds`` that
-    it is time for another; for the first one, after a second.
+    A checkpoint is `due` every so many ``seconds``; the first one after a second.
     """
 
     def __init__(self, path: Path, seconds: float = 60.0) -> None:
@@ -47,15 +45,15 @@ class Checkpoint:
         self._next = time.monotonic() + min(seconds, FIRST)
 
     def after(self) -> Checkpoint:
-        """That of the work which follows this one, in a file of its own."""
+        """The checkpoint of the training that follows this one, in its own file."""
         return Checkpoint(self.path.with_name(f"{self.path.name}.after"), self.seconds)
 
     def due(self) -> bool:
-        """Whether it is time for another."""
+        """Whether it is time for another checkpoint."""
         return time.monotonic() >= self._next
 
     def save(self, state: Mapping[str, NDArray[Any]], work: str) -> None:
-        """Keep a state of `work`, which `load` checks; the last one becomes the one before."""
+        """Save a state; `load` compares its `work`. The last file becomes the previous one."""
         with replacing(self.path) as part:
             with part.open("w+b") as file:
                 file.write(_FORMAT + bytes(_DIGEST))
@@ -69,9 +67,9 @@ class Checkpoint:
         self._next = time.monotonic() + self.seconds
 
     def load(self, work: str) -> Arrays | None:
-        """The last state that is whole; None if there is none to go on from.
+        """The last undamaged state, or None where there is no checkpoint.
 
-        Raises CheckpointError if there are checkpoints and all are damaged, or of other work.
+        Raises CheckpointError if all checkpoints are damaged, or if one is of other work.
         """
         damaged = []
         for path in (self.path, self.before):
@@ -94,9 +92,9 @@ class Checkpoint:
         return None
 
     def remove(self) -> None:
-        """Remove both files, the older first, and before them those of the work after.
+        """Remove both files, those of the training after it, and partial files of killed writers.
 
-        Also what a process that was killed while it wrote one has left beside them.
+        The files of the later training go first, and the older file before the newer.
         """
         after = self.after()
         if after.path.exists() or after.before.exists():
@@ -111,8 +109,8 @@ def _read(path: Path) -> Arrays:
     with path.open("rb") as file:
         if file.read(len(_FORMAT)) != _FORMAT:
             raise CheckpointError(f"{path} is damaged or no checkpoint of this version")
-        told = file.read(_DIGEST)
-        if hashlib.file_digest(file, "sha256").digest() != told:
+        digest = file.read(_DIGEST)
+        if hashlib.file_digest(file, "sha256").digest() != digest:
             raise CheckpointError(f"checkpoint {path} is damaged")
         file.seek(len(_FORMAT) + _DIGEST)
         try:

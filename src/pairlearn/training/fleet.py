@@ -1,9 +1,9 @@
 """The fleet: many models trained as one; a fleet of one is the ordinary trainer.
 
-A fleet has G groups of up to M members. The members of a group share pairs and batches and differ
-in risk, labels, rates and initial weights; every risk being a table of coefficients, a step is
-the same few tensor operations whatever the mix. Under ``torch.distributed`` every process takes
-its part of each batch, and the models are those of one process.
+A fleet has G groups of up to M members. The members of a group share pairs and batches, and differ
+in risk, labels, rates and initial weights. Since every risk is a table of coefficients, a step is
+the same few tensor operations for any mix of risks. Under ``torch.distributed`` every process takes
+its part of each batch, and the models are the same as those of one process.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ class Fleet:
     features : array of shape (N, ...)
         Instances that pairs and test sets refer to by row.
     groups : sequence of Group
-        All with the same number of pairs; those with fewer members are filled up with idle
-        ones. One group of one member may have a `PairStream` for its pairs.
+        All with the same number of pairs; those with fewer members are padded with idle ones.
+        A single group of one member may have a `PairStream` for its pairs.
     model : str or nn.Module
-        A name for `make_model`, or a module of your own (a fleet of one).
+        A name for `make_model`, or your own module (a fleet of one).
     batch_size : int
         Pairs in a batch, over all ranks.
     device : str
         "auto", "cpu", "cuda", ...
     precision : {"float32", "tf32", "bf16", "float64"}
-        Of the matrix products; with "float64" of everything.
+        Precision of the matrix products; with "float64" of everything.
     compiled : bool, optional
-        Compile the step; by default on CUDA only, and not with several ranks.
+        Whether to compile the step; by default on CUDA with one rank.
     ranks : Ranks, optional
-        By default all of ``torch.distributed``, if that was started.
+        By default those of ``torch.distributed``, if it was started.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Fleet:
         self.dtype = torch.float64 if precision == "float64" else torch.float32
         self.shape = len(self.groups), max(self.sizes)
         self.ranks = current_ranks() if ranks is None else ranks
-        self.epoch, self.steps_done = 0, 0  # epochs, and steps of the one that has begun
+        self.epoch, self.steps_done = 0, 0  # whole epochs, and steps of the current one
         self.features = _usable_features(features).to(self.device)
         if self.features.is_floating_point():
             self.features = self.features.to(self.dtype)
@@ -133,7 +133,7 @@ class Fleet:
         )
         self._graphed: GraphedStep | None = None
         if on_cuda:
-            # Convolutions differ in speed by algorithm; cuDNN may try them.
+            # Let cuDNN choose the fastest convolutions.
             torch.backends.cudnn.benchmark = True
             if lone:
                 self._graphed = GraphedStep(self._train_step)
@@ -147,7 +147,7 @@ class Fleet:
         checkpoint: Path | None = None,
         checkpoint_seconds: float = 60.0,
     ) -> dict[str, Floats]:
-        """Train until `epochs` passes over the pairs are done, those before a resumption included.
+        """Train until `epochs` passes over the pairs are done, including those before a resumption.
 
         Parameters
         ----------
@@ -156,11 +156,11 @@ class Fleet:
             Accuracy is measured after each of the last `window` epochs, if every group has a
             test set: the result has arrays (window, G, M) by subset, NaN in idle places.
         progress : callable, optional
-            Called after each epoch with its number and the members' mean risk, and with those
-            of the epochs before when training resumes.
+            Called after each epoch with its number and the members' mean risk; when training
+            resumes, also for the epochs before.
         checkpoint : Path, optional
             Written between steps, at most every `checkpoint_seconds`, and removed at the end. If
-            it is there already, training resumes from it.
+            it exists, training resumes from it.
         """
         from pairlearn.training.loop import Callback, Report, Testing, run_epochs
 
@@ -169,25 +169,25 @@ class Fleet:
         callbacks: list[Callback] = [testing] if tested else []
         if progress is not None:
             callbacks.append(Report(lambda _, row: progress(int(row["epoch"]), row["risk"])))
-        kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
-        work = self.fingerprint() if kept else ""
-        run_epochs(self, epochs, callbacks, checkpoint=kept, work=work)
-        if kept is not None and self.ranks.first:
-            kept.remove()
+        saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
+        work = self.fingerprint() if saved else ""
+        run_epochs(self, epochs, callbacks, checkpoint=saved, work=work)
+        if saved is not None and self.ranks.first:
+            saved.remove()
         return {name: values.cpu().numpy() for name, values in testing.accuracies.items()}
 
     def train_epoch(
         self, between: Callable[[], None] | None = None, *, more: bool = False
     ) -> Callable[[], float]:
-        """Train for one epoch, or what is left of the one that has begun.
+        """Train for one epoch, or for the rest of the current one.
 
-        ``between`` is called after each step but the last: `state` may be taken there. With
-        ``more``, the order of another epoch is made while the device is busy. Calling the result
-        gives the members' mean risk, once the device has come to it.
+        ``between`` is called after each step but the last, and may take the `state`. With ``more``
+        the order of the next epoch is prepared while the device is busy. The result returns the
+        members' mean risk when called, which waits for the device.
         """
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
         torch.backends.cudnn.allow_tf32 = self.precision == "tf32"  # on by default
-        self.network.train()  # `module` may have handed out a lone one for use
+        self.network.train()  # `module` puts a lone one into evaluation mode
         step = self._graphed or self._train_step
         for chosen, weight in self.batches.epoch(self.epoch, self.steps_done):
             self._risk += step(chosen, weight)
@@ -202,7 +202,7 @@ class Fleet:
         return mean.item
 
     def state(self) -> Arrays:
-        """Everything that training has changed, between two steps."""
+        """The state of training between two steps."""
         arrays = {name: _array(tensor) for name, tensor in self._tensors().items()}
         arrays["random"] = torch.get_rng_state().numpy()  # dropout draws on it
         if self.device.type == "cuda":
@@ -211,7 +211,7 @@ class Fleet:
 
     @torch.no_grad()
     def load_state(self, state: Arrays) -> None:
-        """Go on from a state that the same fleet had."""
+        """Restore a state of the same fleet."""
         for name, tensor in self._tensors().items():
             tensor.copy_(torch.from_numpy(state[name]))
         torch.set_rng_state(torch.from_numpy(state["random"]))
@@ -220,12 +220,12 @@ class Fleet:
         self.epoch, self.steps_done = int(state["epoch"]), int(state["steps"])
 
     def fingerprint(self, *more: object) -> str:
-        """What the fleet trains, on what, and `more` (arrays or text): equal for equal fleets."""
-        about = f"{self.precision} {self.batch_size} {self.network} {self.objective.kinds}"
-        digest = hashlib.sha256(about.encode())
-        for one in more:
-            is_array = isinstance(one, np.ndarray)
-            digest.update(np.ascontiguousarray(one).data if is_array else str(one).encode())
+        """A digest of models, data and `more` (arrays or text), equal for equal fleets."""
+        settings = f"{self.precision} {self.batch_size} {self.network} {self.objective.kinds}"
+        digest = hashlib.sha256(settings.encode())
+        for part in more:
+            is_array = isinstance(part, np.ndarray)
+            digest.update(np.ascontiguousarray(part).data if is_array else str(part).encode())
         for group in self.groups:
             digest.update(f"{group.seed}".encode())
             if isinstance(group.pairs, PairStream):
@@ -242,8 +242,8 @@ class Fleet:
     def _tensors(self) -> dict[str, Tensor]:
         """Every tensor that training changes."""
         state: dict[str, Tensor] = dict(self.network.state_dict())
-        made = {f"operand.{name}": self.step.operands[name] for name in self.step.made}
-        return state | made | self.step.adam.state() | {"risk": self._risk}
+        derived = {f"operand.{name}": self.step.operands[name] for name in self.step.derived}
+        return state | derived | self.step.adam.state() | {"risk": self._risk}
 
     @torch.no_grad()
     def logits(self, rows: Any) -> Tensor:
@@ -257,23 +257,18 @@ class Fleet:
 
     def accuracy(self) -> dict[str, Floats]:
         """Accuracies (G, M) on the named subsets of the groups' test sets."""
-        tests = [group.test for group in self.groups]
-        if any(test is None for test in tests):
+        tests = [group.test for group in self.groups if group.test is not None]
+        if len(tests) < len(self.groups):
             raise ValueError("accuracy needs a test set in every group")
-        rows = np.stack([test.rows for test in tests if test is not None])
-        logits = self.logits(rows).cpu().numpy()
-        names = list(tests[0].subsets) if tests[0] is not None and tests[0].subsets else ["all"]
-        accuracy = {name: np.full(logits.shape[:2], np.nan) for name in names}
-        for g, test in enumerate(tests):
-            assert test is not None
-            for name in names:
-                subset = test.subsets[name] if test.subsets else slice(None)
-                predicted = logits[g, : self.sizes[g]][:, subset] > test.thresholds.get(name, 0.0)
-                accuracy[name][g, : self.sizes[g]] = (predicted == test.positive[subset]).mean(-1)
+        logits = self.logits(np.stack([test.rows for test in tests])).cpu().numpy()
+        accuracy: dict[str, Floats] = {}
+        for g, (test, size) in enumerate(zip(tests, self.sizes, strict=True)):
+            for name, values in test.accuracy(logits[g, :size]).items():
+                accuracy.setdefault(name, np.full(self.shape, np.nan))[g, :size] = values
         return accuracy
 
     def can_restart(self, groups: Sequence[Group]) -> bool:
-        """Whether `restart` takes these groups."""
+        """Whether `restart` accepts these groups."""
 
         def shape(groups: Sequence[Group]) -> object:
             fixed = ("learning_rate", "weight_decay", "held_prior", "guiding_prior")
@@ -285,16 +280,16 @@ class Fleet:
         return plain and not own and shape(groups) == shape(self.groups)
 
     def restart(self, groups: Sequence[Group]) -> None:
-        """Begin anew with other groups of the same sizes, rates and number of pairs.
+        """Start over with other groups of the same sizes, rates and number of pairs.
 
-        What was compiled and recorded stays in use: it depends on shapes alone, since a
-        risk is a table of numbers.
+        Compiled and recorded steps are reused: they depend on shapes only, since a risk is a table
+        of coefficients.
         """
         check_groups(groups, len(self.features))
         if not self.can_restart(groups):
             raise ValueError(
                 "a fleet restarts with groups of the same sizes, rates and number of pairs, all "
-                "with both judgements, and not with a module of your own"
+                "with both judgements, and not with your own module"
             )
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
@@ -304,7 +299,7 @@ class Fleet:
         self._forget_steps()
 
     def begin_again(self) -> None:
-        """Train anew from the weights that the network has; the objective may have changed."""
+        """Train anew from the current weights, perhaps with another objective."""
         self._forget_steps()
         if self._graphed is not None:
             self._graphed = GraphedStep(self._train_step)
@@ -319,16 +314,16 @@ class Fleet:
         return self.network.module(group, member).eval()
 
     def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
-        """One step on the pairs `chosen` (G, B): the sum of the members' risks."""
+        """Take a step on the pairs `chosen` (G, B); returns the sum of the members' risks."""
         left, right, *labels = self.batches.held
         rows = torch.cat([left.gather(1, chosen), right.gather(1, chosen)], 1)
-        position = chosen.unsqueeze(1).expand(-1, self.network.members, -1)
+        position = chosen.unsqueeze(1).expand(-1, self.shape[1], -1)
         u, v, *columns = (column.gather(2, position) for column in labels)
         return self.step(self._instances(rows), u, v, weight, *columns)
 
     def _instances(self, rows: Tensor) -> Tensor:
         """Instances (G, R, ...) of rows (G, R)."""
-        if self.device.type == "cpu":  # where it is up to six times as fast as indexing
+        if self.device.type == "cpu":  # up to six times as fast as indexing
             taken = self.features.index_select(0, rows.flatten())
             return taken.view(*rows.shape, *self.features.shape[1:])
         return self.features[rows]
@@ -339,15 +334,15 @@ class Fleet:
         lone = self.sizes == [1] and self.device.type == "cpu"
         if isinstance(model, nn.Module) or model in CONVOLUTIONAL or lone:
             if self.sizes != [1]:
-                raise ValueError("a module of your own and a ResNet train one at a time")
+                raise ValueError("your own module and a ResNet train one at a time")
             seed = self.groups[0].members[0].seed
             module = make_model(model, shape, seed) if isinstance(model, str) else model
             if len(shape) == 3:
                 module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             plain = self.ranks.size == 1 and not self.compiled and dtype == self.dtype
-            # A module of one's own may differ from what `MLP` makes.
+            # A user's MLP may be a subclass with another `forward`.
             if plain and isinstance(model, str) and isinstance(module, MLP):
-                # Products of a multiple of eight columns are 4% faster in float32.
+                # Matrix products with a multiple of eight columns are 4% faster in float32.
                 return LoneMLP(module.to(self.dtype), 8 if dtype == torch.float32 else 1)
             return Lone(module.to(self.dtype), dtype)
         seeds = {member.seed for group in self.groups for member in group.members}
@@ -359,7 +354,7 @@ class Fleet:
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
     def _make_batches(self) -> Batches:
-        source, pads = self.groups[0].pairs, self.network.pads
+        source, pads = self.groups[0].pairs, self.network.stacked
         if isinstance(source, PairStream):
             like = torch.zeros((), dtype=self.dtype, device=self.device)
             kinds = self.groups[0].kinds
@@ -370,7 +365,7 @@ class Fleet:
         )
 
     def _pairs_and_labels(self) -> list[Tensor]:
-        """Both ends (G, n) of the pairs, values and weights of the kinds (G, M, n)."""
+        """Both ends (G, n) of the pairs, and values and weights for each kind (G, M, n)."""
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
         labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
@@ -391,7 +386,7 @@ class Fleet:
 
 
 def choose_device(device: str) -> torch.device:
-    """The device of that name; "auto" is CUDA where there is one."""
+    """The torch device for a name; "auto" is CUDA where available."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
@@ -406,11 +401,11 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 def _usable_features(features: Any) -> Tensor:
     if isinstance(features, np.ndarray) and not features.flags.writeable:
-        features = features.copy()  # torch would warn that it could be written to
+        features = features.copy()  # torch warns of arrays that are not writable
     tensor = torch.as_tensor(features)
     if tensor.ndim < 2:
         raise ValueError(f"features must have shape (N, ...); got {tuple(tensor.shape)}")
-    # Some rows at a time: what is mapped from a file may be larger than memory.
+    # In chunks: features mapped from a file may not fit into memory.
     for start in range(0, len(tensor), CHECKED_ROWS):
         finite = torch.isfinite(tensor[start : start + CHECKED_ROWS]).flatten(1).all(1)
         if not bool(finite.all()):

@@ -1,8 +1,8 @@
-"""What a fleet is made of: members in groups, with test sets, and the batches of their pairs.
+"""The data of a fleet: members in groups, their test sets, and batches of their pairs.
 
-Pairs come from memory or from a stream of blocks. Both give batches that depend on the seed, the
-epoch and the step alone, so that training can go on in the middle of an epoch. With several ranks
-each takes its part of every batch. Bad input never trains.
+Pairs come from memory or from a stream of blocks. The batches depend only on the seed, the epoch
+and the step, so that training can resume in the middle of an epoch. With several ranks each takes
+its part of every batch. Bad input never trains.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, first_rows
 from pairlearn.judgements import Judgements
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import Risk, Supervised
@@ -27,18 +27,18 @@ from pairlearn.training.ranks import Ranks
 
 @dataclass(frozen=True)
 class Member:
-    """One model of a fleet, which minimises a risk.
+    """One model of a fleet, and the risk that it minimises.
 
     Parameters
     ----------
     risk : Risk
     labels : array of shape (n, 2), or None
-        The two values that the risk reads of each pair: similarity and difference, or the
-        two classes for `Supervised`. None for pairs of a stream.
+        The two values of each pair that the risk reads: similarity and difference, or the
+        two classes for `Supervised`. None for the pairs of a stream.
     learning_rate, weight_decay : float
-        Of Adam, with the decay in the gradient.
+        Parameters of Adam, with the decay in the gradient.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
     held_prior, guiding_prior : float, optional
         Class prior that mean(p) is held to where no statement fixes the level, and that it is
         drawn to in the first epochs.
@@ -59,12 +59,11 @@ class Member:
                 raise ValueError(f"{name} must be a number of at least 0; got {rate}")
 
     def columns(self) -> Floats:
-        """The labels as two rows (2, n), classes as indicators of the positive one."""
+        """The labels (2, n), with classes as indicators of the positive one."""
         labels = np.asarray(self.labels, dtype=np.float64)
-        for what, bad in (("missing (NaN)", np.isnan(labels)), ("infinite", np.isinf(labels))):
-            if bad.any():
-                row = int(bad.any(1).argmax())
-                raise ValueError(f"labels of {self.risk} are {what} in row {row}")
+        for fault, bad in (("missing (NaN)", np.isnan(labels)), ("infinite", np.isinf(labels))):
+            for row in first_rows(bad.any(1)):
+                raise ValueError(f"labels of {self.risk} are {fault} in row {row}")
         if isinstance(self.risk, Supervised):
             labels = (labels > 0).astype(np.float64)
         return np.ascontiguousarray(labels.T)
@@ -74,9 +73,9 @@ class Member:
 class TestSet:
     """Labelled instances to measure accuracy on, with named subsets.
 
-    ``rows`` and ``positive`` (t,) are rows of the fleet's features, and whether each is positive;
-    ``subsets`` are positions in ``rows`` by name, "all" by default; ``thresholds`` are the logits
-    above which an instance of a subset counts as positive, where not zero.
+    ``rows`` (t,) are rows of the fleet's features, and ``positive`` (t,) says whether each is
+    positive; ``subsets`` are positions in ``rows`` by name, by default "all"; ``thresholds`` are
+    the logits above which an instance of a subset counts as positive, by default zero.
     """
 
     __test__ = False  # pytest: not a test
@@ -86,6 +85,15 @@ class TestSet:
     subsets: Mapping[str, Any] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
 
+    def accuracy(self, logits: NDArray[Any]) -> dict[str, Floats]:
+        """Accuracies (M,) on each subset of models with logits (M, t)."""
+        return {
+            name: (
+                (logits[:, subset] > self.thresholds.get(name, 0.0)) == self.positive[subset]
+            ).mean(-1)
+            for name, subset in (self.subsets or {"all": slice(None)}).items()
+        }
+
 
 @dataclass(frozen=True)
 class Group:
@@ -94,16 +102,16 @@ class Group:
     Parameters
     ----------
     pairs : array of int, shape (n, 2), or PairStream
-        Rows of x and x' in the fleet's features. A stream brings labels and weights with it,
-        and trains one member.
+        Rows of x and x' in the fleet's features. A stream has its own labels and weights, and
+        trains one member.
     members : sequence of Member
     seed : int
-        Of the order of the batches.
+        Seed of the order of the batches.
     test : TestSet, optional
         Evaluated during training.
     kinds, columns : sequences of str and of arrays of shape (n,)
         Kinds of the rows, and for each the weights of its rows, zero for the others; no columns
-        where all rows are of one kind and weight.
+        where all rows have one kind and weight.
     """
 
     pairs: Any
@@ -115,7 +123,7 @@ class Group:
 
 
 def of_members(groups: Sequence[Group], value: Callable[[Member], float | None]) -> Tensor:
-    """A number of all members (G, M), NaN where it is None and for idle places."""
+    """A number of each member (G, M), NaN where it is None and in idle places."""
     width = max(len(group.members) for group in groups)
     values = torch.full((len(groups), width), math.nan, dtype=torch.float64)
     for g, group in enumerate(groups):
@@ -126,20 +134,21 @@ def of_members(groups: Sequence[Group], value: Callable[[Member], float | None])
 
 
 def check_groups(groups: Sequence[Group], instances: int) -> None:
-    """Refuse groups that cannot train together, naming what is wrong."""
+    """Raise ValueError for groups that cannot train together."""
     if not groups or not all(group.members for group in groups):
         raise ValueError("a fleet needs at least one group, and a group at least one member")
     if any(isinstance(group.pairs, PairStream) for group in groups):
         if len(groups) > 1 or len(groups[0].members) > 1 or groups[0].members[0].labels is not None:
-            raise ValueError("a stream of pairs trains one member, and brings its labels with it")
-        _check_tests([group.test for group in groups if group.test is not None], instances)
-        return
-    pairs = len(groups[0].pairs)
+            raise ValueError("a stream of pairs trains one member, and has its own labels")
+    else:
+        _check_pairs(groups, instances)
+    _check_tests([group.test for group in groups if group.test is not None], instances)
+
+
+def _check_pairs(groups: Sequence[Group], instances: int) -> None:
+    pairs, kinds = len(groups[0].pairs), tuple(groups[0].kinds)
     for index, group in enumerate(groups):
-        if tuple(group.kinds) != tuple(groups[0].kinds) or len(group.columns) not in (
-            0,
-            len(group.kinds),
-        ):
+        if tuple(group.kinds) != kinds or len(group.columns) not in (0, len(kinds)):
             raise ValueError(
                 f"the groups of a fleet must share their kinds of rows, with a column of weights "
                 f"for each: group {index} has {tuple(group.kinds)} and {len(group.columns)} columns"
@@ -157,7 +166,6 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
                     f"labels of {member.risk} in group {index} must have shape ({pairs}, 2); "
                     f"got {shape}"
                 )
-    _check_tests([group.test for group in groups if group.test is not None], instances)
 
 
 def _check_tests(tests: list[TestSet], instances: int) -> None:
@@ -181,16 +189,16 @@ def _check_tests(tests: list[TestSet], instances: int) -> None:
             )
 
 
-def _check_rows(what: str, rows: NDArray[Any], instances: int) -> None:
+def _check_rows(name: str, rows: NDArray[Any], instances: int) -> None:
     if rows.dtype.kind not in "iu":
-        raise ValueError(f"{what} must be integers; got {rows.dtype}")
+        raise ValueError(f"{name} must be integers; got {rows.dtype}")
     if rows.size and (rows.min() < 0 or rows.max() >= instances):
-        raise ValueError(f"{what} point outside the {instances} instances")
+        raise ValueError(f"{name} point outside the {instances} instances")
 
 
 @runtime_checkable
 class PairStream(Protocol):
-    """Judged pairs that are read a block at a time, more than memory may hold.
+    """Judged pairs that are read block by block, since they may not fit into memory.
 
     An epoch has ``pairs`` rows; every block but its last has ``block_pairs``, a multiple of the
     batch size. ``fingerprint`` is the same for the same rows in the same order.
@@ -201,15 +209,15 @@ class PairStream(Protocol):
     fingerprint: str
 
     def blocks(self, epoch: int, start: int) -> Iterator[Judgements]:
-        """The blocks of an epoch, shuffled, from number `start` on; weights have mean one."""
+        """The shuffled blocks of an epoch from number `start` on; weights have mean one."""
 
 
 class Batches(ABC):
     """The pairs of a fleet as tensors on its device, and positions in them for each step.
 
-    ``batch_size`` counts pairs over all ranks. With ``pads`` batches are filled up with pairs of
-    weight zero, so that all steps have the same shape. ``held`` has both ends (G, n) of pairs,
-    their two judgements and further columns (G, M, n).
+    ``batch_size`` counts pairs over all ranks. With ``pads`` batches are padded with pairs of
+    weight zero, so that all steps have the same shape. ``held`` has both ends (G, n) of the pairs,
+    their values u and v, and weights for each kind (G, M, n).
     """
 
     held: list[Tensor]
@@ -221,10 +229,10 @@ class Batches(ABC):
 
     @abstractmethod
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Positions (G, B) and weights (B,) of this rank's pairs in each step from `start` on."""
+        """Positions (G, B) and weights (B,) of this rank's pairs for each step from `start` on."""
 
     def prepare(self, epoch: int) -> None:
-        """Do ahead what can be done while the device is busy: here nothing."""
+        """Prepare an epoch while the device is busy."""
         return
 
     def _steps(self, order: Indices) -> list[tuple[Tensor, Tensor]]:
@@ -235,20 +243,20 @@ class Batches(ABC):
             if not batches.size:
                 continue
             part = batches[..., self.ranks.part(batches.shape[-1])]
-            # Every rank takes part in every sum: one without a pair takes one of weight zero.
+            # Every rank takes part in every sum: one without pairs takes a pair of weight zero.
             missing = (self.share if self.pads else max(part.shape[-1], 1)) - part.shape[-1]
-            weight = np.pad(np.ones(part.shape[-1]), (0, missing))
-            weights.append(np.tile(weight, part.shape[1]))
+            ones = np.pad(np.ones(part.shape[-1]), (0, missing))
+            weights.append(np.tile(ones, part.shape[1]))
             chosen.append(np.pad(part, ((0, 0), (0, 0), (0, missing))).reshape(len(order), -1))
-            counts += [len(weight)] * part.shape[1]
+            counts += [len(ones)] * part.shape[1]
         like = self.held[2]
         positions = torch.from_numpy(np.concatenate(chosen, 1)).to(like.device)
-        told = torch.from_numpy(np.concatenate(weights)).to(like)
-        return [*zip(torch.split(positions, counts, 1), torch.split(told, counts), strict=True)]
+        weight = torch.from_numpy(np.concatenate(weights)).to(like)
+        return [*zip(torch.split(positions, counts, 1), torch.split(weight, counts), strict=True)]
 
 
 class MemoryBatches(Batches):
-    """All pairs in memory, shuffled anew for each epoch; groups of one seed share the order."""
+    """All pairs in memory, shuffled for each epoch; groups with the same seed share the order."""
 
     def __init__(
         self,
@@ -264,7 +272,7 @@ class MemoryBatches(Batches):
         self._next: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
     def restart(self, held: Sequence[Tensor], seeds: Sequence[int]) -> None:
-        """Take other pairs of the same number, in the same place."""
+        """Replace the pairs, in place, by others of the same number."""
         for tensor, new in zip(self.held, held, strict=True):
             tensor.copy_(new)
         self.seeds, self._next = seeds, {}
@@ -275,7 +283,7 @@ class MemoryBatches(Batches):
         yield from self._next.pop(epoch)[start:]
 
     def prepare(self, epoch: int) -> None:
-        """Put an epoch's order of the pairs on the device."""
+        """Put the order of an epoch's pairs on the device."""
         if epoch in self._next:
             return
         orders = {
@@ -285,10 +293,10 @@ class MemoryBatches(Batches):
 
 
 class StreamBatches(Batches):
-    """Pairs of a stream: one block at a time is on the device.
+    """Pairs of a stream, one block at a time on the device.
 
-    ``kinds`` are those of the rows, for each of which the objective needs a column of weights;
-    ``like`` has the type and device of the judgements.
+    ``kinds`` are those of the rows; the objective needs a column of weights for each of them.
+    ``like`` has the dtype and device of the values.
     """
 
     def __init__(
@@ -317,14 +325,14 @@ class StreamBatches(Batches):
         first, skipped = divmod(start, per_block)
         seen = first * self.source.block_pairs
         for block in self.source.blocks(epoch, first):
-            self._take(block)
+            self._load(block)
             seen += len(block)
             yield from self._steps(np.arange(len(block))[None])[skipped:]
             skipped = 0
         if seen != self.pairs:
-            raise ValueError(f"the stream gave {seen:,} pairs in place of {self.pairs:,}")
+            raise ValueError(f"the stream gave {seen:,} pairs instead of {self.pairs:,}")
 
-    def _take(self, block: Judgements) -> None:
+    def _load(self, block: Judgements) -> None:
         weights = [np.where(block.of(name), block.weight, 0.0) for name in self.kinds]
         columns = [*block.ends.T, block.u, block.v, *weights]
         for tensor, column in zip(self.held, columns, strict=True):

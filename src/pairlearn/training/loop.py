@@ -1,4 +1,4 @@
-"""The loop: epochs of a fleet until they are done, and what happens around them.
+"""The training loop: epochs of a fleet, with callbacks around them.
 
 `PairClassifier`, comparisons and the paper's experiments all run it, from memory and from
 streams. They differ in their callbacks: averaged weights, early stopping, tests, progress.
@@ -27,14 +27,14 @@ from pairlearn.training.fleet import Fleet
 
 History = list[dict[str, float]]
 GUIDED = 0.25
-"""Part of the epochs in which mean(p) is drawn to the guiding prior."""
+"""Share of the epochs in which mean(p) is drawn to the guiding prior."""
 
 
 class Callback:
-    """What happens around epochs.
+    """Base class of what happens around epochs.
 
-    ``epochs`` are those planned, from `begin` on. Attributes named in ``kept`` (numbers, tensors
-    or dictionaries of tensors) go through a checkpoint.
+    ``epochs`` is the number planned, from `begin` on. Attributes named in ``kept`` (numbers,
+    tensors or dictionaries of tensors) are saved in checkpoints.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class Callback:
     kept: ClassVar[tuple[str, ...]] = ()
 
     def begin(self, epochs: int) -> None:
-        """Called before everything else, with the number of epochs that are planned."""
+        """Called first, with the number of epochs planned."""
         self.epochs = epochs
 
     def resumed(self, history: History) -> None:
-        """Called with the epochs that a checkpoint holds, if training goes on from one."""
+        """Called with the history so far, if training resumes from a checkpoint."""
 
     def before_epoch(self, fleet: Fleet) -> None:
-        """Called before an epoch begins, or goes on from a checkpoint."""
+        """Called before an epoch begins, or resumes from a checkpoint."""
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
         """Called after an epoch; may add to the epoch's `row` of the history."""
@@ -80,15 +80,15 @@ def run_epochs(
 ) -> History:
     """Train until `epochs` passes over the rows are done, or a callback stops.
 
-    Epochs that the fleet has done count. A ``checkpoint`` is written between steps from time to
-    time, and at the end; where there is one of the same ``work``, training resumes from it, and
-    whoever asked for it removes it. The history has of every epoch "epoch", "risk", "seconds", and
+    Epochs that the fleet has already done count. A ``checkpoint`` is written between steps from
+    time to time, and at the end. If it exists and is of the same ``work``, training resumes from
+    it; the caller removes it. The history has "epoch", "risk" and "seconds" of every epoch, and
     what callbacks added.
     """
     if checkpoint is not None and any(hasattr(callback, "load_state") for callback in callbacks):
         raise TypeError(
-            "callbacks go through a checkpoint by the attributes that they name in `kept`; name "
-            "them there in place of `state` and `load_state`, which nothing calls any more"
+            "checkpoints save the attributes that a callback names in `kept`; name them there in "
+            "place of `state` and `load_state`, which are no longer called"
         )
     history: History = []
     callbacks = [Guidance(), *callbacks]
@@ -129,41 +129,41 @@ class Average(Callback):
 
     After epoch e, k = min(0.9, (e − 1)/(e + 9)): about the last tenth of the training so far.
     Under label noise the weights of single epochs scatter around good ones: on Letter with σ = 0.5
-    (two seeds, 60 epochs) that was worth about 0.01 beside the last one.
+    (two seeds, 60 epochs) the average was about 0.01 more accurate than the last weights.
     """
 
     kept: ClassVar[tuple[str, ...]] = ("weights",)
-    best_epoch, best_slope = 0, 1.0  # none is better than the last one
+    best_epoch, best_slope = 0, 1.0  # the last epoch is as good as any
 
     def __init__(self) -> None:
         self.weights: dict[str, Tensor] = {}
         self.best: dict[str, Tensor] = {}
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
-        """Take in the weights after an epoch."""
-        kept = min(0.9, (fleet.epoch - 1) / (fleet.epoch + 9)) if self.weights else 0.0
+        """Add the weights of the epoch to the average."""
+        keep = min(0.9, (fleet.epoch - 1) / (fleet.epoch + 9)) if self.weights else 0.0
         for name, value in fleet.network.state_dict().items():
-            if kept and value.is_floating_point():
-                self.weights[name].lerp_(value.detach(), 1 - kept)
+            if keep and value.is_floating_point():
+                self.weights[name].lerp_(value.detach(), 1 - keep)
             else:
                 self.weights[name] = value.detach().clone()
 
     @contextmanager
     def in_use(self, fleet: Fleet) -> Iterator[None]:
-        """The network with the averaged weights, for as long as this lasts."""
-        present = {name: value.clone() for name, value in fleet.network.state_dict().items()}
+        """Give the network the averaged weights within a block."""
+        current = {name: value.clone() for name, value in fleet.network.state_dict().items()}
         fleet.network.load_state_dict(self.weights)
         yield
-        fleet.network.load_state_dict(present)
+        fleet.network.load_state_dict(current)
 
 
 class EarlyStopping(Average):
-    """The averaged weights of the epoch with the least risk of held-out rows, for one model.
+    """The averaged weights of the epoch with the least risk on held-out rows, for one model.
 
-    Training stops after ``patience`` epochs without improvement; none counts before the part
-    ``earliest`` of the epochs, where few rows choose by chance. The best of ``slopes``, factors of
-    the log-odds, counts: networks that memorise hard answers become overconfident long before
-    their decisions are worse.
+    Training stops after ``patience`` epochs without improvement. The first share ``earliest`` of
+    the epochs does not count, where few rows choose by chance. The risk is that of the best of
+    ``slopes``, factors of the log-odds: networks that memorise hard answers become overconfident
+    long before their decisions get worse.
     """
 
     kept = ("weights", "best_risk", "best_epoch", "best_slope", "best")
@@ -181,7 +181,7 @@ class EarlyStopping(Average):
         self.best_risk = float("inf")
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
-        """See whether the averaged weights are better."""
+        """Keep the averaged weights if they are the best so far."""
         super().after_epoch(fleet, row)
         with self.in_use(fleet):
             left, right = fleet.logits(self.rows.ends.T.reshape(-1))[0].chunk(2, -1)
@@ -189,33 +189,33 @@ class EarlyStopping(Average):
             (float(fleet.objective.of(self.rows, k * left, k * right)[0]), k) for k in self.slopes
         )
         row["validation_risk"] = fleet.ranks.agree(risk, fleet.device)
-        counts = fleet.epoch >= self.earliest * self.epochs
-        if counts and row["validation_risk"] < self.best_risk:
+        eligible = fleet.epoch >= self.earliest * self.epochs
+        if eligible and row["validation_risk"] < self.best_risk:
             self.best_risk, self.best_epoch = row["validation_risk"], fleet.epoch
             self.best_slope = slope
             self.best = {name: value.clone() for name, value in self.weights.items()}
 
     def finished(self, fleet: Fleet) -> bool:
-        """Whether none of the last epochs was better."""
+        """Whether none of the last ``patience`` epochs was better."""
         return fleet.epoch - max(self.best_epoch, self.earliest * self.epochs) >= self.patience
 
 
 class Until(Callback):
-    """Stops after an epoch, in the course of a longer training."""
+    """Stop after a given epoch of a longer training."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
 
     def finished(self, fleet: Fleet) -> bool:
-        """Whether it is done."""
+        """Whether that epoch is done."""
         return fleet.epoch >= self.epoch
 
 
 class Completion(Callback):
-    """What joint statements make of the model's log-odds, before each epoch.
+    """Complete joint statements from the model before each epoch.
 
-    It is how much they move, and not where they come to: within an epoch a model may learn from
-    other statements, and these must not hold it back.
+    The targets are shifts of the log-odds, not their values: within an epoch the model also learns
+    from other statements, and fixed values would hold it back.
     """
 
     kept = ("targets",)
@@ -232,11 +232,11 @@ class Completion(Callback):
         self.targets = torch.empty(0)
 
     def before_epoch(self, fleet: Fleet) -> None:
-        """Complete the statements, unless an epoch goes on that has begun."""
+        """Complete the statements, unless an epoch is resumed."""
         values = torch.stack(fleet.batches.held[2:4])  # u and v of all members (2, G, M, n)
         if not fleet.steps_done or not len(self.targets):
             self.targets = values.clone()
-            for g, one, at in self.parts:
+            for g, joint, at in self.parts:
                 logits = fleet.logits(np.asarray(fleet.groups[g].pairs)[at].T.reshape(-1))
                 if fleet.objective.signs is not None:
                     logits = logits * fleet.objective.signs
@@ -244,16 +244,15 @@ class Completion(Callback):
                 for m, member in enumerate(fleet.groups[g].members):
                     ends = np.split(p[m].clip(TINY, 1 - TINY), 2)
                     stated = np.asarray(member.labels)[at].T
-                    made = np.clip(one.complete(*ends, *stated), TINY, 1 - TINY)
-                    self.targets[:, g, m, at] = torch.from_numpy(logit(made) - logit(ends)).to(
-                        values
-                    )
+                    completed = np.clip(joint.complete(*ends, *stated), TINY, 1 - TINY)
+                    shift = torch.from_numpy(logit(completed) - logit(ends))
+                    self.targets[:, g, m, at] = shift.to(values)
         for held, targets in zip(fleet.batches.held[2:4], self.targets, strict=True):
             held.copy_(targets)
 
 
 class Guidance(Callback):
-    """The weight of the guiding priors: from one down to zero in the first quarter."""
+    """Lower the weight of the guiding priors from one to zero in the first quarter."""
 
     def before_epoch(self, fleet: Fleet) -> None:
         """Set the weight of the epoch."""
@@ -261,7 +260,7 @@ class Guidance(Callback):
 
 
 class Cosine(Callback):
-    """The learning rate stays for half of the epochs, then falls to zero along half a cosine.
+    """Keep the learning rate for half of the epochs, then lower it to zero along half a cosine.
 
     On Letter (mean of three seeds, by test accuracy) 1,600 such steps at 0.002 reached 0.9735
     and 2,000 at a constant 0.001 reached 0.9730.
@@ -274,31 +273,31 @@ class Cosine(Callback):
 
 
 class Report(Callback):
-    """Tells `progress` of every epoch, those that a checkpoint holds included."""
+    """Call `progress` for every epoch, including those before a resumption."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
 
     def resumed(self, history: History) -> None:
-        """Tell of the epochs before."""
+        """Report the epochs so far."""
         for row in history:
             self.progress(self.epochs, row)
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
-        """Tell of the epoch."""
+        """Report the epoch."""
         self.progress(self.epochs, row)
 
 
 DIVERGED = 1e6
-"""A loss that no useful model has: with standardised features the first one is about ½."""
+"""A loss beyond that of any useful model: with standardised features it starts at about ½."""
 
 
 class DivergedError(ArithmeticError):
-    """The loss is not a number any more, or beyond all bounds."""
+    """The loss is not finite, or exceeds `DIVERGED`."""
 
 
 def refuse_divergence(epochs: int, row: dict[str, float]) -> None:
-    """Progress that raises as soon as training has failed."""
+    """Raise DivergedError, as the progress of a training, as soon as its loss diverges."""
     if not abs(row["risk"]) < DIVERGED:
         raise DivergedError(
             f"training diverged: the loss is {row['risk']:.3g} in epoch {row['epoch']:.0f} of "
@@ -316,44 +315,46 @@ class Testing(Callback):
         self.accuracies: dict[str, Tensor] = {}
 
     def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
-        """Measure, if it is one of the last epochs."""
+        """Measure after each of the last ``window`` epochs."""
         if fleet.epoch > self.epochs - self.window:
             for name, values in fleet.accuracy().items():
-                now = torch.from_numpy(values)[None]
-                before = self.accuracies.get(name, now[:0]).cpu()
-                self.accuracies[name] = torch.cat([before, now])
+                latest = torch.from_numpy(values)[None]
+                before = self.accuracies.get(name, latest[:0]).cpu()
+                self.accuracies[name] = torch.cat([before, latest])
 
 
 def _state(fleet: Fleet, callbacks: Sequence[Callback], history: History, seconds: float) -> Arrays:
-    """Everything to go on from, between two steps."""
+    """The state of a training between two steps."""
     arrays = fleet.state()
     arrays["loop"] = np.array(json.dumps({"history": history, "seconds": seconds}))
-    for place, callback, name in _kept(callbacks):
+    for prefix, callback, name in _kept(callbacks):
         value = getattr(callback, name)
         parts = value if isinstance(value, dict) else {"": value}
         for key, part in parts.items():
-            arrays[place + key] = part.cpu().numpy() if isinstance(part, Tensor) else np.array(part)
+            arrays[prefix + key] = (
+                part.cpu().numpy() if isinstance(part, Tensor) else np.array(part)
+            )
     return arrays
 
 
 def _load(fleet: Fleet, callbacks: Sequence[Callback], state: Arrays) -> tuple[History, float]:
-    """Go on from a state that the same training had; its history and its last seconds."""
+    """Restore the state of a training; returns its history and the seconds of its last epoch."""
     fleet.load_state(state)
-    for place, callback, name in _kept(callbacks):
+    for prefix, callback, name in _kept(callbacks):
         value: Any = {
-            key.removeprefix(place): torch.from_numpy(array).to(fleet.device)
+            key.removeprefix(prefix): torch.from_numpy(array).to(fleet.device)
             for key, array in state.items()
-            if key.startswith(place)
+            if key.startswith(prefix)
         }
-        before = getattr(callback, name)
-        if not isinstance(before, dict):
-            value = value[""] if isinstance(before, Tensor) else value[""].item()
+        initial = getattr(callback, name)
+        if not isinstance(initial, dict):
+            value = value[""] if isinstance(initial, Tensor) else value[""].item()
         setattr(callback, name, value)
-    about = json.loads(str(state["loop"]))
-    return about["history"], about["seconds"]
+    progress = json.loads(str(state["loop"]))
+    return progress["history"], progress["seconds"]
 
 
 def _kept(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback, str]]:
-    """What callbacks keep: how its arrays are named in a checkpoint, whose it is, its name."""
+    """Prefix in a checkpoint, callback and name of each attribute that callbacks keep."""
     for index, callback in enumerate(callbacks):
         yield from ((f"loop/{index}/{name}/", callback, name) for name in callback.kept)

@@ -1,8 +1,8 @@
-"""Networks that a fleet trains: G groups of M models, run as one.
+"""The networks of a fleet: G groups of M models, run as one.
 
-The models of a group see the same batch. `StackedMLP` uses that: the group's batch
-is normalised once, and its models' first layers are one matrix product
-(R, d) × (d, M·h). `Lone` is any `nn.Module` as a fleet of one.
+The models of a group see the same batch. `StackedMLP` normalises it once for all of them, and
+computes their first layers as one matrix product (R, d) × (d, M·h). `Lone` is any `nn.Module`
+as a fleet of one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from torch.nn import functional as F
 
 from pairlearn.losses import in_full_precision
 from pairlearn.models import MLP
-from pairlearn.training.ranks import ALONE, Ranks
+from pairlearn.training.ranks import ALONE, RankNorm, Ranks, batch_norms, standardise
 
-BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 Operands = dict[str, Tensor]
 Statistics = list[tuple[Tensor, Tensor]]
 """Mean and unbiased variance of each batch norm's input."""
@@ -29,20 +28,18 @@ EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 
 
 class Network(nn.Module, ABC):
-    """What a fleet needs of a network; every parameter is (G, M, ...), or of the only model.
+    """A network of G = ``groups`` times M = ``members`` models; parameters are (G, M, ...).
 
-    ``groups`` and ``members`` are G and M. With ``stacked``, `run` is a function of the operands
-    that changes nothing; a lone module is run as it is, and moves its own buffers. One that
-    ``pads`` takes row weights, so that a short last batch can be filled up with rows of weight
-    zero and every step has the same shape. ``sums`` names operands, and parameters' gradients,
-    that are sums over a layer's weights. ``ranks`` have parts of each batch: batch norm is over
-    all of it.
+    If ``stacked``, `run` is a pure function of the operands, and takes row weights, so that a short
+    last batch can be padded with rows of weight zero and every step has the same shape. A lone
+    module runs unchanged and updates its own buffers. ``sums`` names the operands, and gradients of
+    parameters, that are sums over a layer's weights. The ``ranks`` have parts of each batch, and
+    batch norm is over the whole batch.
     """
 
     groups: int
     members: int
     stacked: bool
-    pads: bool
     sums: tuple[str, ...] = ()
     ranks: Ranks = ALONE
 
@@ -52,50 +49,50 @@ class Network(nn.Module, ABC):
     ) -> tuple[Tensor, Statistics]:
         """Logits (G, M, R) of instances (G, R, ...), and the batch's statistics.
 
-        Rows that only fill up a batch have weight zero, the others one. For a stacked
-        network `absorb` moves the running statistics afterwards.
+        Rows have weight one, or zero for padding. For a stacked network `absorb` updates the
+        running statistics afterwards.
         """
 
     def operands(self, parameters: Operands) -> Operands:
-        """What the matrix products take, made from the parameters."""
+        """The operands of the matrix products, computed from the parameters."""
         return parameters
 
     def trained(self) -> Operands:
-        """What Adam updates, by name."""
+        """The tensors that Adam updates, by name."""
         return {name: p for name, p in self.named_parameters() if p.requires_grad}
 
     def slopes(self, risk: Tensor, parameters: Operands) -> Operands:
-        """Gradients of a risk of the last run's logits, for each of the parameters."""
-        found = torch.autograd.grad(risk, [*parameters.values()], materialize_grads=True)
-        return dict(zip(parameters, found, strict=True))
+        """Gradients of a risk of the last run's logits for each parameter."""
+        gradients = torch.autograd.grad(risk, [*parameters.values()], materialize_grads=True)
+        return dict(zip(parameters, gradients, strict=True))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (G, M, R) of instances (G, R, ...)."""
         return self.run(self.operands(dict(self.named_parameters())), x)[0]
 
     def absorb(self, statistics: Statistics) -> None:
-        """Move running statistics towards those of a batch."""
+        """Update the running statistics with those of a batch."""
         return
 
     def synchronise(self, ranks: Ranks) -> None:
-        """Train on parts of batches that other ranks have the rest of."""
+        """Train on this rank's part of each batch."""
         self.ranks = ranks
 
     @abstractmethod
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
-        """One of the models as a plain module of its own."""
+        """One of the models as a plain module."""
 
 
 class Lone(Network):
     """Any `nn.Module` with one output for each instance, trained in place as a fleet of one.
 
-    bfloat16 runs it under autocast. Images go through it channels last, which is fastest for
-    convolutions. With several ranks batch norm is over the whole batch, on every kind of device
-    (``nn.SyncBatchNorm`` needs CUDA). Other layers that mix rows see their rank's part.
+    With bfloat16 it runs under autocast. Images are laid out channels last, which is fastest for
+    convolutions. With several ranks batch norm is over the whole batch on every device
+    (``nn.SyncBatchNorm`` needs CUDA); other layers that mix rows see this rank's part only.
     """
 
     groups = members = 1
-    stacked = pads = False
+    stacked = False
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -113,7 +110,7 @@ class Lone(Network):
     def run(
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Statistics]:
-        """Logits (1, 1, R) of the module as it is; it has no statistics to give."""
+        """Logits (1, 1, R) of the module, and no statistics."""
         instances = x[0] if x.is_floating_point() else x[0].to(self.dtype)
         if instances.ndim == 4:
             instances = instances.contiguous(memory_format=torch.channels_last)
@@ -127,7 +124,7 @@ class Lone(Network):
         return in_full_precision(logits.reshape(1, 1, -1)), []
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
-        """The model itself, with the layers that it came with."""
+        """The model itself, with its original layers."""
         for norm in self._norms:
             norm.release()
         self._norms = []
@@ -137,13 +134,13 @@ class Lone(Network):
 class StackedMLP(Network):
     """G × M multilayer perceptrons of one architecture with stacked parameters.
 
-    The weights of ``models[g][m]`` are the initial ones. ``dtype`` is that of the operands of the
-    matrix products; everything else is float32 at least: parameters, batch norm, logits, sums.
-    Hidden widths are rounded up to a multiple of ``pad_to``: the extra units have zero weights and
-    gradients, so results do not change, and tensor cores want multiples of 16 bytes.
+    ``models[g][m]`` have the initial weights. ``dtype`` is that of the operands of the matrix
+    products; everything else is at least float32: parameters, batch norm, logits, sums. Hidden
+    widths are rounded up to a multiple of ``pad_to``, since tensor cores need multiples of 16
+    bytes; the extra units have zero weights and gradients, so that results do not change.
     """
 
-    stacked = pads = True
+    stacked = True
     sums = ("scales.0", "shifts.0", "biases.0")
 
     def __init__(
@@ -179,19 +176,19 @@ class StackedMLP(Network):
     def operands(self, parameters: Operands) -> Operands:
         """Weights in the type and layout of the products, biases in full precision.
 
-        The input's γ x̂ + β goes into the first layer, (x̂ γ)W + (βW + b): x̂ belongs to
-        the group, γ and β to the model. The group's first layers stand side by side.
+        The input's γ x̂ + β is folded into the first layer, (x̂ γ)W + (βW + b): x̂ belongs to
+        the group, γ and β to the model. The group's first layers are concatenated.
         """
-        made = dict(parameters)
-        scale, shift = made.pop("scales.0"), made.pop("shifts.0")
-        kernel = made["weights.0"]
-        made["biases.0"] = made["biases.0"] + (shift.unsqueeze(-1) * kernel).sum(-2)
-        made["weights.0"] = scale.unsqueeze(-1) * kernel
+        operands = dict(parameters)
+        scale, shift = operands.pop("scales.0"), operands.pop("shifts.0")
+        kernel = operands["weights.0"]
+        operands["biases.0"] = operands["biases.0"] + (shift.unsqueeze(-1) * kernel).sum(-2)
+        operands["weights.0"] = scale.unsqueeze(-1) * kernel
         for depth in range(len(self.weights) - 1):
             name = f"weights.{depth}"
-            made[name] = made[name].to(self.compute_dtype)
-        made["weights.0"] = made["weights.0"].permute(0, 2, 1, 3).flatten(2)
-        return made
+            operands[name] = operands[name].to(self.compute_dtype)
+        operands["weights.0"] = operands["weights.0"].permute(0, 2, 1, 3).flatten(2)
+        return operands
 
     def run(
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
@@ -219,31 +216,26 @@ class StackedMLP(Network):
     def _standardise(
         self, x: Tensor, depth: int, weight: Tensor | None, statistics: Statistics
     ) -> Tensor:
-        """Batch norm without its affine part, over the rows in the last but one axis."""
+        """Batch norm without its affine part, over the rows in the second-to-last axis."""
         if not self.training:
             mean, var = self.get_buffer(f"mean{depth}"), self.get_buffer(f"var{depth}")
             return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
         if weight is None:
             weight = torch.ones(x.shape[-2], dtype=x.dtype, device=x.device)
-        count = self.ranks.sum(weight.sum())
-        share = (weight / count).unsqueeze(-1)
-        batch_mean = self.ranks.sum((x * share).sum(-2, keepdim=True))
-        centred = x - batch_mean
-        batch_var = self.ranks.sum((centred.square() * share).sum(-2, keepdim=True))
-        unbiased = batch_var * (count / (count - 1))
-        statistics.append((batch_mean.squeeze(-2).detach(), unbiased.squeeze(-2).detach()))
-        return centred * torch.rsqrt(batch_var + EPS)
+        out, mean, var = standardise(x, weight.unsqueeze(-1), [-2], EPS, self.ranks)
+        statistics.append((mean.squeeze(-2), var.squeeze(-2)))
+        return out
 
     @torch.no_grad()
     def absorb(self, statistics: Statistics) -> None:
-        """Move the running means and variances of batch norm."""
+        """Update the running means and variances of batch norm."""
         for depth, (mean, var) in enumerate(statistics):
             self.get_buffer(f"mean{depth}").lerp_(mean, MOMENTUM)
             self.get_buffer(f"var{depth}").lerp_(var, MOMENTUM)
 
     @torch.no_grad()
     def module(self, group: int = 0, member: int = 0) -> MLP:
-        """One of the models as an `MLP` of its own."""
+        """One of the models as an `MLP`."""
         model = MLP(self.widths[0], self.widths[1:], norm=self.norm).to(self.sum_dtype)
         state = model.state_dict()
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -272,72 +264,12 @@ def _stack(
 
 
 def _cut(state: dict[str, Tensor], name: str, padded: Tensor) -> None:
-    """Put a padded tensor back into a state, less its padding."""
+    """Put a padded tensor back into a state, without its padding."""
     state[name] = corner(padded, state[name]).clone()
 
 
 def corner(large: Tensor, small: Tensor) -> Tensor:
-    """The first entries of a tensor along each axis, as many as a smaller one has."""
+    """The view of a large tensor's first entries in the shape of a smaller one."""
     for axis, size in enumerate(small.shape):
         large = large.narrow(axis, 0, size)
     return large
-
-
-def batch_norms(module: nn.Module) -> list[BatchNorm]:
-    """The batch norms in a module."""
-    return [part for part in module.modules() if isinstance(part, BatchNorm)]
-
-
-class RankNorm:
-    """Has a batch norm compute over all ranks until `release`; its tensors stay its own.
-
-    ``row_weight`` (R,) is one for each row of the next batch, zero for those that only fill it up.
-    """
-
-    def __init__(self, norm: BatchNorm, ranks: Ranks) -> None:
-        self.norm, self.ranks = norm, ranks
-        self.row_weight: Tensor | None = None
-        self._plain = type(norm).forward
-        norm.forward = self.forward  # type: ignore[method-assign, assignment]
-
-    def release(self) -> None:
-        """Give the layer its own method back."""
-        del self.norm.forward
-
-    def forward(self, x: Tensor) -> Tensor:
-        """What the layer does, with the mean and variance of the whole batch."""
-        norm = self.norm
-        if not (norm.training or norm.running_mean is None):
-            plain: Tensor = self._plain(norm, x)
-            return plain
-        norm._check_input_dim(x)
-        kind = torch.promote_types(x.dtype, torch.float32)
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        spread = (-1,) + (1,) * (x.ndim - 1)
-        along = (1, -1) + (1,) * (x.ndim - 2)
-        weight = x.new_ones(len(x), dtype=kind) if self.row_weight is None else self.row_weight
-        values = x.to(kind)
-        share = weight.to(kind).view(spread).expand_as(values[:, :1])
-        count = self.ranks.sum(share.sum())
-        share = share / count
-        mean = self.ranks.sum((values * share).sum(axes))
-        centred = values - mean.view(along)
-        var = self.ranks.sum((centred.square() * share).sum(axes))
-        if norm.training and norm.track_running_stats:
-            self._absorb(mean.detach(), (var * count / (count - 1)).detach())
-        out = centred * torch.rsqrt(var + norm.eps).view(along)
-        if norm.affine:
-            out = out * norm.weight.view(along) + norm.bias.view(along)
-        return out.to(x.dtype)
-
-    def _absorb(self, mean: Tensor, var: Tensor) -> None:
-        norm = self.norm
-        assert norm.running_mean is not None and norm.running_var is not None
-        assert norm.num_batches_tracked is not None
-        norm.num_batches_tracked.add_(1)
-        # Without a momentum it is the plain average of all batches.
-        rate = 1.0 / norm.num_batches_tracked.to(mean.dtype)
-        if norm.momentum is not None:
-            rate = torch.full_like(rate, norm.momentum)
-        norm.running_mean.add_(rate * (mean.to(norm.running_mean.dtype) - norm.running_mean))
-        norm.running_var.add_(rate * (var.to(norm.running_var.dtype) - norm.running_var))

@@ -1,11 +1,10 @@
-"""What training minimises: one corrected risk for each kind of statement.
+"""The training objective: one corrected risk for each kind of statement.
 
-A batch of B rows costs a member Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one over the
-whole table: each kind's corrected risk, times its expected share of the batch. Every kind is a
-table of numbers under every risk (`pairlearn.kinds`), so that all kinds and all members are one
-contraction of the moments of `pairlearn.risks.base`. Two priors may be held beside, each by
-KL(π ‖ mean p) of the batch: `held_prior` where no statement fixes the level, and `guiding_prior`,
-to which the first epochs are drawn.
+The loss of a member on a batch of B rows is Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one
+over the whole table: each kind's corrected risk, times its expected share of the batch. Under
+every risk a kind is a table of coefficients (`pairlearn.kinds`), so that all kinds and all members
+are one contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of
+the batch: `held_prior` where no statement fixes the level, and `guiding_prior` in the first epochs.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from torch import Tensor
 
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
-from pairlearn.risks import Risk, contract, correct, pair_moments
+from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
 from pairlearn.training.groups import Group, Member, of_members
 from pairlearn.training.ranks import ALONE
 
 Total = Callable[[Tensor], Tensor]
 """A sum over ranks, through which gradients flow."""
-PARTIAL_RISKS = 6  # of the convex combination, which has the most
+PARTIAL_RISKS = 6  # those of the convex combination, the most of any risk
 
 
 class Objective:
     """The sum over members of the corrected risks of their rows.
 
-    Groups with fewer members are filled up with idle ones, whose tables are zero. ``kinds`` are
-    those of the rows; ``guidance`` is the weight of the guiding priors, from one at the start of
-    training down to zero (a CPU leaves out those of weight zero); ``signs`` (G, M, 1), if any,
-    are −1 for members whose outputs are read as log-odds of the negative class.
+    Groups with fewer members are padded with idle ones, whose tables are zero. ``kinds`` are those
+    of the rows; ``guidance`` is the weight of the guiding priors, from one at the start of training
+    down to zero (a CPU skips them at zero); ``signs`` (G, M, 1), if any, are −1 for members whose
+    outputs are the log-odds of the negative class.
     """
 
     def __init__(
@@ -59,14 +58,14 @@ class Objective:
         self.signs: Tensor | None = None
 
     def restart(self, groups: Sequence[Group]) -> None:
-        """Take other risks of the same number."""
+        """Replace the risks by others of the same number."""
         tables, slopes = self._risks(groups)
         self.groups = list(groups)
         self.tables.copy_(tables)
         self.slopes.copy_(slopes)
 
     def __call__(self, *batch: Tensor, total: Total) -> Tensor:
-        """The sum over the members: what a step minimises; see `per_member`."""
+        """The loss that a step minimises: the sum of `per_member` over the members."""
         idle = self.guiding is None or (self.guidance.device.type == "cpu" and not self.guidance)
         guidance = None if idle else self.guidance
         return self.per_member(*batch, total=total, guidance=guidance).sum()
@@ -84,11 +83,11 @@ class Objective:
     ) -> Tensor:
         """The corrected risk (G, M) of every member on a batch.
 
-        ``left`` and ``right`` (G, M, B) are log-odds of both items, ``u`` and ``v`` the values of
-        the rows, ``share`` (B,) their shares, which sum to one; rows that only fill up a batch have
-        none. ``columns`` (G, M, B) are weights of the rows for each of the kinds, none where all
-        rows are of one kind and weight. ``total`` sums over the ranks that have parts of the batch,
-        and ``guidance`` weighs the guiding priors.
+        ``left`` and ``right`` (G, M, B) are the log-odds of both items, ``u`` and ``v`` the values
+        of the rows, ``share`` (B,) their shares, which sum to one and are 0 for padding.
+        ``columns`` (G, M, B) are the weights of the rows for each kind; there are none where all
+        rows have one kind and weight. ``total`` sums over the ranks that have parts of the batch,
+        and ``guidance`` is the weight of the guiding priors.
         """
         if self.signs is not None:
             left, right = self.signs * left, self.signs * right
@@ -104,8 +103,8 @@ class Objective:
         risks = correct(contract(self.tables, moments), self.slopes).sum((0, -1))
         if self.held is not None or guidance is not None:
             posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
-            counted = shares.sum(0) if columns else share
-            mean = total((posterior * counted).sum(-1))
+            weight = shares.sum(0) if columns else share
+            mean = total((posterior * weight).sum(-1))
             if self.held is not None:
                 risks = risks + _divergence(self.held, mean)
             if guidance is not None and self.guiding is not None:
@@ -114,13 +113,13 @@ class Objective:
 
     @torch.no_grad()
     def of(self, rows: Judgements, logits: Tensor, logits_prime: Tensor) -> Tensor:
-        """The objective (M,) of other rows, at the outputs (M, n) of one group for their ends.
+        """The objective (M,) of other rows, at one group's outputs (M, n) for their ends.
 
-        Guidance is no part of it.
+        It is without guidance.
         """
         unknown = set(rows.kinds()) - set(self.kinds)
         if unknown:
-            raise ValueError(f"the objective was made for no rows of kind {sorted(unknown)}")
+            raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
         u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(logits)[:, None, None]
         columns = [
             torch.from_numpy(column).to(logits)[None, None]
@@ -134,15 +133,16 @@ class Objective:
     def _completed(
         self, left: Tensor, right: Tensor, u: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The values (K, G, M, B) for each kind, from the model where a kind completes them."""
+        """The values (K, G, M, B) for each kind, completed from the model where a kind does so."""
         first, second = [], []
         for name, mask in zip(self.kinds, self.completing, strict=True):
-            made = u, v
+            u_of_kind, v_of_kind = u, v
             if mask is not None:
-                made = kind(name).targets(left, right, u, v)
-                made = torch.where(mask, made[0], u), torch.where(mask, made[1], v)
-            first.append(made[0].expand_as(left))
-            second.append(made[1].expand_as(left))
+                targets = kind(name).targets(left, right, u, v)
+                u_of_kind = torch.where(mask, targets[0], u)
+                v_of_kind = torch.where(mask, targets[1], v)
+            first.append(u_of_kind.expand_as(left))
+            second.append(v_of_kind.expand_as(left))
         return torch.stack(first), torch.stack(second)
 
     def _risks(self, groups: Sequence[Group]) -> tuple[Tensor, Tensor]:
@@ -156,33 +156,30 @@ class Objective:
         }
         # As many rows as any risk has, so that a fleet may restart with other risks.
         rows = max(PARTIAL_RISKS, *(len(table) for table in tables.values()))
-        some = next(iter(tables.values()))
-        whole = torch.zeros(
-            len(self.kinds), len(groups), width, rows, *some.shape[1:], dtype=self.dtype
-        )
+        shape = len(self.kinds), len(groups), width, rows, len(TERMS), len(BASIS)
+        whole = torch.zeros(shape, dtype=self.dtype)
         for place, table in tables.items():
             whole[place][: len(table)] = table
         slopes = of_members(groups, lambda member: member.risk.slope).nan_to_num(0.0)
         return whole, slopes.to(self.dtype).unsqueeze(-1)
 
     def _completing(self) -> list[Tensor | None]:
-        """For each kind, which members (G, M, 1) have its values completed from the model."""
-        found: list[Tensor | None] = []
+        """For each kind, which members (G, M, 1) complete its values; [] if none does."""
+        masks: list[Tensor | None] = []
         for name in self.kinds:
             completes = kind(name).completes
-            done = of_members(self.groups, lambda member: completes(member.risk))  # noqa: B023
-            some = bool((done == 1).any())
-            found.append((done == 1).unsqueeze(-1).to(self.device) if some else None)
-        return found if any(mask is not None for mask in found) else []
+            mask = of_members(self.groups, lambda member: completes(member.risk)) == 1  # noqa: B023
+            masks.append(mask.unsqueeze(-1).to(self.device) if mask.any() else None)
+        return masks if any(mask is not None for mask in masks) else []
 
     def _priors(self, name: str) -> Tensor | None:
-        """A prior of all members (G, M), NaN for members without; None if none has one."""
+        """A prior of all members (G, M), NaN where a member has none; None if no member has one."""
         values = of_members(self.groups, lambda member: getattr(member, name))
         return None if bool(values.isnan().all()) else values.to(self.device, self.dtype)
 
 
 def _over_its_rows(member: Member, group: Group) -> Risk:
-    """A member's risk, told the values and weights of the rows unless they are streamed."""
+    """A member's risk, bound to the values and weights of its rows unless they are streamed."""
     if member.labels is None:
         return member.risk
     u, v = member.columns()

@@ -1,4 +1,4 @@
-"""A perceptron as a fleet of one on a CPU, which computes its gradients itself."""
+"""An MLP as a fleet of one on a CPU, with hand-written gradients."""
 
 from __future__ import annotations
 
@@ -11,29 +11,22 @@ import torch
 from torch import Tensor
 
 from pairlearn.models import MLP
-from pairlearn.training.network import (
-    EPS,
-    MOMENTUM,
-    Lone,
-    Operands,
-    Statistics,
-    corner,
-)
+from pairlearn.training.network import EPS, MOMENTUM, Lone, Operands, Statistics, corner
 
 
 class LoneMLP(Lone):
-    """An `MLP` as a fleet of one on a CPU, with less around its matrix products than autograd has.
+    """An `MLP` as a fleet of one on a CPU, with less overhead per matrix product than autograd.
 
-    Its parameters are parts of one vector, and so are their gradients: Adam is one pass. The
-    input's γ x̂ + β goes into the first layer, so that no gradient goes back to the input. Biases
-    ahead of a batch norm, which takes them out again, have gradients of exactly zero. Hidden
-    widths are rounded up to a multiple of ``pad_to``, as in `StackedMLP`.
+    Its parameters are views of one vector, and so are their gradients: Adam is one pass. The
+    input's γ x̂ + β is folded into the first layer, so that no gradient flows back to the input.
+    Biases ahead of a batch norm, which removes them, have gradients of exactly zero. Hidden widths
+    are rounded up to a multiple of ``pad_to``, as in `StackedMLP`.
     """
 
     def __init__(self, model: MLP, pad_to: int = 1) -> None:
         wider = _padded(model, pad_to)
         super().__init__(wider)
-        self._unpadded, self.pad_to = [model], pad_to  # no part of the network
+        self._unpadded, self.pad_to = [model], pad_to  # in a list: no submodule of the network
         parameters = [*wider.parameters()]
         self.vector = torch.cat([p.detach().flatten() for p in parameters])
         self.slope_vector = torch.zeros_like(self.vector)
@@ -51,13 +44,13 @@ class LoneMLP(Lone):
             [wider.get_buffer(f"norms.{depth}.{name}") for depth in range(n)]
             for name in ("running_mean", "running_var", "num_batches_tracked")
         )
-        # Of the last run: its logits, what layers took, what batch norms took and found.
+        # The last run: its logits, the inputs of layers, the inputs and statistics of batch norms.
         self.logits = torch.empty(0)
         self.inputs: list[Tensor] = []
         self.normed: list[list[Tensor]] = []
 
     def __deepcopy__(self, memo: Any) -> LoneMLP:
-        """With a vector of its own."""
+        """Copy with its own vector."""
         return LoneMLP(self.module(), self.pad_to).train(self.training)
 
     def trained(self) -> Operands:
@@ -85,7 +78,7 @@ class LoneMLP(Lone):
             self.inputs.append(x)
             if self.all_normed:
                 x = self._normalise(x @ kernel.t(), depth, *self.scales[depth])
-                self.means[depth].add_(bias, alpha=MOMENTUM)  # all that a bias is for
+                self.means[depth].add_(bias, alpha=MOMENTUM)  # the only effect of the bias
             else:
                 x = torch.addmm(bias, x, kernel.t())
             x = x.relu_()
@@ -96,9 +89,9 @@ class LoneMLP(Lone):
     def _normalise(
         self, x: Tensor, depth: int, scale: Tensor | None, shift: Tensor | None
     ) -> Tensor:
-        moved = self.means[depth], self.variances[depth]
-        out, *found = torch.native_batch_norm(x, scale, shift, *moved, True, MOMENTUM, EPS)
-        self.normed.append([x, *found])
+        running = self.means[depth], self.variances[depth]
+        out, *statistics = torch.native_batch_norm(x, scale, shift, *running, True, MOMENTUM, EPS)
+        self.normed.append([x, *statistics])
         return out
 
     @torch.no_grad()
@@ -117,10 +110,10 @@ class LoneMLP(Lone):
             if depth > 0 and self.all_normed:
                 x, mean, inverse = self.normed[depth]
                 scale, _ = self.scales[depth]
-                slope, *found = aten.native_batch_norm_backward(
+                slope, *scale_slopes = aten.native_batch_norm_backward(
                     slope, x, scale, None, None, mean, inverse, True, EPS, [True] * 3
                 )
-                torch._foreach_copy_(self.scale_slopes[depth], found)
+                torch._foreach_copy_(self.scale_slopes[depth], scale_slopes)
         kernel, (scale, shift) = self.layers[0][0], self.scales[0]
         torch.sum(of_kernel * kernel, 0, out=self.scale_slopes[0][0])
         of_kernel.mul_(scale)
@@ -130,27 +123,27 @@ class LoneMLP(Lone):
         return {"vector": self.slope_vector}
 
     def module(self, group: int = 0, member: int = 0) -> MLP:
-        """The model with tensors of its own, less its padding."""
+        """A copy of the model without its padding."""
         model, padded = deepcopy(self._unpadded[0]), self.model.state_dict()
-        for name, into in model.state_dict().items():
-            into.copy_(corner(padded[name], into))
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(corner(padded[name], tensor))
         return model
 
 
 def _padded(model: MLP, pad_to: int) -> MLP:
-    """A model with hidden widths rounded up, whose further units are zero throughout."""
+    """A copy of a model with hidden widths rounded up by units that are zero throughout."""
     hidden = [math.ceil(width / pad_to) * pad_to for width in model.widths[1:]]
     with torch.random.fork_rng(devices=[]):
         wider = MLP(model.widths[0], hidden, norm=model.norm)
     wider = wider.to(next(model.parameters()).dtype)
     state = model.state_dict()
-    for name, into in wider.state_dict().items():
-        into.zero_()
-        corner(into, state[name]).copy_(state[name])
+    for name, tensor in wider.state_dict().items():
+        tensor.zero_()
+        corner(tensor, state[name]).copy_(state[name])
     return wider
 
 
 def _cut_like(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Parts of a vector in the shapes of parameters."""
+    """Views of a vector in the shapes of parameters."""
     parts = torch.split(vector, [p.numel() for p in parameters])
     return [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]

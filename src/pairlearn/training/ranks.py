@@ -1,10 +1,10 @@
-"""Several processes that train one model: sums over all of them, with gradients.
+"""Training one model in several processes: differentiable sums over ranks.
 
-A correction is not linear, so N processes with a part of the batch each cannot correct their own
-risks and average gradients: moments are summed over the processes first, and so are the means and
+Corrections are not linear, so N processes with parts of a batch cannot correct their own risks and
+average the gradients. Moments are summed over the processes first, and so are the means and
 variances of batch norm. Let L = F(Σ_r m_r(θ)) on every rank r. The adjoint of a sum over ranks is
 a sum over ranks, so each rank's gradient is N ∂F/∂m · ∂m_r/∂θ, and the mean of the ranks'
-gradients, which is what ``DistributedDataParallel`` takes, is the gradient of L.
+gradients, as ``DistributedDataParallel`` computes it, is the gradient of L.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pairlearn.risks import Risk
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over ranks; so is its adjoint."""
+    """The sum over ranks, whose adjoint is the same sum."""
 
     @staticmethod
     def forward(x: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ class _Sum(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Ranks:
-    """A process among those that train together, by its number and how many there are.
+    """The number of this process among those that train together, and how many there are.
 
     Examples
     --------
@@ -56,29 +56,30 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that prints and writes."""
+        """Whether this is the process that prints and writes."""
         return self.rank == 0
 
     def sum(self, x: Tensor) -> Tensor:
-        """The sum over the ranks, through which gradients flow."""
+        """Differentiable sum over the ranks."""
         if self.size == 1:
             return x
         total: Tensor = _Sum.apply(x)  # type: ignore[no-untyped-call]
         return total
 
     def part(self, count: int) -> slice:
-        """Which of `count` things are this rank's; the first ranks have one more if need be."""
+        """The part of `count` things that this rank takes; the first ranks may take one more."""
         each, more = divmod(count, self.size)
         start = self.rank * each + min(self.rank, more)
         return slice(start, start + each + (self.rank < more))
 
     @torch.no_grad()
     def average(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Means over the ranks, all in one message, in float32 at least."""
+        """Means over the ranks, in one message and at least in float32."""
         if self.size == 1:
             return list(tensors)
-        kinds = [torch.promote_types(tensor.dtype, torch.float32) for tensor in tensors]
-        flat = torch.cat([t.to(kind).flatten() for t, kind in zip(tensors, kinds, strict=True)])
+        flat = torch.cat(
+            [t.to(torch.promote_types(t.dtype, torch.float32)).flatten() for t in tensors]
+        )
         distributed.all_reduce(flat)
         parts = torch.split(flat / self.size, [tensor.numel() for tensor in tensors])
         return [
@@ -88,18 +89,18 @@ class Ranks:
 
     @torch.no_grad()
     def copy_first(self, module: nn.Module) -> None:
-        """Give a module the parameters and buffers that it has on the first rank."""
+        """Copy the parameters and buffers of a module from the first rank."""
         if self.size > 1:
             for tensor in module.state_dict().values():
-                whole = tensor.contiguous()
-                distributed.broadcast(whole, 0)
-                tensor.copy_(whole)
+                copied = tensor.contiguous()
+                distributed.broadcast(copied, 0)
+                tensor.copy_(copied)
 
     @contextmanager
     def first_goes_first(self) -> Iterator[None]:
-        """Let the first rank do something before the others: what is wrong is then said once.
+        """Run a block on the first rank before the others, so that errors are reported once.
 
-        When the first process ends with an error, ``torchrun`` ends the others, which wait.
+        When the first process fails, ``torchrun`` ends the others, which wait.
         """
         if self.size > 1 and not self.first:
             distributed.barrier()
@@ -108,37 +109,105 @@ class Ranks:
             distributed.barrier()
 
     def agree(self, value: float, device: torch.device) -> float:
-        """The first rank's value: what ranks decide on must be the same to the last bit."""
+        """The first rank's value: decisions of the ranks must agree to the last bit."""
         if self.size == 1:
             return value
-        told = torch.tensor(value, dtype=torch.float64, device=device)
-        distributed.broadcast(told, 0)
-        return float(told)
+        shared = torch.tensor(value, dtype=torch.float64, device=device)
+        distributed.broadcast(shared, 0)
+        return float(shared)
 
 
 ALONE = Ranks()
+BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 
 
 def current_ranks() -> Ranks:
-    """The place of this process in ``torch.distributed``; alone where that was not started."""
+    """The rank of this process in ``torch.distributed``; `ALONE` if that was not started."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return ALONE
     return Ranks(distributed.get_rank(), distributed.get_world_size())
 
 
+def standardise(
+    x: Tensor, weight: Tensor, axes: list[int], eps: float, ranks: Ranks
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Batch norm over all ranks without its affine part, with mean and unbiased variance.
+
+    ``weight``, which broadcasts to ``x``, is one, or zero for padding.
+    """
+    count = ranks.sum(weight.sum())
+    share = weight / count
+    mean = ranks.sum((x * share).sum(axes, keepdim=True))
+    centred = x - mean
+    var = ranks.sum((centred.square() * share).sum(axes, keepdim=True))
+    unbiased = var * (count / (count - 1))
+    return centred * torch.rsqrt(var + eps), mean.detach(), unbiased.detach()
+
+
+def batch_norms(module: nn.Module) -> list[BatchNorm]:
+    """The batch norms in a module."""
+    return [part for part in module.modules() if isinstance(part, BatchNorm)]
+
+
+class RankNorm:
+    """Make a batch norm compute over all ranks until `release`; it keeps its own tensors.
+
+    ``row_weight`` (R,) is one for each row of the next batch, zero for padding.
+    """
+
+    def __init__(self, norm: BatchNorm, ranks: Ranks) -> None:
+        self.norm, self.ranks = norm, ranks
+        self.row_weight: Tensor | None = None
+        self._plain = type(norm).forward
+        norm.forward = self.forward  # type: ignore[method-assign, assignment]
+
+    def release(self) -> None:
+        """Restore the layer's own method."""
+        del self.norm.forward
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer's output, with the mean and variance of the whole batch."""
+        norm = self.norm
+        if not (norm.training or norm.running_mean is None):
+            plain: Tensor = self._plain(norm, x)
+            return plain
+        norm._check_input_dim(x)
+        values = x.to(torch.promote_types(x.dtype, torch.float32))
+        weight = values.new_ones(len(x)) if self.row_weight is None else self.row_weight
+        weight = weight.to(values.dtype).view(-1, *[1] * (x.ndim - 1)).expand_as(values[:, :1])
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        out, mean, var = standardise(values, weight, axes, norm.eps, self.ranks)
+        if norm.training and norm.track_running_stats:
+            self._absorb(mean.flatten(), var.flatten())
+        if norm.affine:
+            per_channel = (1, -1, *[1] * (x.ndim - 2))
+            out = out * norm.weight.view(per_channel) + norm.bias.view(per_channel)
+        return out.to(x.dtype)
+
+    def _absorb(self, mean: Tensor, var: Tensor) -> None:
+        norm = self.norm
+        assert norm.running_mean is not None and norm.running_var is not None
+        assert norm.num_batches_tracked is not None
+        count = norm.num_batches_tracked.add_(1)
+        # Without a momentum the running statistics are plain averages over all batches.
+        rate = 1.0 / count.to(mean.dtype) if norm.momentum is None else norm.momentum
+        for running, value in ((norm.running_mean, mean), (norm.running_var, var)):
+            running.add_(rate * (value.to(running.dtype) - running))
+
+
 def sum_over_ranks(x: Tensor) -> Tensor:
-    """The sum of a tensor over all processes of ``torch.distributed``, with gradients."""
+    """Differentiable sum of a tensor over all processes of ``torch.distributed``."""
     return current_ranks().sum(x)
 
 
 def risk_over_ranks(
     risk: Risk, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor
 ) -> Tensor:
-    """The risk of a batch of which every process has a part, for a training loop of your own.
+    """The risk of a batch of which every process has a part, for your own training loop.
 
-    The value is the same on all ranks. Average the gradients over them, as
-    ``DistributedDataParallel`` does: they are then those of one process with the whole batch. The
-    tensors (n,) are this rank's part; parts may differ in size, but none may be empty.
+    The value is the same on all ranks. Averaged over the ranks, as ``DistributedDataParallel``
+    does, the gradients are those of one process with the whole batch. The tensors (n,) are this
+    rank's part; parts may differ in size, but none may be empty.
 
     Examples
     --------
@@ -159,7 +228,7 @@ def risk_over_ranks(
 
 @contextmanager
 def joined_ranks(device: str) -> Iterator[Ranks]:
-    """Meet the other processes that ``torchrun`` started, if there are any; part at the end.
+    """Connect to the other processes that ``torchrun`` started, if any, within a block.
 
     NCCL connects GPUs, gloo CPUs.
     """
@@ -168,8 +237,8 @@ def joined_ranks(device: str) -> Iterator[Ranks]:
         return
     from pairlearn.training.fleet import choose_device
 
-    kind = choose_device(device).type
-    distributed.init_process_group("nccl" if kind == "cuda" else "gloo")
+    on_cuda = choose_device(device).type == "cuda"
+    distributed.init_process_group("nccl" if on_cuda else "gloo")
     try:
         yield current_ranks()
     finally:
@@ -177,7 +246,7 @@ def joined_ranks(device: str) -> Iterator[Ranks]:
 
 
 def local_device(device: str) -> str:
-    """The device of that name for this process, each with its own GPU; ValueError if none."""
+    """The device for this process, each with its own GPU; ValueError if there is none."""
     from pairlearn.training.fleet import choose_device
 
     try:

@@ -23,13 +23,13 @@ WARM_UP = 3
 class Step:
     """Gradients of all members' risks, and Adam.
 
-    The network computes with operands made from its parameters: weights cast for the matrix
+    The network computes with operands derived from its parameters: weights cast for the matrix
     products, batch norm folded into the first layer. Gradients are taken with respect to the
-    operands, which keeps them in the products' type, and pulled back to the parameters where Adam
-    reads them. A lone module has no operands but its parameters, and ordinary autograd.
+    operands, which keeps them in the products' type, and pulled back to the parameters for Adam.
+    The operands of a lone module are its parameters, and it uses ordinary autograd.
 
     Rates are (G, M), one for each member. The step is compiled for batches of ``compiled_pairs``;
-    the short last batch of an epoch runs as written.
+    the short last batch of an epoch runs uncompiled.
     """
 
     def __init__(
@@ -46,22 +46,22 @@ class Step:
         self.parameters = network.trained()
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
         with torch.no_grad():
-            made = network.operands(self.parameters)
-        # Some operands are parameters as they are; the others are kept beside them.
-        self.made = [name for name in made if made[name] is not self.parameters.get(name)]
-        self.operands = made | {name: made[name].clone() for name in self.made}
+            operands = network.operands(self.parameters)
+        # Some operands are parameters themselves; the derived ones are updated after each step.
+        self.derived = [n for n in operands if operands[n] is not self.parameters.get(n)]
+        self.operands = operands | {name: operands[name].clone() for name in self.derived}
         self.compiled_pairs = compiled_pairs
         self._parts: list[Callable[..., Any]] = [
             self.gradients if network.stacked else self.plain_gradients,
             self.sums,
             self.update,
-            self.remake_sums,
+            self.derive_sums,
         ]
         self._compiled = self._parts
         self._forward: Callable[..., Tensor] = self.risk
         if compiled_pairs is not None:
-            # In parts, or the compiler would fuse sums over a layer's weights with the
-            # updates of those weights, into kernels of half the speed.
+            # In parts: otherwise the compiler fuses sums over a layer's weights with the updates
+            # of those weights into kernels of half the speed.
             torch._dynamo.reset()
             if network.stacked:
                 self._compiled = [torch.compile(part, dynamic=False) for part in self._parts]
@@ -70,28 +70,28 @@ class Step:
 
     @torch.no_grad()
     def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
-        """Step on instances (G, 2B, ...) and judgements (G, M, B): the sum of the risks."""
+        """Take a step on instances (G, 2B, ...) and values (G, M, B); returns the summed risk."""
         full = u.shape[-1] == self.compiled_pairs
-        gradients, sums, update, remake_sums = self._compiled if full else self._parts
+        gradients, sums, update, derive_sums = self._compiled if full else self._parts
         risk: Tensor
         slopes, risk, statistics = gradients(x, u, v, weight, *columns)
         self.network.absorb(statistics)
         slopes = dict(zip(slopes, self.ranks.average([*slopes.values()]), strict=True))
         if self.network.stacked:
             update(slopes, sums(slopes))
-            remake_sums()
+            derive_sums()
         else:
             self.adam.step([*slopes.values()])
         return risk
 
     @torch.no_grad()
     def restart(self) -> None:
-        """Forget every step, and take the network's weights as they now are."""
+        """Forget all steps, and start from the network's current weights."""
         self.adam.restart()
-        self._remake(self.made)
+        self._derive(self.derived)
 
     def risk(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
-        """The risk of a lone module on a batch, by which it can be differentiated."""
+        """The risk of a lone module on a batch, to differentiate."""
         pairs = u.shape[-1]
         rows_weight = None if self.ranks.size == 1 else torch.cat([weight, weight])
         logits = self.network.run(self.operands, x, rows_weight)[0]
@@ -132,32 +132,32 @@ class Step:
         return {name: pulled[name] for name in self.network.sums if name in pulled}
 
     def update(self, gradients: Operands, sums: Operands) -> None:
-        """Adam, and the operands of the next step but for the sums."""
+        """Update the parameters by Adam, and all operands of the next step but the sums."""
         pulled = self._pull_back(gradients) | sums
         self.adam.step([pulled[name] for name in self.parameters])
-        self._remake([name for name in self.made if name not in self.network.sums])
+        self._derive([name for name in self.derived if name not in self.network.sums])
 
-    def remake_sums(self) -> None:
-        """The operands of the next step that are sums over a layer's weights."""
-        self._remake([name for name in self.made if name in self.network.sums])
+    def derive_sums(self) -> None:
+        """Update the operands of the next step that are sums over a layer's weights."""
+        self._derive([name for name in self.derived if name in self.network.sums])
 
     @torch.no_grad()
-    def _remake(self, names: list[str]) -> None:
-        made = self.network.operands(self.parameters)
+    def _derive(self, names: list[str]) -> None:
+        operands = self.network.operands(self.parameters)
         for name in names:
-            self.operands[name].copy_(made[name])
+            self.operands[name].copy_(operands[name])
 
     def _pull_back(self, gradients: Operands) -> Operands:
-        """Gradients of the parameters from those of the operands made of them."""
+        """Gradients of the parameters from those of the operands derived from them."""
         pull = vjp(self.network.operands, self.parameters)[1]
         pulled: Operands = pull(gradients)[0]
         return pulled
 
 
 class FleetAdam:
-    """Adam with L2 weight decay in the gradient, as `torch.optim.Adam` does it.
+    """Adam with L2 weight decay in the gradient, as in `torch.optim.Adam`, with rates (G, M).
 
-    Parameters are stacked (G, M, ...), or any if all models share their rates, which are (G, M).
+    Parameters are stacked (G, M, ...), or of any shape if all models have the same rates.
     """
 
     def __init__(
@@ -173,15 +173,15 @@ class FleetAdam:
         }
         self.uniform = rates.pop() if len(rates) == 1 else None
         self.learning_rate, self.weight_decay = learning_rate.to(device), weight_decay.to(device)
-        # On CUDA the rate is read from a tensor, so that a recorded step sees it change.
+        # On CUDA the rate is a tensor, so that a recorded step sees it change.
         self.rate: float | Tensor = self.uniform[0] if self.uniform is not None else 0.0
         if device.type == "cuda":
             self.rate = torch.tensor(self.rate, device=device)
 
     def scale_rate(self, factor: float) -> None:
-        """Multiply the learning rate, which all models must share, by a factor from now on."""
+        """Set the learning rate, which all models must share, to a multiple of the initial one."""
         if self.uniform is None:
-            raise ValueError("models with rates of their own have no common schedule")
+            raise ValueError("models with different learning rates have no common schedule")
         if isinstance(self.rate, Tensor):
             self.rate.fill_(factor * self.uniform[0])
         else:
@@ -206,7 +206,7 @@ class FleetAdam:
             p.sub_(rate / correction1 * m / (v.sqrt() / correction2 + EPS))
 
     def restart(self) -> None:
-        """Forget every step."""
+        """Forget all steps."""
         for tensor in self.state().values():
             tensor.zero_()
 
@@ -228,7 +228,7 @@ class FleetAdam:
         )
 
     def state(self) -> dict[str, Tensor]:
-        """Everything to go on from, by name."""
+        """The state of the optimiser by name."""
         state = {"adam.steps": self.steps}
         for index, (m, v) in enumerate(zip(self.first, self.second, strict=True)):
             state |= {f"adam.first.{index}": m, f"adam.second.{index}": v}
@@ -236,7 +236,7 @@ class FleetAdam:
 
 
 def _laid_out_like(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient in the parameter's order in memory, in which the fused step reads it."""
+    """The gradient in the memory layout of the parameter, which the fused step expects."""
     if gradient.stride() == parameter.stride():
         return gradient
     return torch.empty_like(parameter).copy_(gradient)
@@ -250,8 +250,8 @@ def _for(parameter: Tensor, rates: Tensor) -> Tensor:
 class GraphedStep:
     """A step that is captured as a CUDA graph for each shape of its inputs.
 
-    The first calls with a shape run the step itself, on a side stream as capture
-    requires: they are steps like any other, so nothing is done twice.
+    The first calls with a shape run the step itself, on a side stream as capture requires. They
+    are ordinary steps, so that nothing is computed twice.
     """
 
     def __init__(self, step: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -267,7 +267,7 @@ class GraphedStep:
 
 
 class _Recording:
-    """The step for one shape: inputs at a fixed place, and the graph once it exists."""
+    """The step for one shape: its inputs at fixed addresses, and the graph once it exists."""
 
     def __init__(
         self, step: Callable[[Tensor, Tensor], Tensor], chosen: Tensor, weight: Tensor
@@ -299,11 +299,11 @@ class _Recording:
 
 @contextmanager
 def _nothing_freed() -> Iterator[None]:
-    """Without garbage collection: a graph of an earlier fit that it frees makes a capture fail."""
-    collecting = gc.isenabled()
+    """Disable garbage collection: freeing the graph of an earlier fit makes a capture fail."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collecting:
+        if enabled:
             gc.enable()
