@@ -30,7 +30,7 @@ from browser import (
 )
 from pairlearn import PairLabels
 from pairlearn.studio import server
-from pairlearn.studio.exchange import judgements
+from pairlearn.studio.exchange import export_table
 from pairlearn.studio.project import translations
 from pairlearn.studio.records import LEVELS
 from pairlearn.tables import read_pairs
@@ -98,7 +98,7 @@ def test_one_action_a_pair(
     names = list(LEVELS)
     assert [one.level for one in kept] == [names[k % len(names)] for k in range(pairs)]
     assert [(one.similarity, one.difference) for one in kept] == [LEVELS[one.level] for one in kept]
-    assert judgements(kept).infeasible == 0
+    assert export_table(kept).infeasible == 0
 
 
 def test_keys_undo_zoom_and_hidden_ids(
@@ -149,7 +149,7 @@ def test_how_likely_each_one_is_always_fits(desk: Desk) -> None:
     said = np.array(desk.said()[:4], float)
     np.testing.assert_allclose(said, np.asarray(labels.to_array()), atol=1e-12)
     kept = desk.answers()
-    assert judgements(kept).infeasible == 0 and kept[4].cant_say
+    assert export_table(kept).infeasible == 0 and kept[4].cant_say
 
 
 def _shaded(page: Page, name: str) -> list[list[int]]:
@@ -262,7 +262,7 @@ def test_levels_are_those_of_the_project(tmp_path: Path) -> None:
         assert studio.visit().answer(level="right surely", **numbers).status_code == 200
     (one,) = studio.answers()
     assert (one.similarity, one.difference, one.level) == (0.05, 0.95, "right surely")
-    judgements([one]).write(tmp_path / "pairs.csv")
+    export_table([one]).write(tmp_path / "pairs.csv")
     assert (tmp_path / "pairs.csv").read_text().splitlines()[0].endswith(",annotator,level")
     assert len(read_pairs(tmp_path / "pairs.csv")) == 1
 

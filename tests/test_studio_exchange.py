@@ -20,11 +20,10 @@ from pairlearn.data.simulation import simulate
 from pairlearn.studio import Answer, Store, StoreError
 from pairlearn.studio.exchange import (
     Statement,
-    aggregated,
     answer_lines,
+    export_table,
     from_probability,
     import_judgements,
-    judgements,
     judgements_of,
     read_preferences,
 )
@@ -48,7 +47,7 @@ ROWS = [
 
 
 def test_one_row_a_judgement(tmp_path: Path) -> None:
-    exported = judgements(ROWS)
+    exported = export_table(ROWS)
     assert (exported.cant_say, exported.infeasible) == (1, 1)
     table = read_pairs(write_pairs(exported.table, tmp_path / "pairs.csv"))
     assert table == exported.table
@@ -69,7 +68,7 @@ def test_answers_that_were_given_as_numbers() -> None:
 
 
 def test_one_row_a_pair(tmp_path: Path) -> None:
-    exported = aggregated(ROWS, "mean", weights=True)
+    exported = export_table(ROWS, "mean", weights=True)
     table = read_pairs(write_pairs(exported.table, tmp_path / "pairs.parquet"))
     assert table == exported.table
     np.testing.assert_allclose(table.similarity, [0.7, 0.9, np.nan])
@@ -82,12 +81,12 @@ def test_one_row_a_pair(tmp_path: Path) -> None:
 
 def test_split_preferences_are_counted() -> None:
     votes = [row("ann", 4, None, None, preference=1), row("bob", 4, None, None, preference=-1)]
-    exported = aggregated([*ROWS, *votes], "median")
+    exported = export_table([*ROWS, *votes], "median")
     assert (len(exported.table), exported.undecided) == (3, 1)
     with pytest.raises(ValueError, match="evenly split"):
-        aggregated(votes, "median")
+        export_table(votes, "median")
     with pytest.raises(ValueError, match="all 1 answers are “can't say”"):
-        aggregated([ROWS[4]], "mean")
+        export_table([ROWS[4]], "mean")
 
 
 # -- import ----------------------------------------------------------------------------------
@@ -113,7 +112,7 @@ def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: 
     found = {one.pair: (one.similarity, one.difference) for one in store.answers()}
     assert found == {1: (0.8, 0.1), 2: (0.4, -0.6), 6: (None, -0.3)}
     assert store.pairs()[5].origin == "import"
-    exported = judgements(store.answers()).table
+    exported = export_table(store.answers()).table
     again = judgements_of(read_pairs(write_pairs(exported, tmp_path / "out.csv")))
     assert import_judgements(store, again) == (0, 0, 3, 0, 0)
     assert len(store.answers(current=False)) == 3

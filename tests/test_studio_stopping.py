@@ -19,7 +19,7 @@ from pairlearn.cli.annotate import app
 from pairlearn.labels import PairLabels
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.studio.creating import create_project
-from pairlearn.studio.exchange import judgements
+from pairlearn.studio.exchange import export_table
 from pairlearn.studio.reader import StoreReader
 from pairlearn.studio.records import LEVELS, Known
 from pairlearn.studio.server.pages import dots
@@ -94,7 +94,7 @@ def test_the_page_shows_what_the_careless_cost(
         ends = np.char.lstrip(ends, "i").astype(np.int64)
         return float(((quick_model(x, ends, table.labels()) > 0) == positive).mean())
 
-    exported, alone = accuracy(read_pairs(out)), accuracy(judgements(careful).table)
+    exported, alone = accuracy(read_pairs(out)), accuracy(export_table(careful).table)
     assert abs(exported - alone) <= 0.01
     without, everybody = found["without"], found["everybody"]
     assert without["now"][1] <= exported <= without["now"][2]
@@ -102,7 +102,7 @@ def test_the_page_shows_what_the_careless_cost(
     assert without["next_half_width"] < without["half_width"]
     assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
     assert f"{without['now'][0]:.0%}" in page and "gives one answer to everything" in page
-    first = judgements([one for one in said if one.annotator == "careful 0"])
+    first = export_table([one for one in said if one.annotator == "careful 0"])
     (note,) = [one for one in check(first.table).findings if one.code == "levels"]
     assert note.severity == "note" and note.ids == ("careful 0",)
     assert "levels of similarity and 7 levels of difference" in note.message
@@ -239,7 +239,7 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
 def test_answers_on_a_coarse_scale_are_rounded_not_impossible() -> None:
     hard = [(0.0, -1.0), (1.0, 0.0), (0.0, 0.0), (0.0, 1.0)] * 5  # the third is (0.45, 0.3), say
     rows = [stored("ann", k, s, c, number=k) for k, (s, c) in enumerate(hard)]
-    assert judgements(rows).infeasible == 0 and all(one.fits for one in dots(rows, {}))
+    assert export_table(rows).infeasible == 0 and all(one.fits for one in dots(rows, {}))
     assert not PairLabels([0.0], [0.0]).feasible().all()
     rows.append(stored("ann", 20, 1.0, 1.0, number=20))
-    assert judgements(rows).infeasible == 1 and not dots(rows, {})[-1].fits
+    assert export_table(rows).infeasible == 1 and not dots(rows, {})[-1].fits

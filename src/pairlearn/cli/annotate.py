@@ -57,7 +57,7 @@ def init(
     Parameters
     ----------
     project
-        Folder to make; it must not be there.
+        Folder to create; it must not exist.
     items
         Table (.csv, .parquet), folder of images, or of texts.
     pairs
@@ -73,7 +73,7 @@ def init(
     question_similarity, question_difference
         In the annotator's words.
     help_text
-        What annotators should know.
+        Help for annotators.
     columns
         Columns of a table to show, separated by commas. [default: all]
     answers
@@ -84,16 +84,16 @@ def init(
     positive_means, negative_means
         Definitions of the classes, which annotators read first.
     qualify
-        Share of the practice that must be right before somebody may begin.
+        Share of the practice pairs that an annotator must get right before starting.
     language
         Language of the annotator's page.
     kind
-        What the items are, where a folder has several sorts.
+        Kind of the items, if a folder has several.
     mode
-        uniform: at random; information: by what a quick model of the items' features expects
-        to learn from, with weights that make up for it.
+        uniform: random pairs; information: pairs that a quick model of the items' features
+        expects to learn from, with weights that correct for the choice.
     address
-        Where the app is reached.
+        URL of the app.
 
     For example:
       pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
@@ -105,10 +105,10 @@ def init(
     from pairlearn.studio.changes import check_name
     from pairlearn.studio.creating import create_project, describe_fit
 
-    people, address = parse_names(annotators), _checked(address)
-    for place, name in enumerate(people):
+    names, address = parse_names(annotators), _check_address(address)
+    for name in names:
         check_name(name)
-        if name in people[:place]:
+        if names.count(name) > 1:
             raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
@@ -119,7 +119,7 @@ def init(
         language=language,
     )  # fmt: skip
     with Store.open(made) as store:
-        added = store.add_annotators(people) if people else []
+        added = store.add_annotators(names) if names else []
         count = len(store.items)
     links = {who.name: f"{address}/a/{key}" for who, key in added}
     data = {
@@ -136,7 +136,7 @@ def init(
         f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
         f"the questions are in {made.path}",
         f"  supervisor  {data['supervisor']}",
-        *(f"  {name}  {one}" for name, one in links.items()),
+        *(f"  {name}  {link}" for name, link in links.items()),
         "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
         data["fit"],
     ]
@@ -154,18 +154,18 @@ def link(
 ) -> Output:
     """Add annotators and print their links; each is shown once.
 
-    Links have the address at which the project is being served, or was the last time.
+    Links begin with the address at which the project is served, or was last served.
 
     Parameters
     ----------
     names
         Annotators: new ones, or see --renew.
     renew
-        New links for annotators that are there.
+        New links for existing annotators.
     supervisor
         A new link for the supervisor.
     address
-        Where the app is reached. [default: where it is served]
+        URL of the app. [default: where it is served]
 
     For example:
       pairlearn annotate link pumps ann bob
@@ -176,7 +176,7 @@ def link(
 
     if not names and not supervisor:
         raise ValueError("give names of annotators, or --supervisor")
-    address = _checked(address or served_at(project) or ADDRESS)
+    address = _check_address(address or served_at(project) or ADDRESS)
     links = {}
     with opened(project) as store:
         if names and renew:
@@ -187,7 +187,7 @@ def link(
                 links[who.name] = f"{address}/a/{token}"
         if supervisor:
             links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
-    return Output(links, [f"{name}  {one}" for name, one in links.items()])
+    return Output(links, [f"{name}  {link}" for name, link in links.items()])
 
 
 @command("annotate known")
@@ -198,17 +198,17 @@ def known(
     share: Annotated[float, typer.Option(min=0.001, max=1)] = 0.05,
     repeats: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
 ) -> Output:
-    """State pairs whose answer is known, in place of those that were stated before.
+    """Set the pairs whose answers are known, replacing those set before.
 
     Parameters
     ----------
     file
         Table (.csv, .parquet) with the columns left, right and answer (such as “left surely” or
-        “alike”), and perhaps use (example, practice, or check, which is usual) and why.
+        “alike”), and optionally use (example, practice or, by default, check) and why.
     share
-        How much of what annotators judge are checks.
+        Share of checks among the pairs that annotators judge.
     repeats
-        How much of it are pairs of theirs once more, the other way round.
+        Share of repeats: pairs that they have judged already, the other way round.
 
     For example:
       pairlearn annotate known pumps known.csv
@@ -222,23 +222,20 @@ def known(
     cells = zip(*columns.values(), strict=True)
     rows = [{name: cell for name, cell in zip(columns, row, strict=True) if cell} for row in cells]
     with opened(project) as store:
-        stated = read_known(rows, store.project.levels, f"{file}, row")
-        for row, one in enumerate(stated, 1):
-            store.check_items(one.left, one.right, place=f"{file}, row {row}: ")
-        before = store.project
-    made = replace(before, known=stated, known_share=share, repeat_share=repeats)
-    Store.open(made).close()  # which has them among the pairs
-    made.save()
-    counts = {use: len(made.known_for(use)) for use in ("example", "practice", "check")}
+        pairs = read_known(rows, store.project.levels, f"{file}, row")
+        for row, pair in enumerate(pairs, 1):
+            store.check_items(pair.left, pair.right, place=f"{file}, row {row}: ")
+        changed = replace(store.project, known=pairs, known_share=share, repeat_share=repeats)
+    Store.open(changed).close()  # adds the checks and repeats to the pairs
+    changed.save()
+    counts = {use: len(changed.known_for(use)) for use in ("example", "practice", "check")}
     text = ", ".join(f"{number} {use}" for use, number in counts.items())
-    return Output(
-        counts, [f"{made.path}: {text}; a server that runs takes them up when it starts again"]
-    )
+    return Output(counts, [f"{changed.path}: {text}; restart a running server to use them"])
 
 
 @command("annotate retire", has_json=False)
 def retire(project: Path, names: list[str]) -> None:
-    """End the part of annotators: their answers stay, their open pairs go to the others.
+    """Retire annotators: their answers stay, their open pairs go to the others.
 
     Parameters
     ----------
@@ -259,28 +256,29 @@ def retire(project: Path, names: list[str]) -> None:
 
 @command("annotate status")
 def status(project: Path) -> Output:
-    """How far a project is, and how its annotators work.
+    """Show the progress of a project, and how its annotators work.
 
     For example:
       pairlearn annotate status pumps
       pairlearn annotate status pumps --json | jq '.annotators[] | .words'
     """
-    from pairlearn.studio.exchange import judgements
+    from pairlearn.studio.overview import AnswerColumns
 
     with opened(project) as store:
         rows, pairs, answers = store.overview(), store.pairs(), store.answers()
-        said = [one for one in answers if not one.cant_say]
         data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
             "items": len(store.items),
-            "pairs": len({one.id for one in pairs} - store.mixed_in),
+            "pairs": len({pair.id for pair in pairs} - store.mixed_in),
             "overlap": store.project.overlap,
             "mode": store.project.plan.mode,
             "answers": len(answers),
-            "cant_say": len(answers) - len(said),
-            "infeasible": judgements(said).infeasible if said else 0,
-            "pairs_answered": len({one.pair for one in answers if one.right} - store.mixed_in),
+            "cant_say": sum(answer.cant_say for answer in answers),
+            "infeasible": int(AnswerColumns(answers).infeasible_rows.sum()),
+            "pairs_answered": len(
+                {answer.pair for answer in answers if answer.right} - store.mixed_in
+            ),
             "annotators": rows,
             "quality": store.quality(),
         }
@@ -289,10 +287,14 @@ def status(project: Path) -> Output:
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
     text = [line.format(**data), *([_overview(rows)] if rows else [])]
-    for name, found in data["quality"].items():
-        checks = [f"{found.right} of {found.known} known pairs right"] * bool(found.known)
-        checks += [f"{found.agree} of {found.repeats} repeats alike"] * bool(found.repeats)
-        text += [f"{name}: {'; '.join(checks + found.flags)}"] * bool(checks or found.flags)
+    for name, quality in data["quality"].items():
+        notes = list(quality.flags)
+        if quality.repeats:
+            notes.insert(0, f"{quality.agree} of {quality.repeats} repeats alike")
+        if quality.known:
+            notes.insert(0, f"{quality.right} of {quality.known} known pairs right")
+        if notes:
+            text.append(f"{name}: {'; '.join(notes)}")
     return Output(data, text)
 
 
@@ -303,7 +305,7 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
 
     table = Table(box=None, header_style="bold", pad_edge=False, caption=COLUMNS)
     table.caption_justify, table.caption_style = "left", ""
-    # In two lines, so that the table fits a terminal of 80 columns.
+    # Two-line headers, so that the table fits a terminal of 80 columns.
     table.add_column("annotator")
     for name in ("done", "can't\nsay", "seconds", "don't\nfit", "drift"):
         table.add_column(name, justify="right")
@@ -321,18 +323,19 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
     return table
 
 
-def _checked(address: str) -> str:
-    """An address as links begin with it."""
+def _check_address(address: str) -> str:
+    """The URL that links begin with."""
     if not address.startswith(("http://", "https://")):
         raise ValueError(f"--address is {address!r}: give one such as https://studio.example")
     return address.rstrip("/")
 
 
 def _find(store: Store, name: str) -> Annotator:
-    known = {one.name: one for one in store.annotators()}
-    if name not in known:
-        raise ValueError(f"there is no annotator {name!r}; there are {', '.join(known) or 'none'}")
-    return known[name]
+    annotators = {annotator.name: annotator for annotator in store.annotators()}
+    if name not in annotators:
+        names = ", ".join(annotators) or "none"
+        raise ValueError(f"there is no annotator {name!r}; there are {names}")
+    return annotators[name]
 
 
 app = register(

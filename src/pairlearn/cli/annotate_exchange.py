@@ -79,10 +79,7 @@ def export(
     answers = exchange.settled(kept, author)
     uneven = any(abs(answer.weight - 1) > 1e-9 for answer in answers)
     weighted = uneven if weights is None else weights
-    if aggregate is None:
-        exported = exchange.judgements(answers, weights=weighted)
-    else:
-        exported = exchange.aggregated(answers, aggregate, weights=weighted)
+    exported = exchange.export_table(answers, aggregate, weights=weighted)
     if as_lines:
         with replacing(out) as part, part.open("wb") as file:
             file.writelines(exchange.answer_lines(kept, asked, author))

@@ -29,14 +29,14 @@ def serve(
     webhook: str | None = None,
     show: Annotated[bool, typer.Option("--open")] = False,
 ) -> None:
-    """Open the web app, on this machine alone unless --public says otherwise.
+    """Serve the web app, to this machine only unless --public is given.
 
-    A project has one server at a time; all other commands may run beside it.
+    A project has one server at a time; all other commands can run next to it.
 
     Parameters
     ----------
     projects
-        Folders; each of several is served beneath its own name.
+        Folders; of several, each is served below its own name.
     host
         Address to listen at.
     public
@@ -46,7 +46,7 @@ def serve(
     webhook
         Address that is sent a JSON object when all pairs of a project are answered.
     show
-        Print links for everybody that hold until the server ends, and open the supervisor's.
+        Print links for everybody that are valid until the server ends, and open the supervisor's.
 
     For example:
       pairlearn annotate serve pumps
@@ -58,15 +58,14 @@ def serve(
     from pairlearn.studio import Project
 
     run = _server()
-    described = [Project.load(one) for one in projects]
-    if any(one.plan.mode == "information" for one in described):
+    loaded = [Project.load(folder) for folder in projects]
+    if any(project.plan.mode == "information" for project in loaded):
         typer.echo(f"warning: {NOT_RANDOM}", err=True)
 
     def ready(address: str) -> None:
-        several = len(described) > 1
-        for one in described:
-            place = f"/{one.folder.resolve().name}" * several
-            typer.echo(f"{one.title}: {address}{place}", err=True)
+        for project in loaded:
+            path = f"/{project.folder.resolve().name}" if len(loaded) > 1 else ""
+            typer.echo(f"{project.title}: {address}{path}", err=True)
         typer.echo(
             "  everybody has a link of their own: `pairlearn annotate link PROJECT NAME` makes it, "
             "and --renew another one in its place; end with Ctrl-C",
@@ -92,8 +91,8 @@ def _server() -> Callable[..., None]:
 
 
 def _print_links(links: dict[str, str]) -> None:
-    for name, one in links.items():
-        typer.echo(f"  {name}  {one}", err=True)
+    for name, link in links.items():
+        typer.echo(f"  {name}  {link}", err=True)
 
 
 @command("annotate demo", has_json=False, exits="0 ended by an interrupt")
@@ -108,7 +107,7 @@ def demo(
     Parameters
     ----------
     project
-        Folder to make; one that is there is served again.
+        Folder to make; an existing one is served again.
     show
         Open the annotator's page in the browser.
 

@@ -1,4 +1,4 @@
-"""``demo`` and ``simulate``: data to try things out with."""
+"""``demo`` and ``simulate``: a walkthrough, and data to experiment with."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
 
     check_suffix("--out", out, *FIGURES)
     with bar(f"training {len(METHODS)} models") as progress:
-        found = run_demo(seed, progress)
-    save_figure(draw_demo(found), out, json.dumps(found.to_dict()))
-    rows = [f"{row.method:<20}  {row.accuracy:>13.3f}   {row.estimate}" for row in found.rows]
+        result = run_demo(seed, progress)
+    save_figure(draw_demo(result), out, json.dumps(result.to_dict()))
+    rows = [f"{row.method:<20}  {row.accuracy:>13.3f}   {row.estimate}" for row in result.rows]
     return Output(
-        found.to_dict() | {"figure": out},
+        result.to_dict() | {"figure": out},
         [
             "scikit-learn's digits, even against odd; pairs at prior 0.3, no labels in training",
-            f"prior estimated from similarities: {found.prior.value:.3f} "
-            f"(95% {found.prior.low:.3f} to {found.prior.high:.3f})\n",
+            f"prior estimated from similarities: {result.prior.value:.3f} "
+            f"(95% {result.prior.low:.3f} to {result.prior.high:.3f})\n",
             f"{'method':<20}  test accuracy   estimated without labels (95%)",
             *rows,
             baseline(PRIOR),
@@ -57,11 +57,11 @@ class Simulated:
     pairs
         Pairs to judge.
     items
-        Items; with fewer than two a pair they recur. [default: two a pair]
+        Items; with fewer than two per pair they recur. [default: two per pair]
     prior
         Share of positive items.
     overlap
-        Error of the best classifier, if both classes were as frequent. [default: the source's]
+        Error of the best classifier at equal class frequencies. [default: the source's]
     annotators
         How many of them.
     annotator_prior
@@ -142,11 +142,13 @@ def simulate(
     return Output(data, [text.format(**data), *(f"  {path}" for path in files)])
 
 
-def _shares(given: list[str]) -> dict[str, float]:
+def _shares(options: list[str]) -> dict[str, float]:
     """Shares by kind, from KIND=SHARE."""
     try:
-        return {name: float(share) for name, _, share in (one.partition("=") for one in given)}
+        return {
+            name: float(share) for name, _, share in (option.partition("=") for option in options)
+        }
     except ValueError:
         raise ValueError(
-            f"--also takes KIND=SHARE, such as label=0.1; got {', '.join(given)!r}"
+            f"--also takes KIND=SHARE, such as label=0.1; got {', '.join(options)!r}"
         ) from None

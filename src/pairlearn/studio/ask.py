@@ -159,16 +159,16 @@ class Filled:
 
     def summary(self) -> dict[str, Any]:
         """Counts, the mean position bias (None if only one order was asked), the least mass."""
-        judged = [one for one in self.judgements if not one.cant_say]
-        biases = [one.bias for one in self.judgements if not math.isnan(one.bias)]
-        numbers = np.array([(one.similarity, one.difference) for one in judged], np.float64)
+        judged = [j for j in self.judgements if not j.cant_say]
+        biases = [j.bias for j in self.judgements if not math.isnan(j.bias)]
+        numbers = np.array([(j.similarity, j.difference) for j in judged], np.float64)
         feasible = PairLabels(*numbers.reshape(-1, 2).T).feasible()
         return {
             "judged": len(judged),
             "cant_say": len(self.judgements) - len(judged),
             "infeasible": int((~feasible).sum()),
             "position_bias": math.fsum(biases) / len(biases) if biases else None,
-            "least_mass": min((one.mass for one in self.judgements), default=None),
+            "least_mass": min((j.mass for j in self.judgements), default=None),
         }
 
 

@@ -139,41 +139,31 @@ def exportable(store: StoreReader) -> list[StoredAnswer]:
     ]
 
 
-def judgements(answers: Sequence[StoredAnswer], *, weights: bool = False) -> Exported:
-    """All judgements, one row each, with the annotators' names; ValueError if there are none.
-
-    ``weights`` adds the inclusion weights, which pairs chosen by a model need.
-    """
-    return _exported(answers, _judged(answers), weights, named=True)
-
-
-def aggregated(answers: Sequence[StoredAnswer], rule: Rule, *, weights: bool = False) -> Exported:
-    """One judgement for each pair: the mean, the median, or the mean weighted by reliability."""
-    judged = _judged(answers)
-    compared = [replace(answer, others={}) for answer in judged if answer.compares]
-    # No rule combines statements of other kinds: they are exported one by one.
-    others = [
-        replace(answer, similarity=None, difference=None, preference=0)
-        for answer in judged
-        if answer.others
-    ]
-    combined = aggregate(compared, rule)
-    if not combined and not others:
-        raise ValueError("nothing to export: all preferences are evenly split")
-    undecided = len({answer.pair for answer in compared}) - len(combined)
-    return replace(_exported(answers, [*combined, *others], weights), undecided=undecided)
-
-
-def _exported(
-    answers: Sequence[StoredAnswer],
-    rows: Sequence[StoredAnswer],
-    weights: bool,
-    named: bool = False,
+def export_table(
+    answers: Sequence[StoredAnswer], rule: Rule | None = None, *, weights: bool = False
 ) -> Exported:
-    """The rows as a table, and counts of the answers."""
+    """The judgements as a table; ValueError if there are none.
+
+    Without a ``rule`` each judgement is a row, with the name of its annotator; with one, each pair
+    (see `aggregate`). ``weights`` adds the inclusion weights, which pairs chosen by a model need.
+    """
+    rows, undecided = _judged(answers), 0
+    if rule is not None:
+        compared = [replace(answer, others={}) for answer in rows if answer.compares]
+        # No rule combines statements of other kinds: they are exported one by one.
+        others = [
+            replace(answer, similarity=None, difference=None, preference=0)
+            for answer in rows
+            if answer.others
+        ]
+        combined = aggregate(compared, rule)
+        undecided = len({answer.pair for answer in compared}) - len(combined)
+        rows = [*combined, *others]
+        if not rows:
+            raise ValueError("nothing to export: all preferences are evenly split")
     columns = AnswerColumns(rows)
     names = dict.fromkeys(name for row in rows for name in row.others)
-    others: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
+    statements: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
     table = PairTable(
         convert("left", "id", [row.left for row in rows]),
         convert("right", "id", [row.right for row in rows], empty=True),
@@ -181,12 +171,12 @@ def _exported(
         columns.difference,
         preference=columns.preference if columns.preference.any() else None,
         weight=columns.weight if weights else None,
-        annotator=columns.annotator.tolist() if named else None,
-        **others,
+        annotator=columns.annotator.tolist() if rule is None else None,
+        **statements,
     )
     cant_say = sum(answer.cant_say for answer in answers)
-    levels = tuple(row.level for row in rows) if named else ()
-    return Exported(table, cant_say, 0, int(columns.infeasible_rows.sum()), levels)
+    levels = tuple(row.level for row in rows) if rule is None else ()
+    return Exported(table, cant_say, undecided, int(columns.infeasible_rows.sum()), levels)
 
 
 def _judged(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:

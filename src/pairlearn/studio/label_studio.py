@@ -1,13 +1,14 @@
-"""Label Studio: its config and tasks for the two questions of a project, and what it exports.
+"""Write a labelling config and tasks for Label Studio, and read its exports.
 
-Its templates for pairs bind one control to both objects (``toName="left,right"``), and then save
-nothing of a slider. Here every control has one object. The sliders run in whole percent. They have
-no default and are not required, since either would make an answer that nobody gave: what has no
-result was not given, and is never taken for 0.
+Label Studio's own templates for pairs bind one control to both objects (``toName="left,right"``),
+and then do not save the value of a slider. Here every control has one object. The sliders run in
+whole percent. They have no default and are not required, since either would produce answers that
+nobody gave: a missing result means "not given", never 0.
 
-It exports JSON, a list of tasks with ``data`` and a list of ``annotations``, several where several
-people judged it, and JSON-MIN, a list of annotations with the data beside the results by name.
-Cancelled (skipped) annotations are left out; JSON-MIN has none of them.
+There are two export formats. JSON is a list of tasks, each with ``data`` and a list of
+``annotations``, one for each person. JSON-MIN is a list of annotations, each with the data and the
+results by name; cancelled (skipped) annotations are not in it. They are not imported from JSON
+either.
 """
 
 from __future__ import annotations
@@ -31,30 +32,30 @@ from pairlearn.studio.records import MAX_NOTE, Answer, Pair, describe_error
 from pairlearn.studio.store_file import StoreError
 
 LOCAL_FILES = "/data/local-files/?d="
-"""How Label Studio names the files of its local storage."""
+"""URL prefix of files in Label Studio's local storage."""
 
 
 def labelling_config(project: Project) -> str:
     """The labelling config of a project, in Label Studio's XML."""
-    # Not HyperText: items are untrusted, and Text shows markup as it is written.
-    shown = '<Text name="{0}" value="${0}" valueType="text" />'
+    # Not HyperText: items are untrusted, and Text does not interpret markup.
+    tag = '<Text name="{0}" value="${0}" valueType="text" />'
     if project.kind == "image":
-        shown = '<Image name="{0}" value="${0}" />'
+        tag = '<Image name="{0}" value="${0}" />'
     words = {}
     for name in ("title", "question_similarity", "question_difference"):
         text = getattr(project, name)
-        # Not taken for the name of a variable.
+        # In quotation marks it is not read as a variable.
         words[name] = quoteattr(f"“{text}”" if text.startswith("$") else text)
     template = Path(__file__).with_name("label_studio.xml").read_text("utf-8")
-    return template.format(left=shown.format("left"), right=shown.format("right"), **words)
+    return template.format(left=tag.format("left"), right=tag.format("right"), **words)
 
 
 def tasks(
     project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
 ) -> list[dict[str, Any]]:
-    """The pairs of a project as Label Studio's tasks; images are served at ``prefix``.
+    """The pairs of a project as tasks; URLs of images begin with ``prefix``.
 
-    By ``left_id`` and ``right_id`` `import` recognises the pair.
+    `import` recognises a pair by its ``left_id`` and ``right_id``.
     """
     return [
         {
@@ -62,8 +63,8 @@ def tasks(
                 "pair": pair.id,
                 "left_id": pair.left,
                 "right_id": pair.right,
-                "left": _shown(items, pair.left, prefix),
-                "right": _shown(items, pair.right, prefix),
+                "left": _item_text(items, pair.left, prefix),
+                "right": _item_text(items, pair.right, prefix),
             }
         }
         for pair in pairs
@@ -73,17 +74,17 @@ def tasks(
 def write_label_studio(
     folder: Path, project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
 ) -> tuple[Path, Path]:
-    """Write ``config.xml`` and ``tasks.json`` to a folder; the two files."""
-    config, listed = folder / "config.xml", folder / "tasks.json"
+    """Write ``config.xml`` and ``tasks.json`` to a folder; return their paths."""
+    config, task_list = folder / "config.xml", folder / "tasks.json"
     with replacing(config) as part:
         part.write_text(labelling_config(project), "utf-8")
-    with replacing(listed) as part:
+    with replacing(task_list) as part:
         text = json.dumps(tasks(project, items, pairs, prefix), ensure_ascii=False, indent=1)
         part.write_text(text + "\n", "utf-8")
-    return config, listed
+    return config, task_list
 
 
-def _shown(items: Items, item: str, prefix: str) -> str:
+def _item_text(items: Items, item: str, prefix: str) -> str:
     view = items.view(item)
     if view.kind == "image":
         return prefix + quote(item)
@@ -95,23 +96,23 @@ def _shown(items: Items, item: str, prefix: str) -> str:
 T = TypeVar("T")
 MAX_BYTES = 1 << 28
 KEYS = ("number", "selected", "choices", "text")
-"""The keys of the values of the types of result that are read."""
+"""Keys that hold the value of a result, by its type."""
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
 SIDES: dict[str | None, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
-# JSON can spell half of a pair of surrogates.
+# JSON can encode lone surrogates.
 Item: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^\ud800-\udfff]*$")] | int
 
 
 class LabelStudioError(ValueError):
-    """A file is not what Label Studio exports for a project of ours."""
+    """A file is not a Label Studio export of pairlearn's tasks."""
 
 
 @dataclass(frozen=True)
 class LabelStudioExport:
-    """Judgements, and how many annotations were left out.
+    """Judgements, and counts of annotations left out.
 
-    These were skipped (``cancelled``), without any result (``empty``), or ``superseded`` by a
-    later one of the same annotator.
+    Those were skipped (``cancelled``), had no result (``empty``), or were ``superseded`` by a later
+    one of the same annotator.
     """
 
     judgements: list[Statement]
@@ -130,8 +131,8 @@ class _Result(msgspec.Struct):
     value: Any = None
 
 
-class _Minimal(msgspec.Struct):
-    """An annotation of JSON-MIN, with the values of its results."""
+class _Annotation(msgspec.Struct):
+    """An annotation in the layout of JSON-MIN, with the values of its results."""
 
     left_id: Item
     right_id: Item
@@ -148,7 +149,7 @@ class _Minimal(msgspec.Struct):
 
     @property
     def name(self) -> str:
-        """Who made it: an e-mail address, or the number of an account."""
+        """The annotator's name: an e-mail address, or an account number."""
         who = self.annotator
         if isinstance(who, _Account):
             who = who.email or who.id
@@ -158,74 +159,78 @@ class _Minimal(msgspec.Struct):
 
     @property
     def order(self) -> tuple[str, int]:
-        """What grows from one annotation to the next."""
+        """Sort key of annotations by time."""
         number = self.annotation_id if isinstance(self.annotation_id, int) else 0
         return str(self.updated_at or self.created_at or ""), number
 
     def statement(self, place: str) -> Statement | None:
-        """What was said; None if nothing was."""
-        silent = bool(self.cannot_say)
-        s, c = (
-            None if silent or x is None else x / 100 for x in (self.similarity, self.difference)
-        )
-        side = SIDES[None if silent else self.preference]
-        if (s, c, side, silent) == (None, None, 0, False):
-            return None
+        """The judgement; None if it has no result."""
         note = "\n".join(self.note) if isinstance(self.note, list) else self.note or ""
-        note, took = note.replace("\0", "")[:MAX_NOTE], self.lead_time
-        took = float(took) if isinstance(took, int | float) and 0 <= took < 1e9 else 0.0
-        answer = Answer(s, c, side, silent, note, took)
+        seconds = self.lead_time
+        if not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
+            seconds = 0.0
+        s, c, side = self.similarity, self.difference, SIDES[self.preference]
+        cant_say = bool(self.cannot_say)
+        if cant_say:
+            s, c, side = None, None, 0
+        elif (s, c, side) == (None, None, 0):
+            return None
+        s, c = (None if percent is None else percent / 100 for percent in (s, c))
+        answer = Answer(s, c, side, cant_say, note.replace("\0", "")[:MAX_NOTE], float(seconds))
         return Statement(self.name, str(self.left_id), str(self.right_id), answer, place)
 
 
 def read_label_studio(path: Path) -> LabelStudioExport:
-    """Read an export of Label Studio, JSON or JSON-MIN; LabelStudioError names a bad task."""
+    """Read a JSON or JSON-MIN export of Label Studio; LabelStudioError names a bad task."""
     counts: Counter[str] = Counter()
     latest: dict[tuple[str, str, str], tuple[tuple[str, int], Statement]] = {}
     try:
         tasks = _read("the file", read_json(path, MAX_BYTES, LabelStudioError), list[Any])
-        for place, one in _annotations(tasks):
-            if one is None or (found := one.statement(place)) is None:
-                counts["cancelled" if one is None else "empty"] += 1
+        for place, annotation in _annotations(tasks):
+            statement = annotation and annotation.statement(place)
+            if annotation is None or statement is None:
+                counts["cancelled" if annotation is None else "empty"] += 1
                 continue
-            key = (found.annotator, found.left, found.right)
+            key = (statement.annotator, statement.left, statement.right)
             counts["superseded"] += key in latest
-            if key not in latest or one.order >= latest[key][0]:
-                latest[key] = (one.order, found)
+            if key not in latest or annotation.order >= latest[key][0]:
+                latest[key] = (annotation.order, statement)
     except (LabelStudioError, StoreError) as error:
         raise LabelStudioError(f"{path}: {error}") from None
+    statements = [statement for _, statement in latest.values()]
     names = ("cancelled", "empty", "superseded")
-    return LabelStudioExport([found for _, found in latest.values()], *(counts[n] for n in names))
+    return LabelStudioExport(statements, *(counts[name] for name in names))
 
 
-def _annotations(tasks: list[Any]) -> Iterator[tuple[str, _Minimal | None]]:
-    """Places, and annotations as JSON-MIN has them; None for one that was cancelled."""
-    for count, given in enumerate(tasks, 1):
-        place, task = f"task {count}", _read(f"task {count}", given, dict[str, Any])
-        if "annotations" not in task:
-            yield place, _minimal(place, task, [(n, task[n]) for n in CONTROLS if n in task])
+def _annotations(tasks: list[Any]) -> Iterator[tuple[str, _Annotation | None]]:
+    """Places and annotations; None for one that was cancelled."""
+    for count, entry in enumerate(tasks, 1):
+        place, task = f"task {count}", _read(f"task {count}", entry, dict[str, Any])
+        if "annotations" not in task:  # JSON-MIN
+            results = [(name, task[name]) for name in CONTROLS if name in task]
+            yield place, _annotation(place, task, results)
             continue
         data = _read(place, task.get("data"), dict[str, Any])
-        listed = _read(place, task["annotations"], list[dict[str, Any]])
-        for number, one in enumerate(listed, 1):
+        annotations = _read(place, task["annotations"], list[dict[str, Any]])
+        for number, fields in enumerate(annotations, 1):
             here = f"{place}, annotation {number}"
             results = [
                 (result.from_name, [result.value])
-                for result in _read(here, one.get("result"), list[_Result])
+                for result in _read(here, fields.get("result"), list[_Result])
                 if result.from_name in CONTROLS
             ]
-            about = {"annotator": one.get("completed_by"), "annotation_id": one.get("id")}
+            about = {"annotator": fields.get("completed_by"), "annotation_id": fields.get("id")}
             about |= {name: data[name] for name in ("left_id", "right_id") if name in data}
-            about |= {name: one.get(name) for name in ("lead_time", "created_at", "updated_at")}
-            skipped = one.get("was_cancelled") or one.get("skipped")
-            yield here, None if skipped else _minimal(here, about, results)
+            about |= {name: fields.get(name) for name in ("lead_time", "created_at", "updated_at")}
+            skipped = fields.get("was_cancelled") or fields.get("skipped")
+            yield here, None if skipped else _annotation(here, about, results)
 
 
-def _minimal(place: str, about: dict[str, Any], results: list[tuple[str, Any]]) -> _Minimal:
+def _annotation(place: str, about: dict[str, Any], results: list[tuple[str, Any]]) -> _Annotation:
     values = {name: _value(place, name, value) for name, value in results}
     if len(values) < len(results):
         raise LabelStudioError(f"{place} has two results of one name")
-    return _read(place, about | values, _Minimal)
+    return _read(place, about | values, _Annotation)
 
 
 def _read(place: str, value: Any, form: type[T]) -> T:
@@ -239,14 +244,15 @@ def _read(place: str, value: Any, form: type[T]) -> T:
 
 
 def _value(place: str, name: str, value: Any) -> Any:
-    """A result: a list of one object, or, as JSON-MIN has choices and texts, a bare value."""
+    """The value of a result: a list of one object or, for choices and texts in JSON-MIN, bare."""
     if isinstance(value, list):
         if len(value) != 1:
             raise LabelStudioError(f"{place}: {len(value)} results of {name!r}")
         value = value[0] if isinstance(value[0], (dict, str)) else {}
     if not isinstance(value, dict):
         return value
-    found = [value[key] for key in KEYS if key in value]
-    if not found:
+    key = next((key for key in KEYS if key in value), None)
+    if key is None:
         raise LabelStudioError(f"{place}: the result of {name!r} has no value of its type")
-    return found[0][0] if isinstance(found[0], list) and len(found[0]) == 1 else found[0]
+    content = value[key]
+    return content[0] if isinstance(content, list) and len(content) == 1 else content
