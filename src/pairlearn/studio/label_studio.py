@@ -187,14 +187,15 @@ def read_label_studio(path: Path) -> LabelStudioExport:
     try:
         tasks = _read("the file", read_json(path, MAX_BYTES, LabelStudioError), list[Any])
         for place, annotation in _annotations(tasks):
-            statement = annotation and annotation.statement(place)
-            if annotation is None or statement is None:
-                counts["cancelled" if annotation is None else "empty"] += 1
-                continue
-            key = (statement.annotator, statement.left, statement.right)
-            counts["superseded"] += key in latest
-            if key not in latest or annotation.order >= latest[key][0]:
-                latest[key] = (annotation.order, statement)
+            if annotation is None:
+                counts["cancelled"] += 1
+            elif (statement := annotation.statement(place)) is None:
+                counts["empty"] += 1
+            else:
+                key = (statement.annotator, statement.left, statement.right)
+                counts["superseded"] += key in latest
+                if key not in latest or annotation.order >= latest[key][0]:
+                    latest[key] = (annotation.order, statement)
     except (LabelStudioError, StoreError) as error:
         raise LabelStudioError(f"{path}: {error}") from None
     statements = [statement for _, statement in latest.values()]

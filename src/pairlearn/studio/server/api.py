@@ -12,8 +12,9 @@ import json
 import math
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -144,14 +145,6 @@ class Studio:
             LOG.error("pairlearn annotate: answers are being stored again")
         self.outage = error is not None
 
-    def caller(self, request: Request, role: str, changes: bool) -> Annotator:
-        """Identify the sender of a request, and limit the rate of annotators."""
-        who, _ = self.sessions.identify(request, role, changes=changes)
-        limited = role == "annotator" and "/api/" in request.url.path
-        if limited and not self.requests.take(f"annotator {who.id}"):
-            raise Denied(429, "that was very fast: one moment, please")
-        return who
-
 
 def studio_of(request: Request) -> Studio:
     """The studio that a request addresses."""
@@ -164,15 +157,40 @@ Reply: TypeAlias = Response | dict[str, Any]
 Handler: TypeAlias = Callable[[Studio, Annotator, Any], Reply | Awaitable[Reply]]
 
 
-class Call(NamedTuple):
-    """A path of the API: its handler, the form and query it takes, and its media type."""
+@dataclass(frozen=True)
+class Call:
+    """A path of the API, and the function of studio, sender and form or request that serves it.
+
+    Calls with a ``form`` change the project; those that may complete it (``completes``) notify the
+    webhook afterwards. A ``path`` in a reply is prefixed with the root of the project. Handlers
+    that are not asynchronous run in a thread.
+    """
 
     path: str
     handler: Handler
-    endpoint: Callable[[Request], Awaitable[Response]]
     form: type[msgspec.Struct] | None
     query: str
     media: str
+    completes: bool
+
+    async def endpoint(self, request: Request) -> Response:
+        """Check the sender and the form of a request, and reply to it."""
+        studio = studio_of(request)
+        role = "annotator" if self.path.startswith(ANNOTATOR) else "supervisor"
+        who, _ = studio.sessions.identify(request, role, changes=self.form is not None)
+        if self.path.startswith(f"{ANNOTATOR}/api/") and not studio.requests.take(str(who.id)):
+            raise Denied(429, "that was very fast: one moment, please")
+        content = request if self.form is None else read_form(await request.body(), self.form)
+        if inspect.iscoroutinefunction(self.handler):
+            reply = await self.handler(studio, who, content)
+        else:
+            reply = await run_in_threadpool(self.handler, studio, who, content)
+        if isinstance(reply, Response):
+            return reply
+        if "path" in reply:
+            reply["path"] = request.scope.get("root_path", "") + reply["path"]
+        after = BackgroundTask(notify_completion, studio) if self.completes else None
+        return JSONResponse(reply, background=after)
 
 
 CALLS: list[Call] = []
@@ -180,36 +198,15 @@ CALLS: list[Call] = []
 
 def call(
     path: str,
-    form: type[Form] | None = None,
+    form: type[msgspec.Struct] | None = None,
     query: str = "",
     media: str = "application/json",
     completes: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Serve a path by a function of the studio, the annotator, and the form or the request.
-
-    Calls with a form change the project; those that may complete it (``completes``) notify the
-    webhook afterwards. A ``path`` in a reply is prefixed with the root of the project. Functions
-    that are not asynchronous run in a thread.
-    """
-    role = "annotator" if path.startswith(ANNOTATOR) else "supervisor"
+    """Serve a path by the decorated function."""
 
     def register(handler: Handler) -> Handler:
-        async def endpoint(request: Request) -> Response:
-            studio = studio_of(request)
-            who = studio.caller(request, role, form is not None)
-            content = request if form is None else read_form(await request.body(), form)
-            if inspect.iscoroutinefunction(handler):
-                reply = await handler(studio, who, content)
-            else:
-                reply = await run_in_threadpool(handler, studio, who, content)
-            if isinstance(reply, Response):
-                return reply
-            if "path" in reply:
-                reply["path"] = request.scope.get("root_path", "") + reply["path"]
-            after = BackgroundTask(notify_completion, studio) if completes else None
-            return JSONResponse(reply, background=after)
-
-        CALLS.append(Call(path, handler, endpoint, form, query, media))
+        CALLS.append(Call(path, handler, form, query, media, completes))
         return handler
 
     return register
