@@ -1,4 +1,4 @@
-"""``pairlearn bench``: run the paper's experiments and see what came out."""
+"""``pairlearn bench``: run the paper's experiments and show the results."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from pairlearn.paper import Cell, Record, Run, RunStore, Selection
 
 Subset = Literal["paper", "stratified"]
-
-
 GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
-PLACES = ("grid", "store")
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Runs of one experiment, and where they are kept: options of most commands.
+class RunOptions:
+    """A selection of the runs of one experiment, and their store.
 
     Parameters
     ----------
@@ -51,7 +48,7 @@ class Chosen:
     annotator
         One of paper, calibrated. [default: paper]
     images
-        CIFAR-10's: proper, or published, mixed up as in the public code. [default: proper]
+        CIFAR-10's: proper, or published, scrambled as in the public code. [default: proper]
     """
 
     grid: Annotated[GridName, typer.Argument()]
@@ -66,14 +63,15 @@ class Chosen:
     images: str | None = None
 
     def selection(self) -> Selection:
-        """Which runs of the experiment."""
+        """The selection from the experiment."""
         from pairlearn.paper import Selection
 
-        which = {name: value for name, value in vars(self).items() if name not in PLACES}
-        return Selection.parse(**which)
+        fields = dict(vars(self))
+        del fields["grid"], fields["store"]
+        return Selection.parse(**fields)
 
     def runs(self) -> list[Run]:
-        """The runs themselves; an error if there are none."""
+        """The selected runs; an error if there are none."""
         from pairlearn.paper import GRIDS
 
         runs = self.selection().of(GRIDS[self.grid]).runs()
@@ -82,29 +80,29 @@ class Chosen:
         return runs
 
     def open_store(self) -> RunStore:
-        """Where finished runs are kept."""
+        """The store of finished runs."""
         from pairlearn.paper import RunStore
 
         return RunStore(self._path())
 
     def records(self) -> list[Record]:
-        """The finished runs of the experiment that are chosen, of one file or of several."""
+        """The selected runs that are finished, from one file or several."""
         from pairlearn.paper import GRIDS, read_sources
 
         path = self._path()
         if path.is_dir() or path.suffix == ".parquet":
-            found = [r for s in read_sources([path]) if s.grid == self.grid for r in s.records]
+            records = [r for s in read_sources([path]) if s.grid == self.grid for r in s.records]
         else:
-            found = list(self.open_store())
-        return self.selection().records(GRIDS[self.grid], found)
+            records = list(self.open_store())
+        return self.selection().records(GRIDS[self.grid], records)
 
     def _path(self) -> Path:
         return self.store or Path("runs", f"{self.grid}.jsonl")
 
 
-@command("bench run", Chosen)
+@command("bench run", RunOptions)
 def run(
-    chosen: Chosen,
+    options: RunOptions,
     *,
     data: Annotated[Path | None, typer.Option(envvar="PAIRLEARN_DATA")] = None,
     device: Literal["auto", "cpu", "cuda"] = "auto",
@@ -112,7 +110,7 @@ def run(
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
 ) -> Output:
-    """Train what is not in the store yet; stop it at any time and start it again.
+    """Train the runs that are not in the store; can be stopped and resumed at any time.
 
     Parameters
     ----------
@@ -121,23 +119,23 @@ def run(
     precision
         Precision of the matrix products.
     workers
-        Processes on a CPU. [default: one a core]
+        Processes on a CPU. [default: one per core]
     """
-    wanted, kept = chosen.runs(), chosen.open_store()
-    missing = kept.missing(wanted)
+    runs, store = options.runs(), options.open_store()
+    missing = store.missing(runs)
     start, finished = time.monotonic(), 0
-    options = {"data": data, "device": device, "precision": precision, "workers": workers}
+    training = {"data": data, "device": device, "precision": precision, "workers": workers}
     if missing:
         try:
-            finished = _train(missing, kept, checkpoint_seconds, among=wanted, **options)
+            finished = _train(missing, store, checkpoint_seconds, among=runs, **training)
         except KeyboardInterrupt:
-            where = f"interrupted: finished runs are in {kept.path}; the same command goes on"
-            raise CommandError(where, INTERRUPTED) from None
+            message = f"interrupted: finished runs are in {store.path}; the same command goes on"
+            raise CommandError(message, INTERRUPTED) from None
     report = {
-        "grid": chosen.grid,
-        "store": str(kept.path),
-        "wanted": len(wanted),
-        "found": len(wanted) - len(missing),
+        "grid": options.grid,
+        "store": str(store.path),
+        "wanted": len(runs),
+        "found": len(runs) - len(missing),
         "finished": finished,
         "seconds": round(time.monotonic() - start, 3),
     }
@@ -146,7 +144,7 @@ def run(
 
 
 def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **options: Any) -> int:
-    """Run and keep the runs, and say how many were kept."""
+    """Train the runs, store the results, and return their number."""
     from pairlearn.paper.benchmark import Checkpoints
     from pairlearn.paper.execute import execute
     from pairlearn.training import choose_device
@@ -161,7 +159,7 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
     with store, bar("starting") as progress:
         checkpoints = Checkpoints(folder, checkpoint_seconds)
         results = execute(runs, progress=progress, checkpoints=checkpoints, **options)
-        # Closed before the store is: what is under way is cancelled.
+        # Closed before the store, which cancels the training.
         with closing(results):
             for run, result in results:
                 store.append(run, result, **notes)
@@ -171,53 +169,53 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
     return finished
 
 
-@command("bench status", Chosen)
-def status(chosen: Chosen) -> Output:
-    """How much of an experiment is finished."""
+@command("bench status", RunOptions)
+def status(options: RunOptions) -> Output:
+    """Show how many runs of an experiment are finished."""
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
 
-    wanted, finished = chosen.runs(), {record.run for record in chosen.records()}
+    finished = {record.run for record in options.records()}
     counts: dict[str, dict[str, int]] = {}
-    for one in wanted:
-        count = counts.setdefault(one.dataset, {"finished": 0, "wanted": 0})
-        count["finished"] += one in finished
+    for run in options.runs():
+        count = counts.setdefault(run.dataset, {"finished": 0, "wanted": 0})
+        count["finished"] += run in finished
         count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
     return Output(counts, [aligned(["data set", "finished", "wanted"], rows)])
 
 
-@command("bench table", Chosen)
+@command("bench table", RunOptions)
 def table(
-    chosen: Chosen,
+    options: RunOptions,
     *,
     test_subset: Literal["paper", "stratified", "both"] = "stratified",
     format: Literal["markdown", "csv"] = "markdown",
     out: Path | None = None,
 ) -> Output:
-    """Mean and standard deviation over seeds, laid out as in the paper.
+    """Show means and standard deviations over seeds in the layout of the paper.
 
     Parameters
     ----------
     format
-        How to write it.
+        Format of the table.
     out
-        File in place of the terminal.
+        File to write to instead of the terminal.
     """
     from pairlearn.paper import TABLES, result_rows, to_csv, to_markdown
 
-    summaries = _summaries(chosen, test_subset)
-    rows = result_rows(chosen.grid, [cell for cells in summaries for cell in cells])
+    summaries = _summaries(options, test_subset)
+    rows = result_rows(options.grid, [cell for cells in summaries for cell in cells])
     if format == "csv":
         text = to_csv(rows).rstrip("\n")
     else:
-        text = "\n\n".join(to_markdown(TABLES[chosen.grid](cells)) for cells in summaries)
+        text = "\n\n".join(to_markdown(TABLES[options.grid](cells)) for cells in summaries)
     return Output(rows, [text], file=out)
 
 
-@command("bench figure", Chosen)
+@command("bench figure", RunOptions)
 def figure(
-    chosen: Chosen,
+    options: RunOptions,
     *,
     test_subset: Subset = "stratified",
     out: Path = Path("figures"),
@@ -234,21 +232,23 @@ def figure(
     """
     from pairlearn.paper.figures import save_figures
 
-    (cells,) = _summaries(chosen, test_subset)
-    names = list(map(str, save_figures(chosen.grid, cells, out, parse_names(formats, "--formats"))))
+    (cells,) = _summaries(options, test_subset)
+    names = list(
+        map(str, save_figures(options.grid, cells, out, parse_names(formats, "--formats")))
+    )
     return Output(names, names)
 
 
-@command("bench compare", Chosen, exits="0 they agree, 1 they do not")
-def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Output:
-    """Compare with the published tables cell by cell."""
+@command("bench compare", RunOptions, exits="0 they agree, 1 they do not")
+def compare(options: RunOptions, *, test_subset: Subset = "paper") -> Output:
+    """Compare the results with the published tables cell by cell."""
     from pairlearn.paper.cells import PUBLISHED
     from pairlearn.paper.reproduction import compare_with_published
 
-    if chosen.grid not in PUBLISHED:
-        raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {chosen.grid}")
-    (cells,) = _summaries(chosen, test_subset)
-    comparison = compare_with_published(cells, PUBLISHED[chosen.grid]())
+    if options.grid not in PUBLISHED:
+        raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {options.grid}")
+    (cells,) = _summaries(options, test_subset)
+    comparison = compare_with_published(cells, PUBLISHED[options.grid]())
     if not comparison.cells:
         raise ValueError(
             "none of the runs has a counterpart in the published tables; those of the likelihood "
@@ -259,7 +259,7 @@ def compare(chosen: Chosen, *, test_subset: Subset = "paper") -> Output:
 
 @command("bench theory")
 def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Output:
-    """Class prior, variances, and bounds beside measured errors.
+    """Compute errors of the class prior, variances, and bounds with measured errors.
 
     Parameters
     ----------
@@ -268,25 +268,25 @@ def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -
     quick
         Few repetitions, in seconds.
     """
-    from pairlearn.paper import theory as tables
+    from pairlearn.paper import theory
     from pairlearn.paper.tables import aligned
 
     start = time.monotonic()
     with bar("theory") as progress:
-        plan = tables.QUICK if quick else tables.FULL
-        made = tables.compute_theory(plan, seed=seed, progress=progress)
-    files, summary = tables.save_theory(made, out), tables.summarize_theory(made)
+        settings = theory.QUICK if quick else theory.FULL
+        computed = theory.compute_theory(settings, seed=seed, progress=progress)
+    files, summary = theory.save_theory(computed, out), theory.summarize_theory(computed)
     seconds = round(time.monotonic() - start, 3)
     rows = [[k, f"{v:,.0f}" if v >= 100 else f"{v:.3f}"] for k, v in summary.items()]
     return Output(
         {"files": list(map(str, files)), "seconds": seconds, "summary": summary},
-        [aligned(["what", "value"], rows), f"\n{len(files)} files in {out}"],
+        [aligned(["quantity", "value"], rows), f"\n{len(files)} files in {out}"],
     )
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where runs are.
+    """Files and folders with finished runs.
 
     Parameters
     ----------
@@ -300,16 +300,16 @@ class Sources:
     results: Path | None = None
 
     def paths(self) -> list[Path]:
-        """All of them."""
+        """All files and folders."""
         return [*(self.store or []), *filter(None, [self.results])] or [Path("runs")]
 
 
 @command("bench report", Sources)
 def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
-    """Write one page with the paper's numbers and ours: tables, figures, what ran.
+    """Write one page with the paper's numbers and ours: tables, figures, and the runs.
 
-    The page needs no network and nothing beside itself. Without --store and --results it is
-    made from the stores in the folder runs.
+    The page needs no network and no other files. Without --store and --results it is made from
+    the stores in the folder runs.
 
     Parameters
     ----------
@@ -326,39 +326,39 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
     from pairlearn.report.html import write_page
 
     check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)
-    found = read_sources(sources.paths())
-    made = build_report(found)
-    size = write_page(out, made.page, [source.path for source in found])
-    text = f"{out}: {made.runs:,} runs, {made.figures} figures, {size / 1e6:.1f} MB"
-    return Output({"path": out, "bytes": size, **made.to_dict()}, [text])
+    inputs = read_sources(sources.paths())
+    page = build_report(inputs)
+    size = write_page(out, page.page, [source.path for source in inputs])
+    text = f"{out}: {page.runs:,} runs, {page.figures} figures, {size / 1e6:.1f} MB"
+    return Output({"path": out, "bytes": size, **page.to_dict()}, [text])
 
 
 @command("bench headline", Sources)
 def headline(sources: Sources) -> Output:
-    """Count where the paper's numbers are reproduced and the likelihood is ahead, and where not.
+    """Count the cells that reproduce the paper, and those where the likelihood is ahead.
 
     For example: pairlearn bench headline --results results/
     """
     from pairlearn.paper import GRIDS, headline_counts, read_sources
 
-    found = read_sources(sources.paths())
+    inputs = read_sources(sources.paths())
     data, lines = {}, []
     for grid in GRIDS:
-        records = [record for one in found if one.grid == grid for record in one.records]
+        records = [record for source in inputs if source.grid == grid for record in source.records]
         tallies = headline_counts(grid, records)
         data[grid] = {name: tally.to_dict() for name, tally in tallies.items()}
         lines += [f"{grid}, {name}: {tally}" for name, tally in tallies.items()]
     return Output(data, lines)
 
 
-def _summaries(chosen: Chosen, test_subset: str) -> list[list[Cell]]:
-    """The cells on each test subset asked for; an error if there are none."""
+def _summaries(options: RunOptions, test_subset: str) -> list[list[Cell]]:
+    """The cells on each selected test subset; an error if there are none."""
     from pairlearn.paper.cells import TEST_SUBSETS, summarize
 
-    records = chosen.records()
+    records = options.records()
     if not records:
-        path = chosen.open_store().path
-        raise ValueError(f"{path} has no such runs; `pairlearn bench run {chosen.grid}` makes them")
+        path, command = options.open_store().path, f"`pairlearn bench run {options.grid}`"
+        raise ValueError(f"{path} has no such runs; {command} makes them")
     return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
 
 

@@ -1,4 +1,4 @@
-"""Figures of the experiments: functions that draw into given axes, whole figures, files."""
+"""Figures of the experiments: plots into given axes, and whole figures as files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NamedFigure = tuple[str, "Figure"]
-
 _SCALE = "log of error"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _PUBLISHED: dict[str, Any] = {"color": GREY, "marker": "|"}
-_LEAST_ERROR = 5e-4  # an error of 0 has no place on a logarithmic axis
+_LEAST_ERROR = 5e-4  # an error of 0 cannot be drawn on a logarithmic axis
 
 
 def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
@@ -64,11 +62,16 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
 def plot_robustness_heatmap(
     cells: Sequence[Cell], ax: Axes, limits: tuple[float, float] | None = None
 ) -> Axes:
-    """Accuracy of one method on one data set for every ε and σ, as numbers on colours.
+    """Heat map with numbers: accuracy of one method on one data set for every ε and σ.
 
     ``limits`` are the accuracies at the ends of the colour scale, by default those of the cells.
     """
-    factors, noises, means = _noise_grid(cells)
+    indexed = index_cells(cells, lambda c: (c.config.prior_factor, c.config.label_noise))
+    factors = sorted({factor for factor, _ in indexed})
+    noises = sorted({noise for _, noise in indexed})
+    means = np.full((len(factors), len(noises)), np.nan)
+    for (factor, noise), cell in indexed.items():
+        means[factors.index(factor), noises.index(noise)] = cell.mean
     if means.size:
         low, high = limits or (float(np.nanmin(means)), float(np.nanmax(means)))
         edges = [np.arange(size + 1) - 0.5 for size in means.shape]
@@ -85,34 +88,33 @@ def plot_robustness_heatmap(
 
 
 def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
-    """Every method, beside its published number, with the supervised accuracy as a line.
+    """Every method with its published number, and the supervised accuracy as a line.
 
     The cells are of one data set and prior. The axis is logarithmic in the error, so that 0.98 and
     0.99 are as far apart as 0.90 and 0.95. Bars are ±1 standard deviation over seeds. Published
-    numbers were measured on the paper's test subset, so they stand beside cells of that subset
-    only.
+    numbers were measured on the paper's test subset, so only cells of that subset have them.
     """
     published = match([c for c in cells if c.test_subset == "paper"], published_accuracy())
     weak = [cell for cell in cells if cell.method.is_weak]
     rows = [cell.method.title for cell in weak]
-    for place, cell in enumerate(weak):
+    for row, cell in enumerate(weak):
         style = method_style(cell.config.method).points()
-        _plot_error(ax, place - 0.17, cell.mean, cell.std, style)
+        _plot_error(ax, row - 0.17, cell.mean, cell.std, style)
         if printed := published.get(cell):
-            _plot_error(ax, place + 0.17, printed.mean, printed.std, _PUBLISHED)
+            _plot_error(ax, row + 0.17, printed.mean, printed.std, _PUBLISHED)
     for cell in cells:
         if not cell.method.is_weak:
             color = method_style("supervised").color
             ax.axvline(1 - cell.mean, color=color, ls="--", lw=1.0, label="supervised, ours")
-    taught = [cell.annotator for cell in weak[:1] if cell.annotator is not None]
-    for accuracy in taught:
+    annotator = [cell.annotator for cell in weak[:1] if cell.annotator is not None]
+    for accuracy in annotator:
         _plot_error(ax, len(rows), accuracy, 0.0, method_style("annotator").points())
         rows.append("Annotator")
     if published:
         ax.plot([], [], ls="", ms=4, label="published", **_PUBLISHED)
     if weak:
         ax.plot([], [], "o", ms=3.5, color=GREY, label="ours, coloured by method")
-    _scale_by_error(ax, "x", [*cells, *published.values()], taught)
+    _scale_by_error(ax, "x", [*cells, *published.values()], annotator)
     ax.set_yticks(range(len(rows)), rows)
     ax.set_ylim(max(len(rows), 1) - 0.4, -0.6)
     ax.grid(axis="y", color="0.9", lw=0.6)
@@ -127,9 +129,9 @@ def _plot_line(
     points = sorted((x(cell) or 0.0, *_errors(cell.mean, cell.std)) for cell in cells)
     if not points:
         return
-    at, error, low, high = np.array(points).T
-    ax.plot(at, error, ms=3.8, mew=0.9, lw=1.3, **style)
-    ax.fill_between(at, low, high, color=style["color"], alpha=0.18, lw=0)
+    position, error, low, high = np.array(points).T
+    ax.plot(position, error, ms=3.8, mew=0.9, lw=1.3, **style)
+    ax.fill_between(position, low, high, color=style["color"], alpha=0.18, lw=0)
 
 
 def _plot_error(ax: Axes, y: float, mean: float, std: float, style: dict[str, Any]) -> None:
@@ -139,7 +141,7 @@ def _plot_error(ax: Axes, y: float, mean: float, std: float, style: dict[str, An
 
 
 def _errors(mean: float, std: float) -> tuple[float, float, float]:
-    """An error and the ends of its spread, all of which have a place on a logarithmic axis."""
+    """An error and the ends of its spread, limited to what a logarithmic axis can show."""
     error = max(1 - mean, _LEAST_ERROR)
     return error, max(error - std, error / 3), min(error + std, 1.0)
 
@@ -150,7 +152,7 @@ def _scale_by_error(
     cells: Sequence[Cell | PublishedCell],
     others: Sequence[float] = (),
 ) -> None:
-    """A logarithmic axis for all of these, labelled with accuracies that keep apart."""
+    """Scale an axis by the logarithm of the error, with accuracies as tick labels."""
     spans = [_errors(cell.mean, cell.std) for cell in cells] + [_errors(a, 0.0) for a in others]
     if not spans:
         return
@@ -165,19 +167,9 @@ def _scale_by_error(
     axis.set_ticks([], minor=True)
 
 
-def _noise_grid(cells: Sequence[Cell]) -> tuple[list[float], list[float], Any]:
-    places = index_cells(cells, lambda c: (c.config.prior_factor, c.config.label_noise))
-    factors = sorted({factor for factor, _ in places})
-    noises = sorted({noise for _, noise in places})
-    means = np.full((len(factors), len(noises)), np.nan)
-    for (factor, noise), cell in places.items():
-        means[factors.index(factor), noises.index(noise)] = cell.mean
-    return factors, noises, means
-
-
 @dataclass(frozen=True)
 class Panel:
-    """One plot: of a data set at a class prior, and under noise of a method."""
+    """One plot: a data set at a class prior, or under noise a method on a data set."""
 
     figure: str
     title: str
@@ -187,7 +179,7 @@ class Panel:
 
     @property
     def name(self) -> str:
-        """Its title where it stands alone."""
+        """The title of the panel on its own."""
         return f"{self.title}, {self.within}"
 
 
@@ -196,11 +188,11 @@ PLOTS: dict[str, Callable[[Sequence[Cell], Axes], Axes]] = {
     "gamma": plot_gamma,
     "limited": plot_limited,
 }
-"""What is drawn of a data set at a class prior, by experiment."""
+"""The plot of a data set at a class prior, by experiment."""
 
 
 def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
-    """The plots of an experiment on one test subset; none for the siblings, which have a table."""
+    """The plots of an experiment on one test subset; the siblings have only a table."""
     if grid == "robustness":
         return list(_heat_maps(cells))
     if grid not in PLOTS:
@@ -213,40 +205,40 @@ def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
 
 
 def _heat_maps(cells: Sequence[Cell]) -> Iterator[Panel]:
-    """A plot for each method, with the same colours for all of a data set."""
-    for title, here in grouped(cells, lambda cell: cell.dataset_title).items():
-        limits = min(cell.mean for cell in here), max(cell.mean for cell in here)
+    """A plot for each method, with one colour scale per data set."""
+    for title, group in grouped(cells, lambda cell: cell.dataset_title).items():
+        limits = min(cell.mean for cell in group), max(cell.mean for cell in group)
         plot = partial(plot_robustness_heatmap, limits=limits)
-        run = here[0].config
-        mixed = f"-published-{run.model}" if run.variant else ""
+        run = group[0].config
+        variant = f"-published-{run.model}" if run.variant else ""
         within = f"{title}, prior {run.prior:g}"
-        for method, mine in grouped(here, lambda cell: cell.method.title).items():
-            yield Panel(f"robustness-{run.dataset}{mixed}", method, within, mine, plot)
+        for method, members in grouped(group, lambda cell: cell.method.title).items():
+            yield Panel(f"robustness-{run.dataset}{variant}", method, within, members, plot)
 
 
-def draw_figures(grid: str, cells: Sequence[Cell]) -> list[NamedFigure]:
-    """Every figure of an experiment on one test subset, with a name for its file."""
+def draw_figures(grid: str, cells: Sequence[Cell]) -> list[tuple[str, Figure]]:
+    """Draw every figure of an experiment on one test subset, each with a name for its file."""
     with styled("a figure"):
         figures = grouped(panels(grid, cells), lambda panel: panel.figure)
         return [(name, _figure(grid, parts)) for name, parts in figures.items()]
 
 
 def _figure(grid: str, parts: Sequence[Panel]) -> Figure:
-    """The panels of one figure, with what is said once for all of them."""
-    shown = {"accuracy": f"; bars {SPREAD}", "robustness": ""}.get(grid, f"; bands {SPREAD}")
-    title = f"{parts[0].within}, {parts[0].cells[0].test_subset} test subset{shown}"
+    """A figure of several panels with a common title."""
+    spread = {"accuracy": f"; bars {SPREAD}", "robustness": ""}.get(grid, f"; bands {SPREAD}")
+    title = f"{parts[0].within}, {parts[0].cells[0].test_subset} test subset{spread}"
     if grid == "robustness":
         return _with_colours(_compose(parts, (2.3, 2.3), title, columns=9, share_rows=True), parts)
     if grid != "accuracy":
         return _compose(parts, (2.1, 1.9), title)
     rows = {tuple(c.config.method for c in part.cells if c.method.is_weak) for part in parts}
     size = (2.1, 0.13 * max(map(len, rows)) + 0.75)
-    # With the same methods in every panel, those on the left name them for all.
+    # With the same methods in every panel, only the panels on the left name them.
     return _compose(parts, size, title, label_width=1.2, share_rows=len(rows) == 1)
 
 
 def _with_colours(figure: Figure, parts: Sequence[Panel]) -> Figure:
-    """Heat maps with the scale of their colours."""
+    """Add a colour bar to heat maps."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -262,7 +254,7 @@ def save_figures(
     folder: str | os.PathLike[str],
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw every figure of an experiment and write it in every format; the files."""
+    """Draw every figure of an experiment, write it in every format, and return the files."""
     return [
         save_figure(figure, Path(folder, f"{name}.{kind}"))
         for name, figure in draw_figures(grid, cells)
@@ -279,7 +271,7 @@ def _compose(
     label_width: float = 0.2,
     share_rows: bool = False,
 ) -> Figure:
-    """Panels of this size in at most so many columns, and one legend below them all."""
+    """Arrange panels of this size in at most so many columns, with one legend below."""
     from matplotlib.figure import Figure
 
     rows = -(-len(parts) // columns)

@@ -1,4 +1,4 @@
-"""The benchmark as one page: what ran, the paper's numbers and ours, and every figure."""
+"""The benchmark as one page: the runs, the paper's numbers and ours, and every figure."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ EXPLAINED = {
     "accuracy": f"""Each method on each data set and class prior. The dashed line is supervised
 training on the true classes of the same pairs, the star the annotator who judged them. Bars are
 {SPREAD}; upright ticks are the published numbers, which were measured on the paper's test subset
-and stand in its figures only.""",
-    "gamma": f"""The risk γ·Sconf + (1 − γ)·ConfDiff for each correction; dash and fill tell the
+and are drawn in its figures only.""",
+    "gamma": f"""The risk γ·Sconf + (1 − γ)·ConfDiff for each correction; dash and fill show the
 correction. Bands are {SPREAD}.""",
     "limited": f"The same training with a part of the pairs. Bands are {SPREAD}.",
     "robustness": """The estimator is given ε·π₊ in place of π₊, and judgements are multiplied by
-numbers drawn from N(1, σ²). Every cell says its accuracy; colours have one scale for a data set. Of
-the published cells, those at σ = 0.01 and 0.1 repeat others to the last digit: they are shown and
-not counted.""",
-    "siblings": "As many statements of each kind about the same items, and what is learnt of them.",
+numbers drawn from N(1, σ²). Every cell shows its accuracy; a data set has one colour scale. The
+published cells at σ = 0.01 and 0.1 repeat others to the last digit: they are shown and not
+counted.""",
+    "siblings": "Accuracy with equally many statements of each kind about the same items.",
 }
-"""What figures and tables of an experiment show."""
+"""Explanation of the figures and tables of an experiment."""
 
-_WHERE: dict[str, dict[str, Callable[[Cell], Any]]] = {
+_PARAMETERS: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "accuracy": {},
     "gamma": {"γ": lambda cell: cell.gamma},
     "limited": {"pairs": lambda cell: cell.config.n_training_pairs},
@@ -85,7 +85,7 @@ class BenchReport:
 
 
 def build_report(sources: Sequence[Source]) -> BenchReport:
-    """Lay out the report of the runs that `read_sources` reads.
+    """Make the report of the runs from `read_sources`.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
 
 
 def cells_page(grid: str, records: Sequence[Record]) -> str:
-    """Every cell of an experiment beside the published, to sort and filter: a part of a page.
+    """A part of a page with all cells of an experiment, to sort and filter.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def cells_page(grid: str, records: Sequence[Record]) -> str:
 
 
 def _figures(summary: GridSummary) -> Iterator[PageFigure]:
-    """The plots of an experiment, on each test subset."""
+    """The plots of an experiment on each test subset."""
     for subset in reversed(TEST_SUBSETS):
         cells = [line.cells[subset] for line in summary.lines if subset in line.cells]
         for panel in panels(summary.grid, cells):
@@ -154,25 +154,25 @@ def _figures(summary: GridSummary) -> Iterator[PageFigure]:
 
 def _with_legend(grid: str, panel: Panel, ax: Axes) -> None:
     panel.plot(panel.cells, ax)
-    if grid in ("gamma", "limited"):  # else its rows, or the numbers in it, say it
+    if grid in ("gamma", "limited"):  # the others need none
         ax.legend(fontsize=6)
 
 
 def _facets(cell: Cell) -> dict[str, str]:
-    """What a row, or a figure, is filtered by."""
+    """The values by which a row or a figure is filtered."""
     return {"dataset": cell.config.dataset, "prior": f"{cell.config.prior:g}"}
 
 
 def _cells_table(summary: GridSummary) -> HtmlTable:
-    """Every configuration of an experiment, ours beside the published."""
-    where = _WHERE[summary.grid]
+    """Every configuration of an experiment with the published number."""
+    parameters = _PARAMETERS[summary.grid]
 
     def row(line: Line) -> dict[str, TableCell]:
         cell, compared = line.cell, line.compared
         return {
             "data set": TableCell(cell.dataset_title),
             "prior π₊": number_cell(cell.config.prior),
-            **{name: number_cell(value(cell)) for name, value in where.items()},
+            **{name: number_cell(value(cell)) for name, value in parameters.items()},
             "method": TableCell(cell.method.title),
             "published": _mean(line.published),
             "ours, paper's test subset": _mean(line.cells.get("paper")),
@@ -182,14 +182,14 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
             "seeds": number_cell(len(cell.seeds)),
         }
 
-    count = summary.to_dict()
-    words = f"{TITLES[summary.grid]}: {len(summary.lines):,} cells"
-    if count["compared"]:
-        words += f", {count['compared']:,} with a published number that counts"
-    if count["not_run"] and summary.grid in PUBLISHED:
-        words += f"; {count['not_run']:,} published cells were not run"
+    comparison = summary.comparison
+    caption = f"{TITLES[summary.grid]}: {len(summary.lines):,} cells"
+    if comparison.evidence:
+        caption += f", {len(comparison.evidence):,} with a published number that counts"
+    if comparison.absent and summary.grid in PUBLISHED:
+        caption += f"; {comparison.absent:,} published cells were not run"
     facets = [{**_facets(line.cell), "verdict": _verdict(line)[:3]} for line in summary.lines]
-    return _html_table(f"{words}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
+    return _html_table(f"{caption}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
 
 
 def _html_table(
@@ -215,12 +215,15 @@ def _mean(cell: Cell | PublishedCell | None) -> TableCell:
 
 
 def _runs_table(sources: Sequence[Source]) -> HtmlTable:
-    """What ran, on what, and for how long."""
-    notes = ("device", "precision", "version")
+    """The runs of each file by data set, with their device, precision, version and time."""
+    names = ("device", "precision", "version")
+
+    def distinct(runs: Sequence[Run], name: str) -> list[Any]:
+        return sorted({getattr(run, name) for run in runs})
 
     def row(source: Source, group: Sequence[Record]) -> dict[str, TableCell]:
         runs = [record.run for record in group]
-        noted = [str(group[0].notes.get(name, "–")) for name in notes]
+        notes = {name: TableCell(str(group[0].notes.get(name, "–"))) for name in names}
         times = [record.notes.get("seconds") for record in group]
         seconds = [time for time in times if isinstance(time, int | float)]
         left_out = f" (without {source.repeated} runs in whose place another file has some)"
@@ -228,11 +231,11 @@ def _runs_table(sources: Sequence[Source]) -> HtmlTable:
             "experiment": TableCell(source.grid),
             "data set": TableCell(dataset_title(runs[0].dataset)),
             "runs": number_cell(len(runs), "{:,}"),
-            "methods": number_cell(len(_values(runs, "method")), "{:,}"),
-            "seeds": number_cell(len(_values(runs, "seed")), "{:,}"),
-            "epochs": TableCell(", ".join(map(str, _values(runs, "epochs")))),
-            "network": TableCell(", ".join(_values(runs, "model"))),
-            **dict(zip(notes, map(TableCell, noted), strict=True)),
+            "methods": number_cell(len(distinct(runs, "method")), "{:,}"),
+            "seeds": number_cell(len(distinct(runs, "seed")), "{:,}"),
+            "epochs": TableCell(", ".join(map(str, distinct(runs, "epochs")))),
+            "network": TableCell(", ".join(distinct(runs, "model"))),
+            **notes,
             "time noted (s)": number_cell(sum(seconds), "{:,.0f}")
             if seconds
             else TableCell("not noted"),
@@ -244,11 +247,7 @@ def _runs_table(sources: Sequence[Source]) -> HtmlTable:
         for source in sources
         for group in grouped(
             source.records,
-            lambda record: (record.run.dataset, *(str(record.notes.get(n)) for n in notes)),
+            lambda record: (record.run.dataset, *(str(record.notes.get(n)) for n in names)),
         ).values()
     ]
     return _html_table("The runs behind this page, by file and data set", rows)
-
-
-def _values(runs: Sequence[Run], name: str) -> list[Any]:
-    return sorted({getattr(run, name) for run in runs})

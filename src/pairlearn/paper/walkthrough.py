@@ -1,9 +1,8 @@
-"""The whole story on one small data set: judge pairs, train, evaluate without labels.
+"""All steps on one small data set: judge pairs, train, evaluate without labels.
 
-scikit-learn's digits, even against odd. An annotator is simulated, pairs are drawn at
-prior 0.3 and judged, every family of risks trains on the judgements alone, and the
-accuracy estimated from judgements of held-out pairs stands next to the one that the
-labels of the same instances give.
+The data are scikit-learn's digits, even against odd. A simulated annotator judges pairs drawn at
+prior 0.3, every family of risks trains on the judgements alone, and the accuracy estimated from
+judgements of held-out pairs is compared with the accuracy by the labels of the same instances.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ METHODS = (
 
 @dataclass(frozen=True)
 class DemoRow:
-    """How one method did: measured on labelled data, and estimated without labels."""
+    """The accuracy of one method: measured with labels, and estimated without them."""
 
     method: str
     accuracy: float
@@ -56,7 +55,7 @@ class DemoRow:
 
 @dataclass(frozen=True)
 class Demo:
-    """Everything the demo found out."""
+    """The results of the demo."""
 
     seed: int
     prior: PriorEstimate
@@ -86,24 +85,24 @@ class Demo:
 
 
 def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Demo:
-    """Run the demo; ``progress`` gets the epochs done and their number after each epoch."""
+    """Run the demo; ``progress`` is called with the epochs done and their total."""
     dataset = load("digits")
     features = as_features(dataset.x, dataset.spec)
     positive = dataset.spec.is_positive(dataset.y)
     train, test = (np.arange(len(positive))[part] for part in split_indices(dataset, seed))
-    (told,) = train_annotators(
+    (posterior,) = train_annotators(
         features, [Annotator(train, positive[train], seed, PRIOR)], device="cpu", epochs=30
     )
     shown = train[sample_pairs(positive[train], TRAINING_PAIRS, PRIOR, seed)]
     held_out = test[sample_pairs(positive[test], HELD_OUT_PAIRS, PRIOR, seed)]
-    judged, judged_held_out = judge(told, shown), judge(told, held_out)
+    judged, judged_held_out = judge(posterior, shown), judge(posterior, held_out)
     prior = estimate_prior(judged.similarity, majority="negative")
 
     members = []
     for method in METHODS:
         risk = make_risk(method, prior=prior.value)
-        told_to = positive[shown] if method == "supervised" else judged.to_array()
-        members.append(Member(risk, told_to, seed=seed))
+        labels = positive[shown] if method == "supervised" else judged.to_array()
+        members.append(Member(risk, labels, seed=seed))
     rows = held_out.T.reshape(-1)
     group = Group(shown, members, seed, TestSet(rows, positive[rows]))
     fleet = Fleet(features, [group], batch_size=BATCH_SIZE, device="cpu")
@@ -120,7 +119,7 @@ def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) 
 
 
 def draw_demo(demo: Demo) -> Figure:
-    """The pairs in the (c, s) plane with the feasible region, and the accuracies."""
+    """Draw the pairs in the (c, s) plane with the feasible region, and the accuracies."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
@@ -134,8 +133,8 @@ def draw_demo(demo: Demo) -> Figure:
     plane.legend(loc="lower center", frameon=False)  # below the parabola no label can be
 
     y = np.arange(len(demo.rows))[::-1]
-    told = np.array([(r.estimate.value, r.estimate.low, r.estimate.high) for r in demo.rows])
-    value, low, high = told.T
+    estimates = [(r.estimate.value, r.estimate.low, r.estimate.high) for r in demo.rows]
+    value, low, high = np.array(estimates).T
     span = np.maximum([value - low, high - value], 0)
     estimated = {"color": GREEN, "label": "estimated without labels, 95%"}
     accuracies.errorbar(value, y, xerr=span, fmt="o", ms=5, capsize=3, **estimated)

@@ -47,7 +47,7 @@ def _t(n: int, delta: float, events: int) -> float:
 
 
 def _same_class(prior: float) -> float:
-    """The chance q that both items of a pair are of one class."""
+    """The probability q that both items of a pair are of one class."""
     return prior**2 + (1.0 - prior) ** 2
 
 
@@ -403,13 +403,13 @@ def delta_confdiff(*, n: int, loss_bound: float, floors: Sequence[float]) -> flo
 
 
 def _mix(prior: float, gamma: float, sconf: float, confdiff: float) -> float:
-    """The weighted sum γ·sconf/d + (1 − γ)·confdiff; γ = 0 divides by nothing."""
+    """The weighted sum γ·sconf/d + (1 − γ)·confdiff, without the first term at γ = 0."""
     gap = _gap(prior, gamma)
     return (gamma * sconf / gap if gamma > 0.0 else 0.0) + (1.0 - gamma) * confdiff
 
 
 def _gap(prior: float, gamma: float) -> float:
-    """The distance d = |π₊ − π₋|, refused at 0 where Sconf has weight."""
+    """The distance d = |π₊ − π₋|; an error if it is 0 and Sconf has weight."""
     gap = abs(2.0 * prior - 1.0)
     advice = (
         "the Sconf bounds divide by |2·prior − 1|. Defined at 0.5 are gamma=0 (ConfDiff alone), "

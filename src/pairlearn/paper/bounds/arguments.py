@@ -1,4 +1,4 @@
-"""Arguments of the bounds, each with its rule, and Rademacher complexities to put in."""
+"""Rules for the arguments of the bounds, and Rademacher complexities to insert."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("negativity", "negativity_sconf", "negativity_confdiff"), _SIZE),
     **dict.fromkeys(("weight_norm", "feature_radius"), _SIZE),
 }
-"""For each argument what must hold of it, the same in words, and what to do otherwise."""
-_ANY: _Rule = (lambda x: True, "", "")
+"""For each argument the condition on it, the same in words, and what to do if it fails."""
 
 
 def require(holds: bool, name: str, rule: str, value: object, advice: str) -> None:
@@ -58,27 +57,27 @@ def require(holds: bool, name: str, rule: str, value: object, advice: str) -> No
 
 
 def checked(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The function, refusing arguments that break a rule."""
+    """Decorate a function to refuse arguments that break a rule."""
     names = list(signature(function).parameters)
 
     @wraps(function)
-    def called(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        given = dict(zip(names, args, strict=False)) | kwargs
-        for name, value in given.items():
-            holds, rule, advice = _RULES.get(name, _ANY)
-            require(holds(value), name, rule, value, advice)
+    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
+            if name in _RULES:
+                holds, rule, advice = _RULES[name]
+                require(holds(value), name, rule, value, advice)
         return function(*args, **kwargs)
 
-    return called
+    return wrapper
 
 
 def checked_floors(values: Sequence[float], count: int, loss_bound: float) -> list[float]:
-    """One lower bound ≥ 0 over C for each of ``count`` partial risks."""
+    """Check the ``count`` lower bounds of partial risks, and divide them by C."""
     require(loss_bound > 0, "loss_bound", "be positive", loss_bound, "a loss of 0 has no risk")
     advice = "pass one per partial risk, 0 where no lower bound is known"
     require(len(values) == count, "floors", f"have {count} values", values, advice)
-    for place, value in enumerate(values):
-        require(_SIZE[0](value), f"floors[{place}]", _SIZE[1], value, _SIZE[2])
+    for index, value in enumerate(values):
+        require(_SIZE[0](value), f"floors[{index}]", _SIZE[1], value, _SIZE[2])
     return [value / loss_bound for value in values]
 
 
@@ -87,7 +86,7 @@ _RANGES = {"similarity": (0.0, 1.0), "difference": (-1.0, 1.0)}
 
 
 def checked_labels(*values: ArrayLike) -> list[NDArray[np.float64]]:
-    """The four label arrays; only the clean ones have a range, since noise may leave it."""
+    """Check the four label arrays; only the clean ones have a range."""
     arrays = [np.asarray(value, dtype=np.float64) for value in values]
     for name, array in zip(_LABELS, arrays, strict=True):
         fits = array.ndim == 1 and array.size > 0 and array.shape == arrays[0].shape

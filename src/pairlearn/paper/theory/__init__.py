@@ -1,9 +1,9 @@
-"""The theory in numbers and pictures: class prior, variance, bounds beside errors.
+"""The theory in numbers and figures: class prior, variance, and bounds with measured errors.
 
-Functions named ``*_rows`` return dictionaries with stable columns; what they draw at random follows
-from their seed alone. Those named ``plot_*`` draw such rows into given axes and return them.
-`compute_theory` gathers all rows into tables, `summarize_theory` says in a few numbers what they
-show, and `save_theory` writes tables and figures.
+Functions named ``*_rows`` return dictionaries with stable columns; their random numbers depend on
+the seed alone. Those named ``plot_*`` draw such rows into given axes and return these.
+`compute_theory` collects all rows in tables, `summarize_theory` reduces them to a few numbers, and
+`save_theory` writes tables and figures.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class TheorySettings:
-    """How much to compute."""
+    """Sizes and repetitions of the simulations."""
 
     priors: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5)
     prior_sizes: tuple[int, ...] = (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -72,9 +72,9 @@ QUICK = TheorySettings(
 def compute_theory(
     settings: TheorySettings = FULL, *, seed: int = 0, progress: Progress | None = None
 ) -> Tables:
-    """All tables by name: what `pairlearn bench theory` writes.
+    """Compute all tables of `pairlearn bench theory`, by name.
 
-    ``progress`` is called with the steps done, all steps, and what comes next.
+    ``progress`` is called with the steps done, their total, and the name of the next table.
 
     Examples
     --------
@@ -83,19 +83,19 @@ def compute_theory(
     ['prior', 'variance-lambda', 'variance-beta', 'variance-plane', 'variance-members', 'bounds']
     """
     priors = partial(prior_rows, repetitions=settings.prior_repetitions, seed=seed)
-    sampled = {"repetitions": settings.variance_repetitions, "seed": seed}
-    limits = partial(bound_rows, repetitions=settings.bound_repetitions, seed=seed)
+    sampling = {"repetitions": settings.variance_repetitions, "seed": seed}
+    bounds = partial(bound_rows, repetitions=settings.bound_repetitions, seed=seed)
     steps: list[tuple[str, Callable[[], list[Row]]]] = [
         *(
             ("prior", partial(priors, p, [n]))
             for p in settings.priors
             for n in settings.prior_sizes
         ),
-        ("variance-lambda", partial(lambda_rows, **sampled)),
-        ("variance-beta", partial(beta_rows, **sampled)),
+        ("variance-lambda", partial(lambda_rows, **sampling)),
+        ("variance-beta", partial(beta_rows, **sampling)),
         ("variance-plane", plane_rows),
         ("variance-members", member_rows),
-        *(("bounds", partial(limits, n)) for n in settings.bound_sizes),
+        *(("bounds", partial(bounds, n)) for n in settings.bound_sizes),
     ]
     tables: Tables = {}
     for done, (name, step) in enumerate(steps):
@@ -106,10 +106,10 @@ def compute_theory(
 
 
 def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
-    """What the tables of `compute_theory` show, in a few numbers."""
+    """Summarize the tables of `compute_theory` in a few numbers."""
     summary: dict[str, float] = {}
     for prior in dict.fromkeys(row["prior"] for row in tables["prior"]):
-        # Below 100 pairs a prior of .3 is not yet far from ½.
+        # Below 100 pairs a prior of 0.3 cannot be distinguished from ½.
         rows = [row for row in where(tables["prior"], "prior", prior) if row["n"] >= 100]
         slope = log_log_slope(*columns(rows, "n", "rmse"))
         summary[f"exponent of the prior's error at {prior:g}"] = slope
@@ -129,7 +129,7 @@ def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
 
 
 def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]:
-    """The three figures of the theory, from the tables of `compute_theory`, with file names."""
+    """Draw the three figures of the theory, each with a name for its file."""
     with styled("a figure"):
         return [
             ("prior", draw_prior(tables["prior"])),
@@ -139,7 +139,7 @@ def draw_theory(tables: Mapping[str, Sequence[Row]]) -> list[tuple[str, Figure]]
 
 
 def save_theory(tables: Mapping[str, Sequence[Row]], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write every table as CSV and every figure as PNG, atomically; the files.
+    """Write every table as CSV and every figure as PNG, atomically, and return the files.
 
     Examples
     --------

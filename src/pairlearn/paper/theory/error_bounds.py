@@ -1,4 +1,4 @@
-"""A task whose exact risk is known, and the bounds on what is learned from it."""
+"""A task with a known exact risk, and bounds on the excess risk of learning it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DELTA = 0.05
-"""The bounds may fail with this probability, so they face the 95% quantile of the errors."""
+"""Failure probability of the bounds, which are compared with the 95% quantile of the errors."""
 
 ESTIMATORS = ("sconfconfdiff-none", "sconfconfdiff-abs", "convex-0.5-none")
-"""What is trained, in the order of the theorems 3.5, 3.9 and B.1."""
+"""The trained estimators, in the order of the theorems 3.5, 3.9 and B.1."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class TwoGaussians:
         return np.stack([plus, minus], axis=-1)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[torch.Tensor, PairLabels]:
-        """Features (n, 2, dimension + 1) of n pairs and the labels from their true posteriors."""
+        """Draw features (n, 2, dimension + 1) of n pairs, with labels from true posteriors."""
         x = rng.standard_normal((n, 2, self.dimension + 1))
         x[..., 0] += np.where(rng.random((n, 2)) < self.prior, self.mean, -self.mean)
         x[..., -1] = 1.0
@@ -109,14 +109,14 @@ class TwoGaussians:
             return value
 
         optimiser.step(closure)  # type: ignore[no-untyped-call]
-        found: Floats = weights().detach().numpy()
-        return found
+        minimiser: Floats = weights().detach().numpy()
+        return minimiser
 
     def error_bounds(self, n: int) -> dict[str, dict[str, float | None]]:
         """For each estimator the bounds on its excess risk: printed, rederived and uniform."""
         size = math.sqrt(self.mean**2 + self.dimension + 1)
         loss = make_loss(self.loss)
-        given: dict[str, Any] = {
+        setting: dict[str, Any] = {
             "n": n,
             "delta": DELTA,
             "prior": self.prior,
@@ -126,27 +126,27 @@ class TwoGaussians:
                 n=n, weight_norm=self.radius, feature_radius=size
             ),
         }
-        corrected = {**given, "correction_lipschitz": 1.0}
-        found: dict[str, dict[str, float | None]] = {name: {} for name in ESTIMATORS}
+        corrected = {**setting, "correction_lipschitz": 1.0}
+        limits: dict[str, dict[str, float | None]] = {name: {} for name in ESTIMATORS}
         for form in get_args(Form):
             partial = {"n": n, "prior": self.prior, "loss_bound": 1.0, "form": form}
             delta = bounds.delta_scd(floors=self.floors, **partial)
             values = (
-                bounds.estimation_error(**given, form=form),
+                bounds.estimation_error(**setting, form=form),
                 bounds.corrected_estimation_error(**corrected, negativity=delta, form=form),
-                bounds.convex_estimation_error(**given, gamma=0.5, form=form),
+                bounds.convex_estimation_error(**setting, gamma=0.5, form=form),
             )
             for name, value in zip(ESTIMATORS, values, strict=True):
-                found[name][f"bound_{form}"] = value
+                limits[name][f"bound_{form}"] = value
         uniform = bounds.uniform_corrected_estimation_error(**corrected)
         for name in ESTIMATORS:
-            found[name]["bound_uniform"] = uniform if name.endswith("-abs") else None
-        return found
+            limits[name]["bound_uniform"] = uniform if name.endswith("-abs") else None
+        return limits
 
     def _lowest(self, classes: tuple[int, int]) -> float:
         """The lowest sum of these class risks in the ball.
 
-        Only w₁ and the bias can help, and the more of them the better: it lies on a circle.
+        Only w₁ and the bias reduce the risk, and longer weights do so more: it is on a circle.
         """
         center, width, lowest = 0.0, math.pi, math.inf
         for _ in range(3):
@@ -175,13 +175,13 @@ def bound_rows(n: int, *, repetitions: int, seed: int = 0) -> list[Row]:
     risks = {name: make_risk(name, prior=task.prior, loss=task.loss) for name in ESTIMATORS}
     excess: dict[str, list[float]] = {name: [] for name in ESTIMATORS}
     negative: dict[str, list[bool]] = {name: [] for name in ESTIMATORS}
-    # On several threads operations as small as these lose more by waiting than they gain.
+    # On several threads such small operations lose more by waiting than they gain.
     with at_most_threads(1):
         for repetition in range(repetitions):
             features, labels = task.sample(n, stream(seed, "bounds", n, repetition))
             for name, risk in risks.items():
-                # A corrected risk is nowhere below its unbiased one. Where that has no negative
-                # part at its minimiser, the two agree there, and the minimiser is the same.
+                # A corrected risk is nowhere below the unbiased one, and equal to it where no
+                # part is negative: if that holds at the unbiased minimiser, both have the same.
                 if name != "sconfconfdiff-abs" or negative["sconfconfdiff-none"][-1]:
                     weights = task.minimise(risk, features, labels)
                 z, z_prime = (features @ torch.from_numpy(weights)).unbind(1)
@@ -207,7 +207,7 @@ def bound_rows(n: int, *, repetitions: int, seed: int = 0) -> list[Row]:
 
 
 def draw_bounds(rows: Sequence[Row]) -> Figure:
-    """A panel for each estimator, with one scale and one legend."""
+    """Draw a panel for each estimator, with a common scale and legend."""
     figure, axes = row_of_panels((8.6, 3.2), (1, 1, 1), sharey=True)
     titles = {
         "sconfconfdiff-none": "SconfConfDiff, Theorem 3.5",
@@ -225,7 +225,7 @@ def draw_bounds(rows: Sequence[Row]) -> Figure:
 
 
 def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
-    """Bounds on the excess risk of one estimator, and the measured one, from `bound_rows`."""
+    """Plot the bounds of one estimator from `bound_rows` with its measured excess risk."""
     sizes, mean, high = columns(rows, "n", "excess_mean", "excess_q95")
     ax.axhline(1, color="0.6", lw=0.8)
     for column, color, style, title in (
@@ -252,6 +252,6 @@ def plot_bounds(rows: Sequence[Row], ax: Axes) -> Axes:
 
 
 def least_bound(row: Row) -> float:
-    """The least of the bounds on an excess risk that are proved."""
+    """The smallest of the proved bounds on an excess risk."""
     limits = (row["bound_rederived"], row["bound_uniform"])
     return float(min(limit for limit in limits if limit is not None))

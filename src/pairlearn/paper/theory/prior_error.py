@@ -1,4 +1,4 @@
-"""Class prior: how far off its estimate is, and how often its intervals hold it."""
+"""The class prior: errors of its estimate, and coverage of its intervals."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _PRIOR_STYLES = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))
 def prior_rows(prior: float, sizes: Sequence[int], *, repetitions: int, seed: int = 0) -> list[Row]:
     """Errors and coverage of `estimate_prior` over simulated tables of similarities.
 
-    For each number n of pairs in ``sizes``, over so many ``repetitions``: the bias and the root
-    mean square error, the latter's limit for large n, and for both intervals the share that
-    contains π₊ and the mean width. The estimator is told the majority, which is "positive" at ½.
+    For each number n of pairs in ``sizes``, over the ``repetitions``: the bias, the root mean
+    square error and its limit for large n, and for both intervals the share that contains π₊ and
+    the mean width. The estimator is given the majority, which is "positive" at ½.
 
     Examples
     --------
@@ -75,20 +75,19 @@ def limiting_prior_error(prior: float, n: int) -> float:
 
 
 def draw_prior(rows: Sequence[Row]) -> Figure:
-    """Error and coverage side by side, with one legend."""
+    """Draw error and coverage side by side, with one legend."""
     figure, axes = row_of_panels((7.2, 3.1), (1, 1))
     plot_prior_error(rows, axes[0]).set_title("error of the estimated class prior")
     plot_prior_coverage(rows, axes[1]).set_title("intervals that contain it")
     handles, names = axes[0].get_legend_handles_labels()
-    more, further = axes[1].get_legend_handles_labels()
-    figure.legend(
-        handles + more, names + further, loc="outside lower center", ncols=7, columnspacing=1.3
-    )
+    others, other_names = axes[1].get_legend_handles_labels()
+    style: Any = {"loc": "outside lower center", "ncols": 7, "columnspacing": 1.3}
+    figure.legend(handles + others, names + other_names, **style)
     return figure
 
 
 def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
-    """Root mean square error of `prior_rows` against n, with its limit as a line."""
+    """Plot the root mean square error of `prior_rows` against n, with its limit as a line."""
     for prior, line, color, marker in _by_prior(rows):
         sizes, limits, errors = columns(line, "n", "rmse_limit", "rmse")
         ax.plot(sizes, limits, color=color, lw=0.9)
@@ -99,23 +98,23 @@ def plot_prior_error(rows: Sequence[Row], ax: Axes) -> Axes:
         style: dict[str, Any] = {"ms": 4.5, "color": color, "mec": "white", "mew": 0.5}
         ax.plot(sizes, errors, marker, label=f"π₊ = {prior:g}", **style)
     ax.plot([], [], color=GREY, lw=0.9, label="limit, large n")
-    words = "exp(−n), as printed, would be\n$10^{-13}$ at n = 30: far below"
-    ax.text(0.03, 0.04, words, transform=ax.transAxes, fontsize=7, color=GREY)
+    text = "exp(−n), as printed, would be\n$10^{-13}$ at n = 30: far below"
+    ax.text(0.03, 0.04, text, transform=ax.transAxes, fontsize=7, color=GREY)
     ax.set(xscale="log", yscale="log", xlabel="pairs n", ylabel="root mean square error of π₊")
     return ax
 
 
 def plot_prior_coverage(rows: Sequence[Row], ax: Axes) -> Axes:
-    """How often the two 95% intervals of `prior_rows` contain the class prior.
+    """Plot how often the two 95% intervals of `prior_rows` contain the class prior.
 
-    The axis is logarithmic in the share that does not, like those of accuracies in its error.
+    The axis is logarithmic in the share of misses, as those of accuracies are in the error.
     """
     ax.axhline(0.05, color="black", lw=0.8)
-    for place, (_, line, color, marker) in enumerate(_by_prior(rows)):
-        shifted = [row["n"] * 1.07 ** (place - 1.5) for row in line]  # or they would overlap
+    for number, (_, line, color, marker) in enumerate(_by_prior(rows)):
+        shifted = [row["n"] * 1.07 ** (number - 1.5) for row in line]  # keeps markers apart
         for interval, fill in (("normal", color), ("mcdiarmid", "white")):
             shares, counts = np.array(columns(line, f"coverage_{interval}", "repetitions"))
-            missed = np.maximum(1 - shares, 0.5 / counts)  # 0 has no place on this axis
+            missed = np.maximum(1 - shares, 0.5 / counts)  # this axis cannot show 0
             spread = 1.96 * np.sqrt(missed * (1 - missed) / counts)
             below = np.minimum(spread, missed / 2)
             style: dict[str, Any] = {"ms": 4, "color": color, "mfc": fill, "lw": 0.7, "mew": 0.9}
@@ -135,8 +134,8 @@ def _prior_row(prior: float, n: int, repetitions: int, seed: int) -> Row:
     values = np.empty((repetitions, 2, 3))
     for table in values:
         similarity = _soft_similarities(rng, prior, n)
-        found = [estimate_prior(similarity, majority, interval=name) for name in _INTERVALS]
-        table[:] = [(e.value - prior, e.low <= prior <= e.high, e.high - e.low) for e in found]
+        estimates = [estimate_prior(similarity, majority, interval=name) for name in _INTERVALS]
+        table[:] = [(e.value - prior, e.low <= prior <= e.high, e.high - e.low) for e in estimates]
     errors = values[:, 0, 0]
     coverage, width = values[:, :, 1:].mean(0).T
     row = {

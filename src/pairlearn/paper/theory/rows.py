@@ -1,4 +1,4 @@
-"""Rows of numbers, what every subject computes them with, and how its figures are laid out."""
+"""Rows of numbers, and helpers for computing and drawing them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def log_log_slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def rounded(row: Row) -> Row:
-    """Numbers with six digits: what is beyond them differs between machines."""
+    """Round to six digits, since further ones differ between machines."""
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in row.items()}
     return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in plain.items()}
 
@@ -52,7 +52,7 @@ def normal_shape(z: Floats) -> Floats:
 def row_of_panels(
     size: tuple[float, float], widths: Sequence[float], sharey: bool = False
 ) -> tuple[Figure, Any]:
-    """A figure of this size in inches, and its axes side by side."""
+    """A figure of this size in inches with axes side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(size, layout="constrained")
@@ -61,6 +61,6 @@ def row_of_panels(
 
 
 def note(ax: Axes, text: str, at: Any, shift: tuple[float, float], **style: Any) -> None:
-    """Words beside a point, moved by so many points."""
+    """Annotate a point with text, shifted by so many points."""
     style.setdefault("fontsize", 7)
     ax.annotate(text, at, xytext=shift, textcoords="offset points", **style)

@@ -1,4 +1,4 @@
-"""Variance of the risk over the λ-estimators and the affine family, exact and simulated."""
+"""Variance of the risk in the λ-estimators and the affine family, exact and simulated."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class SmallWorld:
         return np.outer(self.mass, self.mass).ravel()
 
     def pair_losses(self, table: torch.Tensor) -> Floats:
-        """What each ordered pair adds to the risk with this table (k, 8, 3)."""
+        """The loss of each ordered pair under the risk with this table (k, 8, 3)."""
         size = len(self.mass)
         i, j = np.divmod(np.arange(size**2), size)
         r, z = np.array(self.posterior), np.array(self.logit)
         labels = PairLabels.from_posteriors(r[i], r[j])
-        # Each pair is a batch of its own.
+        # Each pair is a separate batch.
         values = (z[i], z[j], labels.similarity, labels.difference)
         logits, logits_prime, s, c = (torch.from_numpy(value).unsqueeze(-1) for value in values)
         moments = pair_moments(logits, logits_prime, s, c, make_loss("logistic"), terms=4)
@@ -78,23 +78,23 @@ class SmallWorld:
         return float(self.pair_mass @ (losses - self.pair_mass @ losses) ** 2)
 
     def optimal_betas(self, *directions: tuple[float, float]) -> tuple[float, float]:
-        """The least variance among (β₊, β₋) in the span of the directions, in closed form.
+        """The (β₊, β₋) of least variance in the span of the directions, in closed form.
 
         The pair's loss is L₀ + Σ βₖ Uₖ, and E[Uₖ] = 0 because E[T | x] = 0: T is a control
         variate, with optimum β = −Cov(U)⁻¹ Cov(U, L₀).
         """
-        start = self.pair_losses(affine_table(self.prior, 0.0, 0.0))
-        ways = [self.pair_losses(affine_table(self.prior, *way)) for way in directions]
-        moves = np.stack(ways) - start
-        weighted = moves * self.pair_mass
-        steps = np.linalg.solve(weighted @ moves.T, -weighted @ start)
+        origin = self.pair_losses(affine_table(self.prior, 0.0, 0.0))
+        losses = [self.pair_losses(affine_table(self.prior, *betas)) for betas in directions]
+        variates = np.stack(losses) - origin
+        weighted = variates * self.pair_mass
+        steps = np.linalg.solve(weighted @ variates.T, -weighted @ origin)
         plus, minus = steps @ np.array(directions)
         return float(plus), float(minus)
 
     def sampled_variances(
         self, tables: Sequence[torch.Tensor], repetitions: int, rng: np.random.Generator
     ) -> Floats:
-        """The variances again, from simulated means of 200 pairs that the tables share."""
+        """The same variances, estimated from simulated means of 200 pairs common to all tables."""
         n = 200
         counts = rng.multinomial(n, self.pair_mass, size=repetitions) / n
         losses = np.stack([self.pair_losses(table) for table in tables], axis=1)
@@ -112,9 +112,9 @@ def lambda_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
     0.5
     """
     world = SmallWorld()
-    places = [{"lam": k / 20} for k in range(21)]
-    tables = [SconfConfDiff(world.prior, lam=place["lam"]).table for place in places]
-    return _variance_rows(world, places, tables, repetitions, stream(seed, "lambda"))
+    points = [{"lam": k / 20} for k in range(21)]
+    tables = [SconfConfDiff(world.prior, lam=point["lam"]).table for point in points]
+    return _variance_rows(world, points, tables, repetitions, stream(seed, "lambda"))
 
 
 def beta_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
@@ -128,13 +128,13 @@ def beta_rows(*, repetitions: int, seed: int = 0) -> list[Row]:
     True
     """
     world = SmallWorld()
-    places = [
-        {"direction": name, "beta": beta, "beta_plus": way[0] * beta, "beta_minus": way[1] * beta}
-        for name, way in (("same", SAME), ("opposite", OPPOSITE))
+    points = [
+        {"direction": name, "beta": beta, "beta_plus": plus * beta, "beta_minus": minus * beta}
+        for name, (plus, minus) in (("same", SAME), ("opposite", OPPOSITE))
         for beta in np.linspace(-3, 1.5, 46).round(6).tolist()
     ]
-    tables = [affine_table(world.prior, p["beta_plus"], p["beta_minus"]) for p in places]
-    return _variance_rows(world, places, tables, repetitions, stream(seed, "beta"))
+    tables = [affine_table(world.prior, p["beta_plus"], p["beta_minus"]) for p in points]
+    return _variance_rows(world, points, tables, repetitions, stream(seed, "beta"))
 
 
 def plane_rows() -> list[Row]:
@@ -170,17 +170,15 @@ def member_rows() -> list[Row]:
         "optimum-opposite": world.optimal_betas(OPPOSITE),
         "optimum": world.optimal_betas((1.0, 0.0), (0.0, 1.0)),
     }
-    exact = {name: world.variance(affine_table(world.prior, *at)) for name, at in members.items()}
+    exact = {k: world.variance(affine_table(world.prior, *betas)) for k, betas in members.items()}
     names = ("member", "beta_plus", "beta_minus", "exact", "relative")
-    rows = [
-        (name, *at, exact[name], exact[name] / exact["optimum"]) for name, at in members.items()
-    ]
+    rows = [(k, *betas, exact[k], exact[k] / exact["optimum"]) for k, betas in members.items()]
     return [rounded(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _variance_rows(
     world: SmallWorld,
-    places: Sequence[Row],
+    points: Sequence[Row],
     tables: Sequence[torch.Tensor],
     repetitions: int,
     rng: np.random.Generator,
@@ -189,7 +187,7 @@ def _variance_rows(
     error = math.sqrt(2 / (repetitions - 1))  # of a variance of nearly normal means
     return [
         rounded({**p, "exact": world.variance(t), "simulated": v, "standard_error": v * error})
-        for p, t, v in zip(places, tables, sampled, strict=True)
+        for p, t, v in zip(points, tables, sampled, strict=True)
     ]
 
 
@@ -204,7 +202,7 @@ _MEMBERS = {  # title, shift of the title in points, its alignment
 
 
 def draw_variance(tables: Mapping[str, Sequence[Row]]) -> Figure:
-    """The three panels of the variance."""
+    """Draw the three panels of the variance."""
     members = tables["variance-members"]
     figure, axes = row_of_panels((8.6, 3.1), (0.8, 1, 1.05))
     plot_lambda_variance(tables["variance-lambda"], axes[0]).set_title("least at λ = ½")
@@ -216,7 +214,7 @@ def draw_variance(tables: Mapping[str, Sequence[Row]]) -> Figure:
 
 
 def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
-    """Variance of `lambda_rows` against λ, exact as a line and simulated as points."""
+    """Plot the variance of `lambda_rows` against λ, exact as a line and simulated as points."""
     ax.axvline(0.5, color="0.6", lw=0.8, ls=":")
     _plot_variance(rows, "lam", ax, color=BLUE, marker="o", label="exact")
     ax.plot([], [], "o", ms=3, color=BLUE, mfc="white", label="simulated, ± 95%")
@@ -227,7 +225,7 @@ def plot_lambda_variance(rows: Sequence[Row], ax: Axes) -> Axes:
 
 
 def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
-    """Variance of `beta_rows` along two slices, with the optima of `member_rows` as stars."""
+    """Plot the variance of `beta_rows` on two slices, with the optima of `member_rows`."""
     for direction, color, marker, title in (
         ("same", BLUE, "o", "β₊ = β₋ = β"),
         ("opposite", ORANGE, "s", "β₊ = −β₋ = β"),
@@ -251,7 +249,7 @@ def plot_beta_variance(rows: Sequence[Row], members: Sequence[Row], ax: Axes) ->
 
 
 def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Axes:
-    """Variance of `plane_rows`, over the optimum's, with the named members of `member_rows`."""
+    """Plot the variance of `plane_rows` relative to the optimum, with members of the family."""
     least = min(member["exact"] for member in members)
     plus, minus = (sorted({row[name] for row in rows}) for name in ("beta_plus", "beta_minus"))
     values = {(row["beta_plus"], row["beta_minus"]): row["exact"] / least for row in rows}
@@ -277,7 +275,7 @@ def plot_beta_plane(rows: Sequence[Row], members: Sequence[Row], ax: Axes) -> Ax
 
 
 def _mark(ax: Axes, at: tuple[float, float], member: str) -> None:
-    """A member of the family in the method's colour, or the star of an optimum."""
+    """Mark a member of the family in the method's colour, or an optimum as a star."""
     if member == "optimum":
         ax.plot(*at, "*", ms=11, color=YELLOW, mec="black", zorder=5)
     else:
@@ -292,5 +290,5 @@ def _plot_variance(
     some = rows[:: max(1, len(rows) // 15)]
     spread = [1.96 * row["standard_error"] for row in some]
     style: dict[str, Any] = {"ms": 3, "lw": 0.8, "color": color, "mfc": "white"}
-    at, simulated = columns(some, x, "simulated")
-    ax.errorbar(at, simulated, spread, fmt=marker, **style)
+    positions, simulated = columns(some, x, "simulated")
+    ax.errorbar(positions, simulated, spread, fmt=marker, **style)
