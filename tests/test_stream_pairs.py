@@ -183,7 +183,7 @@ def assert_counted(file: PairFile) -> None:
     assert survey.counts == table.statements.counts() | {"self_pairs": 0, "pairs": pairs.sum()}
     assert survey.training == len(table.statements)
     np.testing.assert_array_equal(survey.used, table.used)
-    np.testing.assert_array_equal(survey.named, np.isin(np.arange(len(file.items)), table.used))
+    np.testing.assert_array_equal(survey.mentioned, np.isin(np.arange(len(file.items)), table.used))
     expected = np.where(np.isin(np.arange(len(file.items)), table.spare), 0, table.item_weight())
     np.testing.assert_allclose(survey.item_weight(), expected)
     if table.statements.has("similarity").any():
@@ -230,7 +230,7 @@ def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
     assert table.preference is not None
     inside = held[table.ids().astype(int)].sum(1)
     statements = table.judged.astype(int) + (table.preference != 0)
-    assert len(Judgements.concatenate(survey.apart)) == statements[inside == 2].sum()
+    assert len(Judgements.concatenate(survey.measuring)) == statements[inside == 2].sum()
     stopping = Judgements.concatenate(survey.validating).ends
     assert len(stopping) + survey.training == statements[inside == 0].sum()
     trained = rows_of(ParquetPairStream(replace(survey, block_pairs=64), 8, 0).blocks(0, 0))

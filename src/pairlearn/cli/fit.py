@@ -190,7 +190,7 @@ class Request(Columns, Reading, Learning):
         place = f" (in a sample of {len(sample):,} rows)" * (len(sample) < file.rows)
         _, doubts = self._check(sample, None, place)
         statements = Counter({name: table.counts[name] for name in table.kinds})
-        judged = int(table.named.sum())
+        judged = int(table.mentioned.sum())
         return TrainingData(items, table, file.rows, 0, judged, statements, doubts)
 
     def _check(

@@ -1,4 +1,4 @@
-"""Files of items and of pairs that are too large for memory: features mapped, ids looked up."""
+"""Parquet files of judged pairs that are too large for memory."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pairlearn.tables.write import file_columns
 
 PathLike = str | os.PathLike[str]
 BATCH = 1 << 17
-"""Most rows that are decoded at a time."""
+"""Most rows decoded at a time."""
 NO_ANNOTATORS = "the column annotator is not read from a stream: all answers count as one person's"
 
 
 class ItemIndex:
-    """Where items stand, by their ids, each once; 0, 1, …, m − 1 are their own places."""
+    """Rows of items by their unique ids; the ids 0, 1, …, m − 1 need no search."""
 
     def __init__(self, ids: Ids) -> None:
-        # Whole numbers need 16 bytes an item, text that of a hash table.
+        # Whole numbers need 16 bytes an item, text a hash table.
         self.ids, self.whole = ids, ids.dtype.kind == "i"
         self.counts = self.whole and np.array_equal(ids, np.arange(len(ids)))
         if self.whole and not self.counts:
@@ -39,7 +39,7 @@ class ItemIndex:
             self._sorted: Any = ids[self._order]
 
     def rows(self, column: Any) -> Indices:
-        """Rows of the items in an Arrow array of ids, −1 for unknown ones and nulls."""
+        """Rows of the items in an Arrow array of ids; −1 for unknown ids and nulls."""
         import pyarrow
         from pyarrow import compute
 
@@ -54,15 +54,15 @@ class ItemIndex:
             place = np.searchsorted(self._sorted, wanted).clip(max=len(self._sorted) - 1)
             return np.where(known & (self._sorted[place] == wanted), self._order[place], -1)
         names = pyarrow.array(self.ids.astype(np.str_))
-        found = compute.index_in(column.cast(names.type), value_set=names)
-        return np.asarray(compute.fill_null(found, -1), dtype=np.int64)
+        rows = compute.index_in(column.cast(names.type), value_set=names)
+        return np.asarray(compute.fill_null(rows, -1), dtype=np.int64)
 
 
 class PairFile:
-    """A Parquet file of judged pairs, its ids looked up among items.
+    """A Parquet file of judged pairs of items.
 
-    ``noisy`` and ``scales`` are as in `pairlearn.tables.read_pairs`; ``group_rows`` has the rows
-    in each row group.
+    ``noisy`` and ``scales`` are as in `pairlearn.tables.read_pairs`; ``group_rows`` counts the rows
+    of each row group.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class PairFile:
         self._state = self._stat()
 
     def judgements(self, groups: Iterable[int]) -> Iterator[tuple[int, Judgements]]:
-        """What row groups say, by their numbers, in parts; TableError for bad rows or changes."""
+        """Number and statements of row groups, in parts; TableError for bad rows or changes."""
         if self._stat() != self._state:
             raise TableError(f"{self.path} was changed while it was being read: start anew")
         group, done = -1, 0
@@ -103,12 +103,12 @@ class PairFile:
             group = number
             start = int(self._starts[group]) + done
             with locate_errors(self._source.place, start):
-                said, self._ignored[start] = self._said(columns)
+                rows, self._ignored[start] = self._statements(columns)
             done += len(columns["left"])
-            yield group, said
+            yield group, rows
 
     def digest(self) -> str:
-        """SHA-256 of the file, and of what its ids and values stand for."""
+        """SHA-256 of the file, the scales and the ids of the items."""
         with self.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(",".join(map(str, self.scales)).encode())
@@ -119,24 +119,24 @@ class PairFile:
         return digest.hexdigest()
 
     def ignored(self) -> dict[str, int]:
-        """As `PairTable.ignored`, in the rows that were read so far."""
+        """As `PairTable.ignored`, for the rows that were read so far."""
         return dict(sum(map(Counter, self._ignored.values()), Counter[str]()))
 
-    def _said(self, columns: dict[str, Any]) -> tuple[Judgements, Mapping[str, int]]:
-        """A batch of rows, checked as `read_pairs` does, and what it ignores."""
+    def _statements(self, columns: dict[str, Any]) -> tuple[Judgements, Mapping[str, int]]:
+        """Statements of a batch of rows, checked as by `read_pairs`, and what it ignores."""
         alone = np.zeros(len(columns["left"]), bool)
         if set(columns) & {*statement_columns(single=True)}:
             alone = np.asarray(columns["right"].cast("string").fill_null("")) == ""
-        left = self._rows_of("left", columns["left"], np.zeros_like(alone))
-        right = self._rows_of("right", columns["right"], alone)
-        found = read_statements(self._source, columns, alone)
-        table = rescale(PairTable.trusted(left=left, right=right, **found), *self.scales)
+        left = self._find_items("left", columns["left"], np.zeros_like(alone))
+        right = self._find_items("right", columns["right"], alone)
+        values = read_statements(self._source, columns, alone)
+        table = rescale(PairTable.trusted(left=left, right=right, **values), *self.scales)
         check_pairs(table, alone, noisy=self.noisy)
         ends = np.stack([left, right]).T
-        said = Judgements.from_columns(ends, table.statements(), table.weight, whole=False)
-        return said, table.ignored
+        rows = Judgements.from_columns(ends, table.statements(), table.weight, whole=False)
+        return rows, table.ignored
 
-    def _rows_of(self, side: str, column: Any, empty: Mask) -> Indices:
+    def _find_items(self, side: str, column: Any, empty: Mask) -> Indices:
         rows = self.index.rows(column)
         for row in first_rows((rows < 0) & ~empty):
             value = column[row].as_py()
@@ -146,8 +146,8 @@ class PairFile:
         return rows
 
     def _stat(self) -> tuple[int, int]:
-        found = self.path.stat()
-        return found.st_size, found.st_mtime_ns
+        stat = self.path.stat()
+        return stat.st_size, stat.st_mtime_ns
 
 
 def rewrite_pairs(source: PathLike, out: PathLike, *, rows: int = 1 << 17) -> int:

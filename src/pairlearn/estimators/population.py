@@ -1,21 +1,21 @@
-"""Which population: the class prior that a risk needs, and where the classifier is used.
+"""The class prior: what a table determines of it, what the user must state, and shifts to another.
 
 An annotator judges by the class prior of the population they have in mind. A classifier that is
 used at another prior π shifts its log-odds by δ = logit π − logit π_a from the annotator's prior
-π_a; where that is not known, δ solves mean σ(z + δ) = π on the training instances.
+π_a; where that is unknown, δ solves mean σ(z + δ) = π on the training instances.
 
-**Guidance.** Two judgements are the same with both posteriors reflected, (r, r') ↔ (1 − r', 1 − r).
-At a prior far from ½ most pairs are of one class, and their reflections of the other: a model can
-begin on the wrong side and stay there, or learn all pairs of one class reflected. The loss hardly
-shows it, and nearly every prediction is wrong: on Optdigits at π₊ = 0.1, with 100 pairs, in half of
-the trainings of "mlp".
+**Guidance.** Similarity and difference do not change when both posteriors are reflected,
+(r, r') ↔ (1 − r', 1 − r). At a prior far from ½ most pairs are of one class, and their reflections
+of the other: a model can start on the wrong side and stay there, or learn all pairs of one class
+reflected. The loss hardly shows it, and nearly every prediction is wrong: on Optdigits at π₊ = 0.1,
+with 100 pairs, in half of the trainings of "mlp".
 
-Differences know the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). Then
+Differences determine the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). Then
 
     M = Σ(1 − s)(g + g')/2 / Σ(1 − s)     is half way between the classes' mean scores,
     ḡ = mean of (g + g')/2                is π₊ of the way,
 
-and the positive class is the larger one where ḡ > M. How much larger, the similarities say. In the
+and the positive class is the larger one where ḡ > M; the similarities show how much larger. In the
 first quarter of the epochs mean(p) is drawn to that prior, by KL(π ‖ mean p) with a weight that
 falls from one to zero.
 """
@@ -45,35 +45,33 @@ if TYPE_CHECKING:
 
 Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
-CONFIDENCE = 0.99  # of the intervals that a stated prior must leave before there is a warning
-LEAST_ROWS = 30  # judged rows from which on an interval is to be trusted
-ROWS = 4096  # of guidance: more do not change which class is the larger one
+CONFIDENCE = 0.99  # of the interval outside of which a stated prior causes a warning
+LEAST_ROWS = 30  # judged rows from which on an interval is trusted
+ROWS = 4096  # for guidance: more rows do not change which class is larger
 FOLDS = 10
-UNEVEN = 0.6  # classes nearer to each other than this have no wrong side to be on
-EXCHANGED = 2.5
+UNEVEN = 0.6  # share of the larger class below which there is no wrong side
+EXCHANGED = 2.5  # standard errors by which ranks must be reversed: five items of each class suffice
 LEAST_LABELS = 10
-"""Standard errors by which ranks must be the wrong way round: five items of each class do."""
-CLEAR = 1.5
-"""Least distance from chance, in standard errors, that is believed."""
+CLEAR = 1.5  # least distance from chance, in standard errors, that is believed
 
 
 class PriorMismatchWarning(UserWarning):
-    """The class prior that was stated is not the one that the judgements imply."""
+    """The stated class prior is not the one that the judgements imply."""
 
 
 def required_parameter(rows: Judgements, prior_known: bool) -> Need:
-    """What a table cannot tell of itself and has to be told.
+    """Which parameter the user must state because the statements do not determine it.
 
     Similarities are the same with the classes exchanged, so alone they need the majority;
-    differences and preferences leave an added constant open, so alone they need the
-    prior. Risks with a prior read similarities and differences with it, which settles both.
+    differences and preferences leave an additive constant open, so alone they need the prior. Risks
+    with a prior read similarities and differences with it, which settles both.
     """
     fixed = frozenset().union(*(kind(name).fixes(prior_known) for name in rows.kinds()))
     return "prior" if "level" not in fixed else "nothing" if "side" in fixed else "majority"
 
 
 def determines_side(rows: Judgements) -> bool:
-    """Whether statements tell a model which class is which; shares about ½ of all groups do not."""
+    """Whether statements show which class is which; shares of groups that are all near ½ do not."""
     groups = rows.joint & rows.single
     if np.ptp([0.5, *np.unique(rows.u[groups])]) < UNEVEN - 0.5:
         rows = rows[~groups]
@@ -81,7 +79,7 @@ def determines_side(rows: Judgements) -> bool:
 
 
 def stated_majority(prior: float | None, majority: Majority | None) -> Majority | None:
-    """The larger class if it was told, by name or by the prior."""
+    """The larger class, if stated by name or by the prior."""
     if majority is None and prior is not None and prior != 0.5:
         return "positive" if prior > 0.5 else "negative"
     return majority
@@ -90,39 +88,39 @@ def stated_majority(prior: float | None, majority: Majority | None) -> Majority 
 def check_stated(
     need: Need, rows: Judgements, prior: float | None, majority: Majority | None
 ) -> None:
-    """Refuse a table that needs to be told what it was not."""
-    what = " and ".join(str(kind(name)) for name in rows.kinds())
+    """Raise if the required parameter is missing."""
+    kinds = " and ".join(str(kind(name)) for name in rows.kinds())
     if need == "majority" and stated_majority(prior, majority) is None:
         raise ValueError(
-            f"labels have {what} alone, which are the same with the two classes exchanged: "
+            f"labels have {kinds} alone, which are the same with the two classes exchanged: "
             "pass majority='positive' or 'negative', the larger class, or give some "
             "differences, preferences or labelled instances"
         )
     if need == "prior" and prior is None:
         raise ValueError(
-            f"labels have {what} alone, which do not tell how frequent the classes are: pass "
+            f"labels have {kinds} alone, which do not tell how frequent the classes are: pass "
             "prior=, the share of the positive class, or give some similarities or labelled "
             "instances"
         )
 
 
 def unclear_majority(rows: Judgements, side: Majority) -> str | None:
-    """Why classes cannot be told apart by their sizes, if so."""
+    """Warning that classes may be too equal in size to tell which one is larger."""
     if not rows.has("similarity").any():
         return None
-    found = prior_from_similarities(rows, side)
-    if not found.low <= 0.5 <= found.high:
+    prior = prior_from_similarities(rows, side)
+    if not prior.low <= 0.5 <= prior.high:
         return None
     return (
         "the similarities allow for classes of equal size (a share of positives of "
-        f"{found.value:.3f}, 95% interval {found.low:.3f} to {found.high:.3f}), and the larger "
+        f"{prior.value:.3f}, 95% interval {prior.low:.3f} to {prior.high:.3f}), and the larger "
         "class is all that tells which is which: it may be a coin toss. Give more pairs, or some "
         "differences, preferences or labelled instances"
     )
 
 
 def check_majority_determined(rows: Judgements, risk: Any) -> None:
-    """Refuse to estimate a prior where nothing tells which side of ½ it is on."""
+    """Raise if a prior is to be estimated and nothing shows which side of ½ it is on."""
     if required_parameter(rows, prior_known=False) == "majority":
         raise ValueError(
             f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
@@ -131,7 +129,7 @@ def check_majority_determined(rows: Judgements, risk: Any) -> None:
 
 
 def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
-    """The δ with mean σ(z + δ) = π over weighted instances."""
+    """Solve mean σ(z + δ) = π over weighted instances for δ."""
     from scipy.optimize import brentq
 
     def excess(shift: float) -> float:
@@ -150,20 +148,20 @@ def mean_posterior(logits: Floats, weight: Floats) -> float:
 def prior_from_similarities(
     rows: Judgements, majority: Majority, confidence: float = 0.95
 ) -> PriorEstimate:
-    """The class prior that the similarities of a table imply."""
-    said = rows.has("similarity")
-    if not said.any():
+    """Class prior implied by the similarities of a table."""
+    similar = rows.has("similarity")
+    if not similar.any():
         raise ValueError(
             "the class prior is estimated from similarities, and labels have none: pass prior=, "
             "or use risk='likelihood'"
         )
-    # Where an instance is in several pairs, these are dependent and the interval is wider;
-    # of a pair of an instance with itself there is no such account.
-    ends = rows.ends[said]
+    # Pairs that share an instance are dependent, which widens the interval; an instance paired
+    # with itself has no such account.
+    ends = rows.ends[similar]
     recur = len(np.unique(ends)) < ends.size and bool((ends[:, 0] != ends[:, 1]).all())
-    weight = rows.weight[said]
+    weight = rows.weight[similar]
     return estimate_prior(
-        rows.u[said],
+        rows.u[similar],
         majority,
         confidence=confidence,
         weight=None if (weight == weight[0]).all() else weight,
@@ -172,11 +170,10 @@ def prior_from_similarities(
 
 
 def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Majority:
-    """The larger class, as a linear model trained by the pair likelihood sees it.
+    """Find the larger class by a linear model trained with the pair likelihood.
 
-    Where rows have similarities and differences, it is read off the model's ranking by
-    `prior_of_ranking`, which is right also where the likelihood has learnt the posteriors
-    reflected; where they have not, off mean(p).
+    With similarities and differences it follows from the model's ranking by `prior_of_ranking`,
+    which is right even if the likelihood has learnt reflected posteriors; otherwise from mean(p).
     """
     steps = -(-len(rows) // 256)
     recipe = Recipe(
@@ -192,34 +189,33 @@ def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Ma
     risk = PairLikelihood(correction="abs")
     rows = rows.packed(seed)
     z = module_logits(train(flat, rows, [risk], "linear", recipe)[0].module, flat)
-    found = prior_of_ranking(rows, z)
+    prior = prior_of_ranking(rows, z)
     mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
-    return "positive" if (mean if found is None else found.value) > 0.5 else "negative"
+    return "positive" if (mean if prior is None else prior.value) > 0.5 else "negative"
 
 
 def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
-    """The class prior that differences and similarities imply, given what a model ranks higher.
+    """Class prior implied by differences and similarities under a model's ranking of the items.
 
-    Similarities are the same with the classes exchanged; differences are not, once a model says
-    which items are alike. Cut its outputs at their median, and the class rates of both halves
-    (`pairlearn.evaluation.levels`) give the prior with an interval, also for a model that was
-    trained with a wrong prior or with the classes exchanged. None without two rows to tell, or
+    Similarities are the same with the classes exchanged; differences are not, once a model shows
+    which items are alike. With its outputs cut at their median, the class rates of both halves
+    (`pairlearn.evaluation.levels`) give the prior with an interval, even for a model that was
+    trained with a wrong prior or with the classes exchanged. None with fewer than two such rows, or
     without similarities or differences.
     """
     from pairlearn.evaluation import evaluate
 
-    known = rows.soft
-    said = rows[known & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
-    if len(said) < 2 or not said.has("similarity").any() or not said.has("difference").any():
+    rows = rows[rows.soft & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
+    if len(rows) < 2 or not rows.has("similarity").any() or not rows.has("difference").any():
         return None
-    z, z_prime = logits[said.ends].T
+    z = logits[rows.ends]
     return evaluate(
-        z,
-        z_prime,
-        said.labels(),
-        weight=said.weight,
-        items=said.ends,
-        threshold=float(np.median(logits[said.ends])),
+        z[:, 0],
+        z[:, 1],
+        rows.labels(),
+        weight=rows.weight,
+        items=rows.ends,
+        threshold=float(np.median(z)),
         confidence=CONFIDENCE,
     ).prior
 
@@ -227,26 +223,26 @@ def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
 def disagreement(
     rows: Judgements, stated: float, logits: Floats | None, weight: Floats
 ) -> str | None:
-    """Why the stated prior does not fit the judgements, if it does not.
+    """Warning that the stated prior contradicts the judgements.
 
-    The similarities of the rows imply a prior. By the pair likelihood, the mean posterior of
-    the weighted training instances is the annotator's prior too (None by another risk).
+    The similarities of the rows imply a prior. With the pair likelihood, the mean posterior of the
+    weighted training instances is the annotator's prior too; `logits` are None with another risk.
     """
     side: Majority = "positive" if stated > 0.5 else "negative"
-    found: list[tuple[str, float, float, float]] = []
+    priors: list[tuple[str, float, float, float]] = []
     if rows.weight[rows.has("similarity")].sum() > 0 and len(rows) > 1:
         s = prior_from_similarities(rows, side, CONFIDENCE)
-        found.append(("the similarities imply", s.value, s.low, s.high))
+        priors.append(("the similarities imply", s.value, s.low, s.high))
     if logits is not None and len(logits) > 1:
         mean = mean_posterior(logits, weight)
         spread = math.sqrt(float(np.average((expit(logits) - mean) ** 2, weights=weight)))
         count = float(weight.sum()) ** 2 / float(weight @ weight)
         half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread / math.sqrt(count)
-        found.append(("the posteriors learnt have mean", mean, mean - half, mean + half))
-    for what, value, low, high in found:
+        priors.append(("the posteriors learnt have mean", mean, mean - half, mean + half))
+    for source, value, low, high in priors:
         if not low <= stated <= high:
             return (
-                f"the stated class prior is {stated:g}, and {what} {value:.3f} "
+                f"the stated class prior is {stated:g}, and {source} {value:.3f} "
                 f"({CONFIDENCE:.0%} interval {low:.3f} to {high:.3f}): the stated prior is wrong, "
                 "or the judgements were made with another population in mind. In the first case "
                 "leave prior= out; in the second, if the classifier is used at the stated prior, "
@@ -256,17 +252,17 @@ def disagreement(
 
 
 def wrong_side(rows: Judgements, prior: float, logits: Floats) -> str | None:
-    """Why the larger class is the other one than a prior says, if it is; see `prior_of_ranking`."""
-    found = None
-    if prior != 0.5 and len(rows) >= LEAST_ROWS:
-        found = prior_of_ranking(rows, logits)
-    if found is None or not (found.high < 0.5 if prior > 0.5 else found.low > 0.5):
+    """Warning that by `prior_of_ranking` the larger class is not the one of the prior."""
+    if prior == 0.5 or len(rows) < LEAST_ROWS:
+        return None
+    implied = prior_of_ranking(rows, logits)
+    if implied is None or not (implied.high < 0.5 if prior > 0.5 else implied.low > 0.5):
         return None
     larger, smaller = ("positive", "negative") if prior > 0.5 else ("negative", "positive")
     return (
         f"the class prior {prior:.3g} makes the {larger} class the larger one, and the "
         f"differences say that it is the {smaller} one: with the model they imply "
-        f"{found.value:.3f} ({CONFIDENCE:.0%} interval {found.low:.3f} to {found.high:.3f}). "
+        f"{implied.value:.3f} ({CONFIDENCE:.0%} interval {implied.low:.3f} to {implied.high:.3f}). "
         f"Pass prior={1 - prior:.3g}, or change the sign of the differences if they are how "
         "much likelier the left one is positive"
     )
@@ -277,23 +273,23 @@ class KnownClassesWarning(UserWarning):
 
 
 def classes_against_differences(features: Any, judged: Judgements, known: Judgements) -> str | None:
-    """Why known classes cannot be right if differences are, if so.
+    """Warning that known classes contradict the differences.
 
-    A linear score is fitted to the differences, and ranks the items of known class. Where
-    it ranks the negative ones above the positive ones, clearly by the rank-sum test, one
-    of the two has the classes exchanged.
+    A linear score is fitted to the differences, and ranks the items of known class. If it ranks the
+    negative ones clearly above the positive ones, by the rank-sum test, one of the two has the
+    classes exchanged.
     """
-    told = judged[judged.has("difference") | judged.has("preference")][:ROWS]
+    signed = judged[judged.has("difference") | judged.has("preference")][:ROWS]
     known = known[known.known]
     positive = known.u > 0.5
-    if len(told) < FOLDS or positive.all() or not positive.any():
+    if len(signed) < FOLDS or positive.all() or not positive.any():
         return None
     from scipy.stats import rankdata
 
     flat = features.reshape(len(features), -1)
-    left, right = (flat[end].astype(np.float64) for end in told.ends.T)
-    values = np.where(told.has("difference"), told.v, told.u)
-    score = flat[known.ends[:, 0]].astype(np.float64) @ ridge(right - left, values, told.weight)
+    left, right = (flat[end].astype(np.float64) for end in signed.ends.T)
+    values = np.where(signed.has("difference"), signed.v, signed.u)
+    score = flat[known.ends[:, 0]].astype(np.float64) @ ridge(right - left, values, signed.weight)
     n, m = int(positive.sum()), int((~positive).sum())
     wins = float(rankdata(score)[positive].sum()) - n * (n + 1) / 2
     if (wins - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12) > -EXCHANGED:
@@ -309,10 +305,10 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
 def confidence_from_labels(
     features: Any, z: Floats, judged: Judgements, known: Judgements
 ) -> tuple[Confidence | None, float]:
-    """How sure annotators should be, from items of known class, and what to multiply z with.
+    """Calibrate the annotators' confidence by items of known class; and a factor for z.
 
-    These must be in judged pairs: they are found by their features. (None, 1) where they are
-    few, or where answers are hard: those say nothing of how sure somebody was.
+    These items must be in judged pairs, where they are found by their features. (None, 1) if they
+    are few, or if answers are hard and so do not show confidence.
     """
     both, known = judged[judged.of("both")], known[known.of("label")]
     if len(known) < LEAST_LABELS or not len(both) or both.hard().mean() > 0.5:
@@ -321,51 +317,49 @@ def confidence_from_labels(
     _, same = np.unique(flat, axis=0, return_inverse=True)
     classes = np.full(len(features), np.nan)
     classes[same[known.ends[:, 0]]] = known.u
-    at = classes[same[both.ends]]
-    if (~np.isnan(at)).sum() < LEAST_LABELS:
+    at_ends = classes[same[both.ends]]
+    if (~np.isnan(at_ends)).sum() < LEAST_LABELS:
         return None, 1.0
     outputs = z[both.ends]
-    found = recalibrate(both.labels(), *outputs.T, *at.T, weight=both.weight)
-    told = Confidence(found.slope, found.shift, found.n, found.interval)
-    if told.interval[0] <= 1 <= told.interval[1]:
-        return told, 1.0
-    # Labels, which were learnt from as well, have mended a part of it.
-    shares = found.labels.outcomes()
+    fit = recalibrate(both.labels(), *outputs.T, *at_ends.T, weight=both.weight)
+    confidence = Confidence(fit.slope, fit.shift, fit.n, fit.interval)
+    if confidence.interval[0] <= 1 <= confidence.interval[1]:
+        return confidence, 1.0
+    # The model was trained on the labels too, which has corrected a part of it.
+    shares = fit.labels.outcomes()
 
     def loss(slope: float) -> float:
         chances = PairLabels.from_posteriors(*expit(slope * outputs.T)).outcomes()
         return -float((shares * np.log(chances.clip(1e-12))).sum())
 
-    return told, min(np.geomspace(told.slope, 1, 20).tolist(), key=loss)
+    return confidence, min(np.geomspace(confidence.slope, 1, 20).tolist(), key=loss)
 
 
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
-    """The class prior to draw the first epochs to; None where none is needed or clear."""
-    told = rows[rows.has("similarity")]
-    if len(told) < 2:
+    """Class prior to which the first epochs are drawn; None if unneeded or unclear."""
+    similar = rows[rows.has("similarity")]
+    if len(similar) < 2:
         return None
-    larger = estimate_prior(told.u, "positive", weight=told.weight).value
+    larger = estimate_prior(similar.u, "positive", weight=similar.weight).value
     if larger < UNEVEN:
         return None
     side = larger_class(features, rows, seed)
     return None if side is None else larger if side == "positive" else 1 - larger
 
 
-def larger_class(
-    features: Any, rows: Judgements, seed: int = 0
-) -> Literal["positive", "negative"] | None:
-    """The larger class, as differences and similarities together tell it; None if unclear."""
+def larger_class(features: Any, rows: Judgements, seed: int = 0) -> Majority | None:
+    """The larger class by differences and similarities together; None if unclear."""
     both = rows[rows.of("both")]
     both = both[permutation(stream(seed, "guidance"), len(both))[:ROWS]]
     if len(both) < FOLDS:
         return None
-    # Scores are those of a ridge regression that was fitted to other rows.
+    # Scores are those of a ridge regression fitted to other rows.
     g, g_prime = linear_scores(features, both.ends, both.v, both.weight, FOLDS, ROWS).T
     weight, different = both.weight / both.weight.sum(), 1 - both.u
     share = float(weight @ different)
     if share <= 0:
         return None
-    # μ₊ − μ₋, whether the score knows the classes at all, and ḡ − M; with what each row adds.
+    # `apart` is μ₊ − μ₋, which shows whether the score separates the classes; `side` is ḡ − M.
     scored = both.v * (g_prime - g)
     apart = float(weight @ scored) / share
     middle = (g + g_prime) / 2
@@ -379,6 +373,6 @@ def larger_class(
 
 
 def _in_errors(value: float, weight: Floats, added: Floats) -> float:
-    """A weighted mean in standard errors, from what each row adds to it."""
+    """A weighted mean in units of its standard error, from the contribution of each row."""
     error = float(np.sqrt(np.square(weight * added).sum()))
     return value / error if error > 0 else 0.0

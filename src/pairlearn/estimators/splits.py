@@ -1,8 +1,8 @@
-"""Splits of judged pairs: what to train on, what to stop by, what to measure with.
+"""Splits of judged pairs for training, early stopping and measuring.
 
-A model has seen the items of its training pairs, and does better on them than on others. So
-items are split, not pairs. Items that pairs connect stay together as long as that goes; where
-all pairs hang together, pairs with an end on each side are lost to one of them or to both.
+A model does better on the items of its training pairs than on others. So items are split, not
+pairs. Items connected by pairs stay together as far as possible; where all pairs are connected,
+those with an end on each side are lost to one side or to both.
 """
 
 from __future__ import annotations
@@ -63,42 +63,42 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     check_share("fraction", fraction)
     size = int(pairs.max()) + 1
     rank = np.empty(size, np.int64)
-    rank[_one_after_another(components(pairs, size), seed)] = np.arange(size)
+    rank[_shuffle_components(components(pairs, size), seed)] = np.arange(size)
     last = rank[pairs].max(1)
     wanted = max(1, round(fraction * len(pairs)))
-    # The items up to this rank are held out: the least number with enough pairs among them.
+    # The items up to this rank are held out: the fewest with enough pairs among them.
     held_out = last <= np.partition(last, wanted - 1)[wanted - 1]
-    measured = np.zeros(size, bool)
-    measured[pairs[held_out]] = True
-    return np.asarray(~measured[pairs].any(1)), held_out
+    held_item = np.zeros(size, bool)
+    held_item[pairs[held_out]] = True
+    return np.asarray(~held_item[pairs].any(1)), held_out
 
 
 def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
-    """`hold_out_items` for rows some of which are about one item, −1 on the right."""
+    """`hold_out_items` for rows of which some are about one item, with −1 on the right."""
     single = ends[:, 1] < 0
     training, held_out = np.zeros((2, len(ends)), bool)
     training[~single], held_out[~single] = hold_out_items(ends[~single], fraction, seed)
-    apart = np.isin(ends[:, 0], ends[held_out])
-    return training | (single & ~apart), held_out | (single & apart)
+    held_item = np.isin(ends[:, 0], ends[held_out])
+    return training | (single & ~held_item), held_out | (single & held_item)
 
 
 def keep_whole(parts: Iterable[Mask], numbers: Callable[[Kind], Floats | None]) -> None:
-    """Take out of parts of a table, in place, statements of several rows that are cut in two.
+    """Remove from parts of a table, in place, statements of several rows that are cut in two.
 
-    ``numbers`` has the number of each row's statement of a kind, NaN for rows of another.
+    ``numbers`` gives the number of each row's statement of a kind, NaN for rows of another.
     """
-    for one in (one for one in KINDS if one.joint and not one.single):
-        if (number := numbers(one)) is not None:
+    for kind in KINDS:
+        if kind.joint and not kind.single and (number := numbers(kind)) is not None:
             for rows in parts:
-                rows &= np.isnan(number) | (sums_by_number(number, rows)[0] == one.shared)
+                rows &= np.isnan(number) | (sums_by_number(number, rows)[0] == kind.shared)
 
 
 def held_out_rows(rows: Judgements, fraction: float, seed: int) -> Mask:
-    """Mask of rows to hold out, with items that no other row has as far as possible.
+    """Mask of rows to hold out whose items are, as far as possible, in no other row.
 
-    Rows are connected where they share an item. Whole components are held out while they fit;
-    where one component is most of the table, the rest is drawn from its pairs, all rows of a pair
-    together. Some rows of every kind are left for training.
+    Rows that share an item are connected. Whole components are held out while they fit; where one
+    component is most of the table, the rest is drawn from its pairs, all rows of a pair together.
+    Some rows of every kind are left for training.
     """
     wanted = max(1, round(fraction * len(rows)))
     rng = stream(seed, "held out")
@@ -111,98 +111,95 @@ def held_out_rows(rows: Judgements, fraction: float, seed: int) -> Mask:
         ordered = np.sort(rows.ends[rest], axis=1)
         pair = np.unique(ordered[:, 0] * size + ordered[:, 1], return_inverse=True)[1]
         held_out[rest[_filled(pair, missing, rng)]] = True
-    # Training must know every kind of row: a kind that it would lose stays whole.
+    # Training needs every kind of row: one that it would lose is not held out.
     held_out &= np.isin(rows.kind, rows.kind[~held_out])
     return held_out
 
 
 def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> Mask:
     """Mask of the members of random groups, as many as fit into the wanted number."""
-    names, of = np.unique(group, return_inverse=True)
-    sizes = np.bincount(of)
-    order = permutation(rng, len(names))
+    _, number, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    order = permutation(rng, len(sizes))
     order = order[sizes[order] <= wanted]
-    chosen = order[np.cumsum(sizes[order]) <= wanted]
-    mask: Mask = np.isin(of, chosen)
-    return mask
+    return np.isin(number, order[np.cumsum(sizes[order]) <= wanted])
 
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on, to stop by and to measure with.
+    """A split of rows for training, early stopping and measuring.
 
     ``held`` (m,) marks items that no training row may have: rows with two of them are for
-    measuring, rows with one are for nothing. ``validation`` is the share of the unordered pairs
-    among the others that early stopping looks at.
+    measuring, rows with one are unused. Of the unordered pairs among the others, early stopping
+    looks at the share ``validation``.
     """
 
     held: Mask | None = None
     validation: float = 0.0
     seed: int = 0
 
-    def usable(self, said: Judgements) -> Judgements:
+    def usable(self, rows: Judgements) -> Judgements:
         """The rows without an item that is held out."""
-        return said if self.held is None else said[~self.held[item_ends(said)].any(1)]
+        return rows if self.held is None else rows[~self.held[item_ends(rows)].any(1)]
 
-    def training(self, said: Judgements) -> Judgements:
+    def training(self, rows: Judgements) -> Judgements:
         """The rows to train on."""
-        usable = self.usable(said)
+        usable = self.usable(rows)
         return usable[~self._drawn(usable)] if self.validation else usable
 
-    def validating(self, said: Judgements) -> Judgements:
+    def validating(self, rows: Judgements) -> Judgements:
         """The rows that early stopping looks at."""
-        usable = self.usable(said)
+        usable = self.usable(rows)
         return usable[self._drawn(usable)]
 
-    def measuring(self, said: Judgements) -> Judgements:
-        """Rows of two different items that are held out."""
+    def measuring(self, rows: Judgements) -> Judgements:
+        """The rows of two different held-out items."""
         if self.held is None:
-            return said[:0]
-        ends = item_ends(said)
-        return said[self.held[ends].all(1) & (ends[:, 0] != ends[:, 1])]
+            return rows[:0]
+        ends = item_ends(rows)
+        return rows[self.held[ends].all(1) & (ends[:, 0] != ends[:, 1])]
 
-    def _drawn(self, said: Judgements) -> Mask:
-        """Pairs that a hash of their two items chooses, so that all rows of a pair go together."""
-        low, high = np.sort(item_ends(said), axis=1).T.astype(np.uint64)
+    def _drawn(self, rows: Judgements) -> Mask:
+        """Choose pairs by a hash of their two items, so that all rows of a pair go together."""
+        low, high = np.sort(item_ends(rows), axis=1).T.astype(np.uint64)
         seed = np.uint64(self.seed % 2**64)
         bits = _mixed(_mixed(_mixed(np.full(len(low), seed)) ^ low) ^ high)
         return np.asarray(bits < np.uint64(self.validation * 2.0**64))
 
 
-def _one_after_another(component: Indices, seed: int) -> Indices:
+def _shuffle_components(component: Indices, seed: int) -> Indices:
     """Items in random order, those of a component together."""
     rng, size = stream(seed, "split"), len(component)
     return np.lexsort((permutation(rng, size), permutation(rng, size)[component]))
 
 
 class Connected:
-    """Which of m items pairs connect, and how many pairs there are, of a file read in parts."""
+    """Components of m items connected by pairs, and their numbers of pairs, updated in parts."""
 
     def __init__(self, items: int) -> None:
         self.parent, self.pairs = np.arange(items), np.zeros(items, np.int64)
 
     def roots(self, items: Indices) -> Indices:
-        """One item that stands for all those connected with an item: the first of them."""
+        """The first item of the component of each item."""
         while (self.parent[items] != items).any():
             items = self.parent[items]
         return items
 
     def add(self, ends: Indices) -> None:
-        """Take in some pairs."""
+        """Add some pairs."""
         np.add.at(self.pairs, ends[:, 0], 1)
         roots = self.roots(ends)
         apart = roots[roots[:, 0] != roots[:, 1]]
         if len(apart):
-            names, at = np.unique(apart, return_inverse=True)
-            found = components(at.reshape(-1, 2), len(names))
-            self.parent[names] = names[np.unique(found, return_index=True)[1]][found]
+            names, places = np.unique(apart, return_inverse=True)
+            component = components(places.reshape(-1, 2), len(names))
+            self.parent[names] = names[np.unique(component, return_index=True)[1]][component]
         self.parent[ends] = self.roots(roots)
 
     def held_out(self, fraction: float, most: int, seed: int) -> Mask:
-        """About the items of `hold_out_items`: i of k that n pairs connect have n (i/k)²."""
+        """Choose items about as `hold_out_items`: i of k items with n pairs have n (i/k)² pairs."""
         every = np.arange(len(self.parent))
         root = self.roots(every)
-        order = _one_after_another((np.cumsum(root == every) - 1)[root], seed)
+        order = _shuffle_components((np.cumsum(root == every) - 1)[root], seed)
         begins = np.diff(root[order], prepend=-1) != 0
         first, at = np.flatnonzero(begins), np.cumsum(begins) - 1
         share = (every - first[at] + 1) / np.bincount(at)[at]
@@ -214,13 +211,13 @@ class Connected:
         return held
 
 
-def item_ends(said: Judgements) -> Indices:
+def item_ends(rows: Judgements) -> Indices:
     """Both items of every row; a single one stands for both."""
-    return np.where(said.ends < 0, said.ends[:, :1], said.ends)
+    return np.where(rows.ends < 0, rows.ends[:, :1], rows.ends)
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the result depends on every bit given."""
+    """The finaliser of splitmix64: every bit of the result depends on every input bit."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
@@ -237,13 +234,11 @@ class Folds:
 
     def tests(self, fold: int) -> Mask:
         """Pairs that test the models of a fold: both ends are in it."""
-        mask: Mask = (self.of_item[self.ends] == fold).all(1)
-        return mask
+        return np.asarray((self.of_item[self.ends] == fold).all(1))
 
     def trains(self, fold: int) -> Mask:
         """Pairs that the models of a fold are trained on: both ends are outside it."""
-        mask: Mask = (self.of_item[self.ends] != fold).all(1)
-        return mask
+        return np.asarray((self.of_item[self.ends] != fold).all(1))
 
     @property
     def dropped(self) -> int:
@@ -303,7 +298,7 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
 
 
 def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any) -> None:
-    """Put the items inside large components into folds, and add up the folds' ends of pairs."""
+    """Assign the items inside large components to folds, and count the folds' ends of pairs."""
     neighbours, start = _adjacency(pairs, len(inside))
     degree = np.diff(start)
     share = 2.0 * len(pairs) / len(load)
@@ -313,7 +308,7 @@ def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any)
         at = of_item[neighbours[start[item] : start[item + 1]]]
         together = np.bincount(at[at >= 0], minlength=len(load))
         score = together * (1 - load / (SLACK * share))
-        # Where no neighbour is placed yet, or all their folds are full, the lightest.
+        # Without a placed neighbour, or if all their folds are full, take the lightest fold.
         fold = int(score.argmax()) if score.max() > 0 else int(load.argmin())
         of_item[item] = fold
         load[fold] += degree[item]
@@ -336,14 +331,14 @@ def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any)
 
 
 def _adjacency(pairs: Indices, items: int) -> tuple[Indices, Indices]:
-    """Neighbours of all items in a row, and where each item's begin (items + 1)."""
-    one, other = np.concatenate([pairs, pairs[:, ::-1]]).T
-    start = np.concatenate([[0], np.cumsum(np.bincount(one, minlength=items))])
-    return other[np.argsort(one, kind="stable")], start
+    """Concatenated neighbours of all items, and where those of each begin (items + 1)."""
+    item, neighbour = np.concatenate([pairs, pairs[:, ::-1]]).T
+    start = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=items))])
+    return neighbour[np.argsort(item, kind="stable")], start
 
 
 def _breadth_first(begin: Indices, inside: Mask, pairs: Indices) -> list[int]:
-    """The items inside, neighbours soon after each other; each search begins at random."""
+    """The items inside, component by component from a random one, in breadth-first order."""
     size = len(inside)
     graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), (size, size)).tocsr()
     roots = begin[inside[begin]]

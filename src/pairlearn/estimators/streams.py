@@ -1,9 +1,9 @@
 """Training on files of pairs of any size in constant memory.
 
-A first pass checks and counts all rows and keeps a sample. Then an epoch visits the row groups of
-the file in an order of its own. Their rows are cut into blocks of S rows, and each block is
-shuffled. Both orders follow from the seed, the epoch and the number of the block, so that an epoch
-can be resumed at any block: only what comes before it in the same row group is decoded once more.
+A first pass checks and counts all rows and keeps a sample. Then each epoch visits the row groups of
+the file in a new order, cuts their rows into blocks, and shuffles each block. Both orders follow
+from the seed, the epoch and the number of the block, so that an epoch can be resumed at any block:
+only the rows before it in the same row group are decoded again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -23,6 +23,7 @@ from pairlearn.columns import Floats, Indices, Mask, TableError
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.pair_files import PairFile, PathLike
 from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
+from pairlearn.estimators.population import Majority
 from pairlearn.estimators.splits import Connected, Split, item_ends
 from pairlearn.estimators.table import HeldOut, Table
 from pairlearn.judgements import Judgements
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BLOCK_PAIRS = 1 << 20
-"""Pairs that are shuffled together, about; some four blocks are in memory at a time."""
+"""About how many pairs are shuffled together; some four blocks are in memory at a time."""
 SAMPLE_PAIRS = 1 << 16
-"""Rows of a sample that stays in memory, about."""
+"""About how many rows the sample in memory has."""
 VALIDATION_PAIRS = 1 << 16
-"""Most pairs that early stopping looks at, about."""
+"""About the most pairs that early stopping looks at."""
 MEASURED_PAIRS = 100_000
-"""Most pairs of a file that the accuracy is measured with, about."""
+"""About the most pairs of a file that the accuracy is measured with."""
 
 
 def fit_file(
@@ -90,10 +91,10 @@ def fit_file(
     >>> from pairlearn.estimators import PairClassifier
     >>> from pairlearn.data.simulation import simulate
     >>> from pairlearn.tables import write_items, write_pairs
-    >>> told = simulate(pairs=200)
+    >>> simulated = simulate(pairs=200)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     items = write_items(told.items, f"{folder}/items.csv")
-    ...     pairs = write_pairs(told.pairs, f"{folder}/pairs.parquet")
+    ...     items = write_items(simulated.items, f"{folder}/items.csv")
+    ...     pairs = write_pairs(simulated.pairs, f"{folder}/pairs.parquet")
     ...     classifier = PairClassifier(model="linear", epochs=5, random_state=0)
     ...     fit_file(classifier, items, pairs).n_iter_
     5
@@ -112,12 +113,12 @@ def fit_table(
     checkpoint: Checkpoint | None = None,
 ) -> None:
     """Fit to a table, with callbacks beside those of the classifier."""
-    own = classifier.callbacks
-    classifier.callbacks = [*(own or ()), *filter(None, [progress, checkpoint])]
+    callbacks = classifier.callbacks
+    classifier.callbacks = [*(callbacks or ()), progress, checkpoint]
     try:
         classifier.fit(table, None)
     finally:
-        classifier.callbacks = own
+        classifier.callbacks = callbacks
 
 
 def check_streamable(classifier: PairClassifier) -> None:
@@ -136,16 +137,17 @@ class NothingLeftError(TableError):
 
 @dataclass(frozen=True)
 class StreamedTable(Table):
-    """What `fit` learns from where the rows stay in their file, after a first pass over it.
+    """Input of `fit` whose rows stay in their file, after a first pass over it.
 
-    ``fingerprint`` is the same for the same file, items and split. In the rows that are not for
-    measuring, ``instance_weight`` (2, m) is how much each item counts in pairs and alone, and
-    ``told`` (m,) whether more is said of it than its group's share; ``named`` (m,) are all in the
-    file, and ``connected`` those that its pairs connect. ``counts`` are of kinds, of "self_pairs"
-    and of "pairs" not for measuring; ``sums`` those of w s and of w over similarities, and of w
-    over training rows. Kept are random rows for training (``sampled``), those that early stopping
-    looks at (``validating``), those to measure with (``apart``), and the ``first`` training row of
-    each kind. `judged` is the sample, with one row of every kind at least.
+    ``fingerprint`` is the same for the same file, items and split. Over the rows that are not for
+    measuring, ``instance_weight`` (2, m) is the weight of each item in pairs and alone, and
+    ``has_statement`` (m,) marks items with a statement other than their group's share; over all
+    rows, ``mentioned`` (m,) marks items, and ``connected`` are their components. ``counts`` are of
+    kinds, of "self_pairs" and of "pairs" not for measuring; ``sums`` those of w s and of w over
+    similarities, and of w over training rows. Kept in memory are random training rows
+    (``sampled``), the rows for early stopping (``validating``) and for measuring (``measuring``),
+    and the ``first`` training row of each kind. `judged` is the sample, with at least one row of
+    every kind.
     """
 
     file: PairFile = field(kw_only=True)
@@ -153,48 +155,47 @@ class StreamedTable(Table):
     fingerprint: str = field(kw_only=True)
     block_pairs: int = BLOCK_PAIRS
     instance_weight: Floats = field(kw_only=True)
-    told: Mask = field(kw_only=True)
-    named: Mask = field(kw_only=True)
+    has_statement: Mask = field(kw_only=True)
+    mentioned: Mask = field(kw_only=True)
     connected: Connected = field(kw_only=True)
     group_training: list[int] = field(kw_only=True)
     counts: Counter[str] = field(default_factory=Counter)
     sums: Floats = field(default_factory=lambda: np.zeros(3))
     sampled: list[Judgements] = field(default_factory=list)
     validating: list[Judgements] = field(default_factory=list)
-    apart: list[Judgements] = field(default_factory=list)
+    measuring: list[Judgements] = field(default_factory=list)
     first: dict[str, Judgements] = field(default_factory=dict)
 
     @property
     def in_memory(self) -> bool:
-        """No: `judged` is a sample."""
+        """False: `judged` is a sample."""
         return False
 
     @property
     def training(self) -> int:
-        """Training rows."""
+        """Number of training rows."""
         return sum(self.group_training)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of training rows that there are, in the order of the registry."""
-        return tuple(one.name for one in KINDS if one.name in self.first)
+        """Kinds of the training rows, in the order of the registry."""
+        return tuple(kind.name for kind in KINDS if kind.name in self.first)
 
     @property
     def used(self) -> Indices:
         """As in `Table`."""
-        return np.flatnonzero(self.told)
+        return np.flatnonzero(self.has_statement)
 
     def sample(self) -> PairTable:
-        """Some of the rows as a table with ids."""
-        said = Judgements.concatenate(self.sampled)
-        table = PairTable.from_judgements(said, self.file.items.ids)
+        """The sampled rows as a table with ids."""
+        rows = Judgements.concatenate(self.sampled)
+        table = PairTable.from_judgements(rows, self.file.items.ids)
         return table.changed(ignored=self.file.ignored())
 
     def item_weight(self) -> Floats:
         """As in `Table`."""
-        in_pairs: Floats = self.instance_weight[0]
-        alone: Floats = self.instance_weight[1]
-        return in_pairs if in_pairs.any() else alone
+        in_pairs, alone = self.instance_weight
+        return np.asarray(in_pairs if in_pairs.any() else alone)
 
     def rows(self, labelled_weight: float | str) -> Judgements:
         """The sample."""
@@ -203,30 +204,29 @@ class StreamedTable(Table):
     def held_out(
         self, rows: Judgements, fraction: float, seed: int
     ) -> tuple[Judgements, Judgements | None]:
-        """The sample, and the rows of the kinds that are trained on that were drawn before."""
+        """The sample, and the rows for early stopping whose kinds are trained on."""
         held = Judgements.concatenate([rows[:0], *self.validating]).doubled()
         held = held[held.of(*self.kinds)]
         return rows, held if len(held) else None
 
     def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
-        """As in `Table`, by another pass over the file; no more than `MEASURED_PAIRS`, about."""
-        file = self.file
-        apart = self.connected.held_out(fraction, MEASURED_PAIRS, seed)
+        """As in `Table`, by another pass over the file; about `MEASURED_PAIRS` at most."""
+        held = self.connected.held_out(fraction, MEASURED_PAIRS, seed)
         try:
-            rest = survey_pairs(file, replace(self.split, held=apart), shown=True)
+            rest = survey_pairs(self.file, replace(self.split, held=held), shown=True)
         except NothingLeftError:
             return None
-        said = Judgements.concatenate(rest.apart)
+        judged = Judgements.concatenate(rest.measuring)
         training = rest.counts["pairs"]
-        dropped = self.counts["pairs"] - training - len(said)
+        dropped = self.counts["pairs"] - training - len(judged)
         rest = replace(rest, scratch=self.scratch, block_pairs=self.block_pairs)
-        return HeldOut(rest, said, training, dropped, fraction * file.rows > MEASURED_PAIRS)
+        return HeldOut(rest, judged, training, dropped, fraction * self.file.rows > MEASURED_PAIRS)
 
-    def prior(self, rows: Judgements, majority: Literal["positive", "negative"]) -> float:
-        """As in `Table`, by all similarities for training."""
+    def prior(self, rows: Judgements, majority: Majority) -> float:
+        """As in `Table`, by the similarities of all rows that are not for measuring."""
         total, weight, _ = self.sums
         if not weight:
-            return super().prior(rows, majority)  # which says what to do
+            return super().prior(rows, majority)  # which raises the error
         # The estimate depends on the mean alone; only its interval needs the rows.
         return estimate_prior(np.full(2, total / weight), majority).value
 
@@ -238,25 +238,25 @@ class StreamedTable(Table):
         """As in `Table`."""
         return ParquetPairStream(self, recipe.batch_size, recipe.seed)
 
-    def take(self, group: int, said: Judgements, drawn: Mask) -> None:
-        """Take in some rows of a row group, those drawn into the sample too."""
-        self.named[item_ends(said)] = True
+    def add(self, group: int, rows: Judgements, drawn: Mask) -> None:
+        """Add some rows of a row group; those drawn go into the sample too."""
+        self.mentioned[item_ends(rows)] = True
         if self.split.held is None:
-            self.connected.add(said.ends[~said.single])
-        self.counts.update(said.counts())
-        self.counts["self_pairs"] += int((said.ends[:, 0] == said.ends[:, 1]).sum())
-        usable, training = self.split.usable(said), self.split.training(said)
-        self.sampled.append(self.split.training(said[drawn]))
+            self.connected.add(rows.ends[~rows.single])
+        self.counts.update(rows.counts())
+        self.counts["self_pairs"] += int((rows.ends[:, 0] == rows.ends[:, 1]).sum())
+        usable, training = self.split.usable(rows), self.split.training(rows)
+        self.sampled.append(self.split.training(rows[drawn]))
         if self.split.validation:
-            self.validating.append(self.split.validating(said))
-        self.apart.append(self.split.measuring(said))
-        for weight, rows in zip(self.instance_weight, (~usable.single, usable.single), strict=True):
-            if rows.any():
-                weight += usable[rows].item_weight(len(weight))
-        of_group = usable.joint & usable.single
-        self.told[item_ends(usable[~of_group])] = True
-        told, weight = usable[usable.has("similarity")], training.doubled().weight
-        self.sums[:] += float(told.weight @ told.u), float(told.weight.sum()), float(weight.sum())
+            self.validating.append(self.split.validating(rows))
+        self.measuring.append(self.split.measuring(rows))
+        for weight, mask in zip(self.instance_weight, (~usable.single, usable.single), strict=True):
+            if mask.any():
+                weight += usable[mask].item_weight(len(weight))
+        self.has_statement[item_ends(usable[~(usable.joint & usable.single)])] = True
+        similar = usable[usable.has("similarity")]
+        total = training.doubled().weight.sum()
+        self.sums[:] += similar.weight @ similar.u, similar.weight.sum(), total
         self.counts["pairs"] += int((~usable.single).sum())
         self.group_training[group] += len(training)
         for name in training.kinds():
@@ -272,14 +272,14 @@ def survey_for(
     *,
     shown: bool = False,
 ) -> StreamedTable:
-    """Read a file once, for a training of this classifier; `scratch` is as in `fit_file`."""
+    """Read a file once, to train this classifier; `scratch` is as in `fit_file`."""
     seed = int(check_random_state(classifier.random_state).randint(2**31 - 1))
     share = 0.0
     if classifier.early_stopping:
         share = min(float(classifier.validation_fraction), VALIDATION_PAIRS / file.rows)
-    found = survey_pairs(file, Split(None, share, seed), shown=shown)
+    table = survey_pairs(file, Split(None, share, seed), shown=shown)
     folder = None if scratch is None else Path(scratch)
-    return replace(found, scratch=folder, block_pairs=block_pairs)
+    return replace(table, scratch=folder, block_pairs=block_pairs)
 
 
 def survey_pairs(
@@ -288,42 +288,41 @@ def survey_pairs(
     """Read a file of pairs once: check every row, count, and keep about ``sample`` rows.
 
     Without a split all rows are for training. A bar is `shown` on a terminal. Raises TableError for
-    the first row that cannot be used, NothingLeftError if none is left for training.
+    the first bad row, NothingLeftError if none is left for training.
     """
-    split = Split() if split is None else split
+    split = split or Split()
     digest = hashlib.sha256(f"{file.digest()} {split.validation} {split.seed}".encode())
     digest.update(b"" if split.held is None else split.held.data)
     items, groups = file.items, len(file.group_rows)
-    found = StreamedTable(
+    table = StreamedTable(
         items.features,
         Judgements.silent([]),
         step=FeatureStep.of_items(items),
         ids=items.ids,
-        # That of the split: without a random_state another one would be drawn.
-        seed=split.seed,
+        seed=split.seed,  # without a random_state `fit` would draw another one
         file=file,
         split=split,
         fingerprint=digest.hexdigest(),
         instance_weight=np.zeros((2, len(items))),
-        told=np.zeros(len(items), bool),
-        named=np.zeros(len(items), bool),
+        has_statement=np.zeros(len(items), bool),
+        mentioned=np.zeros(len(items), bool),
         connected=Connected(len(items)),
         group_training=[0] * groups,
     )
-    share, present, done = min(1.0, sample / file.rows), -1, 0
+    share, current, done = min(1.0, sample / file.rows), -1, 0
     with bar("looking through", file.rows, unit="rows", shown=shown) as progress:
-        for group, said in file.judgements(range(groups)):
-            if group != present:
-                present, rng = group, stream(split.seed, "sample", group)
-            found.take(group, said, rng.bit_generator.random_raw(len(said)) / 2.0**64 < share)
-            done += len(said)
+        for group, rows in file.judgements(range(groups)):
+            if group != current:
+                current, rng = group, stream(split.seed, "sample", group)
+            table.add(group, rows, rng.bit_generator.random_raw(len(rows)) / 2.0**64 < share)
+            done += len(rows)
             if progress is not None:
                 progress(done)
-    if not found.training:
+    if not table.training:
         raise NothingLeftError(f"{file.path} has no row that is left for training")
-    present_kinds = {name for part in found.sampled for name in part.kinds()}
-    more = [row for name, row in found.first.items() if name not in present_kinds]
-    return replace(found, judged=Judgements.concatenate([*found.sampled, *more]))
+    sampled = Judgements.concatenate(table.sampled)
+    missing = [row for name, row in table.first.items() if name not in sampled.kinds()]
+    return replace(table, judged=Judgements.concatenate([sampled, *missing]))
 
 
 class ParquetPairStream:
@@ -333,8 +332,8 @@ class ParquetPairStream:
         self.table, self.seed, self.pairs = table, seed, table.training
         batch_size = min(batch_size, self.pairs)
         self.block_pairs = max(1, table.block_pairs // batch_size) * batch_size
-        about = f"{table.fingerprint} {seed} {self.block_pairs}"
-        self.fingerprint = hashlib.sha256(about.encode()).hexdigest()
+        order = f"{table.fingerprint} {seed} {self.block_pairs}"
+        self.fingerprint = hashlib.sha256(order.encode()).hexdigest()
 
     def blocks(self, epoch: int, start: int) -> Iterator[Judgements]:
         """As in `PairStream`; the next block is read while one is in use."""
@@ -354,19 +353,19 @@ class ParquetPairStream:
             yield block[shuffle].doubled().scaled(scale)
 
     def _rows(self, groups: Iterable[int], skipped: int) -> Iterator[Judgements]:
-        """The training rows of row groups, but for the first ones."""
-        for _, said in self.table.file.judgements(groups):
-            training = self.table.split.training(said)
+        """The training rows of row groups, without the first ones."""
+        for _, rows in self.table.file.judgements(groups):
+            training = self.table.split.training(rows)
             if skipped < len(training):
                 yield training[skipped:]
             skipped = max(0, skipped - len(training))
 
 
 def shuffled(rng: np.random.Generator, n: int) -> Indices:
-    """The numbers 0 to n − 1 in random order, the same in every version of numpy.
+    """Random permutation of n numbers, the same in every version of numpy.
 
-    `pairlearn.randomness.permutation` sorts by 64 random bits; here it is 32, in two halves, which
-    numpy sorts by their digits: a million numbers in two fifths of the time. Some 250 of these
+    `pairlearn.randomness.permutation` sorts by 64 random bits; this sorts by 32, in two halves, for
+    which numpy has a radix sort: a million numbers take two fifths of the time. Some 250 of these
     draw the same bits as another, and keep their order.
     """
     bits = rng.bit_generator.random_raw(n)
@@ -376,10 +375,10 @@ def shuffled(rng: np.random.Generator, n: int) -> Indices:
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, the next one made in a thread while one is in use.
+    """Yield the same items, computing the next one in a thread.
 
-    An error of the thread comes up where its item would have. When nobody asks for more, the
-    thread ends with the item that it is at.
+    An error of the thread is raised in place of its item. When the iteration is abandoned, the
+    thread ends after its current item.
     """
     done = object()
     with ThreadPoolExecutor(1, "pairlearn-read-ahead") as pool:

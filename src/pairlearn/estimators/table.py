@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from pairlearn.estimators.instances import (
     read_instances,
     read_pairs,
 )
-from pairlearn.estimators.population import prior_from_similarities
+from pairlearn.estimators.population import Majority, prior_from_similarities
 from pairlearn.estimators.splits import held_out_rows, hold_out_items, keep_whole
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
@@ -199,7 +199,7 @@ class Table:
         dropped = int((~training & ~held).sum())
         return HeldOut(rest, judged[held], int(training.sum()), dropped)
 
-    def prior(self, rows: Judgements, majority: Literal["positive", "negative"]) -> float:
+    def prior(self, rows: Judgements, majority: Majority) -> float:
         """Class prior implied by the similarities, given the larger class."""
         return prior_from_similarities(rows, majority).value
 
