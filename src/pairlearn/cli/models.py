@@ -56,21 +56,24 @@ def predict(
     classifier = PairClassifier.load(model)
     start = time.perf_counter()
     with bar("predict", rows_in(items) if shows_bars() else None, unit="rows") as progress:
-        done = predict_file(classifier, items, out, ids=ids, threshold=threshold, progress=progress)
+        result = predict_file(
+            classifier, items, out, ids=ids, threshold=threshold, progress=progress
+        )
     data = {
         "out": out,
-        "rows": done.rows,
-        "positive": done.positive,
+        "rows": result.rows,
+        "positive": result.positive,
         "seconds": time.perf_counter() - start,
         "threshold": threshold,
+        "warnings": result.notes,
     }
-    share = done.positive / done.rows
-    text = [f"{done.rows:,} items, {done.positive:,} positive ({share:.1%}): {out}"]
-    return Output(data | {"warnings": done.notes}, text, warnings=done.notes)
+    share = result.positive / result.rows
+    text = [f"{result.rows:,} items, {result.positive:,} positive ({share:.1%}): {out}"]
+    return Output(data, text, warnings=result.notes)
 
 
 def rows_in(path: Path) -> int | None:
-    """How many rows a table has; None if that cannot be told."""
+    """Number of rows of a table; None if it cannot be read."""
     import pyarrow
     from pyarrow import dataset
 
@@ -111,17 +114,15 @@ def export(model: Path, out: Path, *, force: bool = False) -> Output:
         raise CommandError(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
-    taken = f"x (n, {classifier.n_features_in_})"
+    inputs = f"x (n, {classifier.n_features_in_})"
     if hasattr(classifier, "encoder_"):
         image = classifier.encoder_.reads("image")
-        taken = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
-    return Output(
-        data,
-        [
-            f"{out}: {taken} to logit and probability of class {classifier.classes_[1]}",
-            f"  onnxruntime and torch differ by {difference:.1e} at most",
-        ],
-    )
+        inputs = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
+    text = [
+        f"{out}: {inputs} to logit and probability of class {classifier.classes_[1]}",
+        f"  onnxruntime and torch differ by {difference:.1e} at most",
+    ]
+    return Output(data, text)
 
 
 @dataclass
@@ -180,57 +181,57 @@ def compare(
     check_suffix("--out", out, ".csv")
     from pairlearn.comparison import compare as run
 
-    known = read_items(items, columns=columns.choice())
+    table = read_items(items, columns=columns.choice())
     with in_file(pairs):
-        said = reading.checked(pairs, noisy=noisy, prior=how.prior).judgements(known)
+        judgements = reading.checked(pairs, noisy=noisy, prior=how.prior).judgements(table)
     with bar("training") as progress:
-        found = run(
-            known.like(np.arange(len(known)), known.features),  # judgements refer to rows
+        comparison = run(
+            table.like(np.arange(len(table)), table.features),  # judgements refer to rows
             None,
-            said,
+            judgements,
             methods=parse_names(methods, "--methods") or None,
             progress=progress,
             **how.chosen(),
         )
     if out is not None:
-        _write(found, out)
-    warnings = [*known.notes, *reading.notes, *found.warnings]
-    text = _text(found, int((~said.single).sum()), out)
-    return Output(found.to_dict(), list(text), found.best.name, warnings)
+        _write(comparison, out)
+    warnings = [*table.notes, *reading.notes, *comparison.warnings]
+    text = list(_text(comparison, int((~judgements.single).sum()), out))
+    return Output(comparison.to_dict(), text, comparison.best.name, warnings)
 
 
-def _write(found: Comparison, path: Path) -> None:
+def _write(comparison: Comparison, path: Path) -> None:
     from pairlearn.tables import open_rows
 
-    columns: dict[str, list[Any]] = {"method": [row.name for row in found.rows]}
-    for what, end in product(("accuracy", "difference"), ("value", "low", "high")):
-        name = what if end == "value" else f"{what}_{end}"
-        columns[name] = [getattr(getattr(row, what), end) for row in found.rows]
-    columns["tie"] = [str(row.tie).lower() for row in found.rows]
+    columns: dict[str, list[Any]] = {"method": [row.name for row in comparison.rows]}
+    for measure, end in product(("accuracy", "difference"), ("value", "low", "high")):
+        name = measure if end == "value" else f"{measure}_{end}"
+        columns[name] = [getattr(getattr(row, measure), end) for row in comparison.rows]
+    columns["tie"] = [str(row.tie).lower() for row in comparison.rows]
     with open_rows(path, [*columns]) as rows:
         rows.write(columns)
 
 
-def _text(found: Comparison, judgements: int, out: Path | None) -> Iterator[Any]:
+def _text(comparison: Comparison, judgements: int, out: Path | None) -> Iterator[Any]:
     from rich.table import Table
 
     grid = Table("method", "accuracy", "less than the best by")
-    for cells, row in zip(found.table(), found.distinct.values(), strict=True):
-        best = row is found.best
+    for cells, row in zip(comparison.table(), comparison.distinct.values(), strict=True):
+        best = row is comparison.best
         grid.add_row(*cells, style="bold" if best else "" if row.tie else "dim")
     yield grid
-    lost = f", {found.dropped:,} lost between folds" if found.dropped else ""
+    lost = f", {comparison.dropped:,} lost between folds" if comparison.dropped else ""
     prior = ""
-    if found.prior is not None:
-        prior = f"; class prior {found.prior:.3f}, {baseline(found.prior)}"
+    if comparison.prior is not None:
+        prior = f"; class prior {comparison.prior:.3f}, {baseline(comparison.prior)}"
     counted = f"{judgements:,} judgements"
-    if found.pairs < judgements:
-        counted += f" ({found.pairs:,} with several answers to a pair as one)"
+    if comparison.pairs < judgements:
+        counted += f" ({comparison.pairs:,} with several answers to a pair as one)"
     yield (
-        f"{counted}, {found.tested:,} held out in {found.folds} folds × "
-        f"{found.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; {found.confidence:.0%} "
-        "intervals, those of the differences all together."
+        f"{counted}, {comparison.tested:,} held out in {comparison.folds} folds × "
+        f"{comparison.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; "
+        f"{comparison.confidence:.0%} intervals, those of the differences all together."
     )
-    yield found.verdict
+    yield comparison.verdict
     if out is not None:
         yield f"ranking: {out}"

@@ -95,21 +95,22 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
 
     from pairlearn.kinds import rows_by_kind
 
-    told = report.summary
-    by = f" by {counted(told.annotators, 'annotator')}" if told.annotators else ""
-    judged, pairs = counted(told.rows, "judgement"), counted(told.pairs, "pair")
-    head = f"{judged} of {pairs} of {told.items:,} items{by}" if told.rows else "no pairs"
+    summary = report.summary
+    by = f" by {counted(summary.annotators, 'annotator')}" if summary.annotators else ""
+    judged, pairs = counted(summary.rows, "judgement"), counted(summary.pairs, "pair")
+    head = f"{judged} of {pairs} of {summary.items:,} items{by}" if summary.rows else "no pairs"
     yield Text.assemble((name, "bold"), f": {head}")
-    yield f"  {by_kind(rows_by_kind(report.statements, told.rows), report.statements)}"
-    yield Text.assemble("  they can teach: ", (told.learnable, "bold"), "\n")
+    yield f"  {by_kind(rows_by_kind(report.statements, summary.rows), report.statements)}"
+    yield Text.assemble("  they can teach: ", (summary.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
-    for found in report.findings:
-        text = Text.assemble((found.code, "bold"), f" {found.message}", (where(found), "dim"))
-        grid.add_row(Text(found.severity, _COLOURS[found.severity]), text)
+    for finding in report.findings:
+        code, place = (finding.code, "bold"), (where(finding), "dim")
+        text = Text.assemble(code, f" {finding.message}", place)
+        grid.add_row(Text(finding.severity, _COLOURS[finding.severity]), text)
     yield grid
-    errors, warnings = (len(report.of(kind)) for kind in ("error", "warning"))
+    errors, warnings = len(report.of("error")), len(report.of("warning"))
     verdict, colour = "fine", "green"
     if errors or warnings:
         verdict = "not usable as it is" if errors else "look at the warnings"
@@ -118,22 +119,22 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     yield Text.assemble(count, (verdict, colour))
 
 
-def by_kind(rows: Mapping[str, Any], said: Mapping[str, int]) -> str:
-    """How many rows about pairs say what, and how many statements there are about one item."""
+def by_kind(rows: Mapping[str, Any], statements: Mapping[str, int]) -> str:
+    """Counts of rows about pairs by their answers, and of statements about single items."""
     from pairlearn.kinds import kind
 
     counts = {"both answers": rows["both"]}
     counts |= {name.replace("_", " "): n for name, n in rows.items() if name.endswith("_only")}
-    counts |= {str(kind(name)): count for name, count in said.items() if kind(name).single}
-    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    counts |= {str(kind(name)): n for name, n in statements.items() if kind(name).single}
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
-def where(found: Finding) -> str:
-    """The first of the rows and of the ids that a finding is about."""
-    more = f", … of {found.count:,}" if found.count > len(found.rows) else ""
-    where = [f"rows {', '.join(map(str, found.rows))}{more}"] if found.rows else []
-    where += [", ".join(map(str, found.ids))] if found.ids else []
-    return f" ({'; '.join(where)})" if where else ""
+def where(finding: Finding) -> str:
+    """The first rows and ids of a finding."""
+    more = f", … of {finding.count:,}" if finding.count > len(finding.rows) else ""
+    places = [f"rows {', '.join(map(str, finding.rows))}{more}"] if finding.rows else []
+    places += [", ".join(map(str, finding.ids))] if finding.ids else []
+    return f" ({'; '.join(places)})" if places else ""
 
 
 LEANS = {"leaning-similarity", "leaning-annotator", "outlying-annotator"}
@@ -172,31 +173,27 @@ def prior(
     table = reading.checked(pairs, noisy=False)
     answers = Answers.of(table)
     left_out = sorted({*answers.names[~answers.useful].tolist()})
-    found = answers.implied_prior(majority or "negative", confidence)
-    other = {"value": 1 - found.value, "low": 1 - found.high, "high": 1 - found.low}
-    equal = majority is None and f"{found.value:.3f}" == "0.500"  # the same on both sides of ½
-    high = other["high"] if equal else found.high
-    span = f"{confidence:.0%} interval {found.low:.3f} to {high:.3f}"
-    text = [f"share of positives: {found.value:.3f} ({span})"]
+    estimate = answers.implied_prior(majority or "negative", confidence)
+    other = {"value": 1 - estimate.value, "low": 1 - estimate.high, "high": 1 - estimate.low}
+    equal = majority is None and f"{estimate.value:.3f}" == "0.500"  # the same on both sides of ½
+    high = other["high"] if equal else estimate.high
+    span = f"{confidence:.0%} interval {estimate.low:.3f} to {high:.3f}"
+    text = [f"share of positives: {estimate.value:.3f} ({span})"]
     if majority is None and not equal:
         text.append(
             "               or: {value:.3f} ({low:.3f} to {high:.3f}) if positives are the "
             "majority".format(**other)
         )
-    text.append(f"from {found.n:,} similarities with mean {found.mean_similarity:.3f}")
+    text.append(f"from {estimate.n:,} similarities with mean {estimate.mean_similarity:.3f}")
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
-    useful = answers.rows[answers.useful]
-    unclear = ValueError("--quiet prints one number: say --majority positive or negative")
-    found_by_check = {one.code for one in check(table[useful], precision=False).findings}
-    warnings = [LEANING] * (not found_by_check.isdisjoint(LEANS))
-    data = {"majority": majority, **asdict(found), "if_reversed": other, "left_out": left_out}
-    return Output(
-        data | {"warnings": warnings},
-        text,
-        unclear if majority is None else f"{found.value:.6g}",
-        warnings,
-    )
+    report = check(table[answers.rows[answers.useful]], precision=False)
+    warnings = [LEANING] * any(finding.code in LEANS for finding in report.findings)
+    data = {"majority": majority, **asdict(estimate), "if_reversed": other, "left_out": left_out}
+    short: str | ValueError = f"{estimate.value:.6g}"
+    if majority is None:
+        short = ValueError("--quiet prints one number: say --majority positive or negative")
+    return Output(data | {"warnings": warnings}, text, short, warnings)
 
 
 LOST = (
@@ -249,27 +246,23 @@ def split(
     table = read_pairs(pairs, noisy=True)
     _, ends = table.numbered()
     masks = hold_out_statements(ends, share, seed)
-    keep_whole(masks, lambda one: table.columns().get(one.named[-1]))
-    parts = list(zip((training, held_out), masks, strict=True))
-    if not all(rows.any() for _, rows in parts):
+    keep_whole(masks, lambda kind: table.columns().get(kind.named[-1]))
+    if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "
             "`pairlearn fit`, which measures as well as can be, or give another --share"
         )
-    told = []
-    for path, rows in parts:
-        write_pairs(table[rows], path)
-        items = len(set(ends[rows].flat) - {-1})
-        told.append({"path": str(path), "pairs": int(rows.sum()), "items": items})
-    lost = len(table) - sum(int(rows.sum()) for _, rows in parts)
-    return Output(
-        {"pairs": len(table), "training": told[0], "held_out": told[1], "left_out": lost},
-        [
-            *("{path}: {pairs:,} pairs of {items:,} items".format(**part) for part in told),
-            f"{lost:,} of {len(table):,} pairs have items of both and are left out",
-            *[LOST] * bool(lost),
-        ],
-    )
+    parts = {"training": (training, masks[0]), "held_out": (held_out, masks[1])}
+    data: dict[str, Any] = {"pairs": len(table)}
+    text = []
+    for name, (path, mask) in parts.items():
+        write_pairs(table[mask], path)
+        items = len(set(ends[mask].flat) - {-1})
+        data[name] = {"path": str(path), "pairs": int(mask.sum()), "items": items}
+        text.append("{path}: {pairs:,} pairs of {items:,} items".format(**data[name]))
+    lost = data["left_out"] = len(table) - int(sum(mask.sum() for mask in masks))
+    text.append(f"{lost:,} of {len(table):,} pairs have items of both and are left out")
+    return Output(data, text + [LOST] * bool(lost))
 
 
 @command("plan", quiet="Print the number alone.")
@@ -333,7 +326,7 @@ def plan(
         known = read_items(items, columns=classifier.columns())
         held = HeldPairs.score(classifier, known, read_pairs(pilot), (items, pilot))
         options = held.options(confidence) | {"seed": seed}
-        return _told(planning.plan_from_pilot(within, *held.arguments, **options))
+        return _plan_output(planning.plan_from_pilot(within, *held.arguments, **options))
     if items is not None:
         raise ValueError("--items is for --model, which predicts them")
     if accuracy is None:
@@ -349,33 +342,26 @@ def plan(
             strength = planning.annotator_strength(table[table.judged].labels(), prior)
     if prior is None:
         raise ValueError("say --prior, or --pilot with judged pairs that tell it")
-    found = planning.plan(
-        within,
-        accuracy=accuracy,
-        prior=prior,
-        strength=5.0 if strength is None else strength,
-        errors=errors,
-        confidence=confidence,
-        seed=seed,
-    )
-    return _told(found)
+    assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
+    assumed |= {} if strength is None else {"strength": strength}
+    return _plan_output(planning.plan(within, **assumed, confidence=confidence, seed=seed))
 
 
-def _told(found: PairPlan) -> Output:
-    told = found.assumptions
-    if told["from"] == "pilot":
+def _plan_output(plan: PairPlan) -> Output:
+    known = plan.assumptions
+    if known["from"] == "pilot":
         text = [
-            f"as the pilot suggests, between {found.low:,} and {found.high:,}",
-            f"pilot: {told['pairs']:,} pairs, accuracy {told['accuracy']:.3f} "
-            f"({found.confidence:.0%}: {told['low']:.3f} to {told['high']:.3f}); they count in",
+            f"as the pilot suggests, between {plan.low:,} and {plan.high:,}",
+            f"pilot: {known['pairs']:,} pairs, accuracy {known['accuracy']:.3f} "
+            f"({plan.confidence:.0%}: {known['low']:.3f} to {known['high']:.3f}); they count in",
         ]
     else:
         text = [
-            f"tables differ: nine in ten take between {found.low:,} and {found.high:,}",
-            f"assumed: accuracy {told['accuracy']:g}, prior {told['prior']:.3g}, annotator of "
-            f"strength {told['strength']:.3g} (right about {told['annotator_accuracy']:.1%}), "
-            f"{told['errors']} errors, independent pairs with both judgements",
+            f"tables differ: nine in ten take between {plan.low:,} and {plan.high:,}",
+            f"assumed: accuracy {known['accuracy']:g}, prior {known['prior']:.3g}, annotator of "
+            f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
+            f"{known['errors']} errors, independent pairs with both judgements",
         ]
-    head = f"{found.pairs:,} pairs for an accuracy within ±{found.half_width:g}"
+    head = f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g}"
     end = "for measuring only: keep these pairs out of training"
-    return Output(found.to_dict(), [head, *text, end], str(found.pairs))
+    return Output(plan.to_dict(), [head, *text, end], str(plan.pairs))

@@ -138,7 +138,8 @@ def risk_of(estimator: PairClassifier, prior: float | None) -> Risk:
     if isinstance(risk, str):
         risk = make_risk(risk, prior=prior, loss=estimator.loss, correction=estimator.correction)
     if isinstance(risk, Supervised):
-        raise ValueError(f"risk {str(risk)!r} reads classes, not judgements: choose another risk")
+        name = str(estimator.risk)
+        raise ValueError(f"risk {name!r} reads classes, not judgements: choose another risk")
     return risk
 
 
