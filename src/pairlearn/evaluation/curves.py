@@ -1,13 +1,13 @@
 """Curves over all thresholds: ROC, calibration, and cost with its cheapest threshold.
 
-Dissimilar pairs are pairs of a positive and a negative, weighted by the probability of
-either order: a = P(+, −), b = P(−, +). So they show rates without any prior,
+Dissimilar pairs consist of a positive and a negative instance, in either order with
+probability a = P(+, −) and b = P(−, +). So they give rates without any prior,
 
     TPR(t) = E[a 1(g > t) + b 1(g' > t)] / E[1 − s],   FPR(t) with a and b swapped,
     AUC = E[a 1(g > g') + b 1(g' > g)] / E[1 − s],      ties half.
 
-With a, b = (1 − s ∓ c)/2 every numerator is a mean of similarities plus a mean of
-differences, each taken over the pairs that have them.
+With a, b = (1 − s ∓ c)/2 each numerator is a mean over similarities plus a mean over
+differences, each of the pairs that have them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import Floats, first_rows
-from pairlearn.evaluation.decisions import agreeing, expected_cost, fit_decisions
+from pairlearn.evaluation.decisions import choose_solutions, expected_cost, fit_decisions
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
 from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
@@ -29,14 +29,14 @@ CANDIDATES = 50
 
 @dataclass(frozen=True)
 class RocCurve:
-    """Rates at thresholds, from "nothing is positive" to "everything is".
+    """True and false positive rates at all thresholds.
 
     Attributes
     ----------
     thresholds : array of shape (m,)
-        Decreasing, the first is +∞; an output is positive if it is at least the threshold.
+        Decreasing from +∞; outputs of at least the threshold are decided positive.
     true_positive_rate, false_positive_rate : array of shape (m,)
-        Both from 0 to 1; they never decrease for feasible judgements.
+        Both from 0 to 1; non-decreasing for feasible judgements.
     """
 
     thresholds: Floats
@@ -47,9 +47,9 @@ class RocCurve:
 def roc_curve(
     logits: Any, logits_prime: Any, labels: PairLabels, *, weight: Any = None
 ) -> RocCurve:
-    """The ROC curve that judged pairs imply.
+    """Estimate the ROC curve from judged pairs.
 
-    Arguments are as in `estimate_accuracy`; both kinds of judgements are needed.
+    Parameters are as in `estimate_accuracy`; both kinds of judgements are needed.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def roc_curve(
     total = float(different.sum())
     if total <= 0:
         raise ValueError("labels call every pair similar: a ROC curve needs dissimilar pairs")
-    # What each end adds to both rates when the threshold falls below its output.
+    # What each end adds to the rates when the threshold falls below its output.
     half, lean = different / (2 * total), towards / (2 * total)
     outputs = np.concatenate([pairs.z, pairs.z_prime])
     steps = np.array(
@@ -81,19 +81,19 @@ def roc_curve(
 
 
 def area_under_curve(pairs: JudgedPairs) -> Estimate:
-    """P(output of a positive > output of a negative), ties half; NaN if it cannot be told."""
-    told_s, told_c = pairs.has_similarity, pairs.has_difference
+    """P(output of a positive > output of a negative), ties half; NaN if it is not determined."""
+    has_s, has_c = pairs.has_similarity, pairs.has_difference
     different, towards = _terms(pairs)
     total = float(different.sum())
-    # With one kind of judgement a prior was given, and cannot help here.
-    if total <= 0 or not (told_s.any() and told_c.any()):
+    # With one kind of judgement, a prior does not help here.
+    if total <= 0 or not (has_s.any() and has_c.any()):
         return Estimate(np.nan, 0.0, 1.0)
-    # Not the sign of a difference: outputs may be infinite.
+    # Not the sign of a difference, since outputs may be infinite.
     order = (pairs.z_prime > pairs.z) * 1.0 - (pairs.z > pairs.z_prime)
     ratio = float((towards * order).sum()) / total
     # AUC = (1 + E[c·order]/E[1 − s])/2; influences of both means, each over its own rows.
-    share_c = np.where(told_c, pairs.weight, 0.0) / pairs.weight[told_c].sum()
-    share_s = np.where(told_s, pairs.weight, 0.0) / pairs.weight[told_s].sum()
+    share_c = np.where(has_c, pairs.weight, 0.0) / pairs.weight[has_c].sum()
+    share_s = np.where(has_s, pairs.weight, 0.0) / pairs.weight[has_s].sum()
     of_c, of_s = towards * order - share_c * ratio * total, different - share_s * total
     influence = (of_c - ratio * of_s) / (2 * total)
     return pairs.estimates((1 + ratio) / 2, influence, pairs.effective_ends / 2 * total)[0]
@@ -101,28 +101,28 @@ def area_under_curve(pairs: JudgedPairs) -> Estimate:
 
 def _terms(pairs: JudgedPairs) -> tuple[Floats, Floats]:
     """Terms (n,) that sum to the means of 1 − s and of c, zero where not given."""
-    told_s, told_c = pairs.has_similarity, pairs.has_difference
-    different = np.where(told_s, 1 - pairs.similarity, 0.0) * pairs.weight
-    towards = np.where(told_c, pairs.difference, 0.0) * pairs.weight
+    has_s, has_c = pairs.has_similarity, pairs.has_difference
+    different = np.where(has_s, 1 - pairs.similarity, 0.0) * pairs.weight
+    towards = np.where(has_c, pairs.difference, 0.0) * pairs.weight
     return (
-        different / max(float(pairs.weight[told_s].sum()), 1e-300),
-        towards / max(float(pairs.weight[told_c].sum()), 1e-300),
+        different / max(float(pairs.weight[has_s].sum()), 1e-300),
+        towards / max(float(pairs.weight[has_c].sum()), 1e-300),
     )
 
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """Predicted against implied rates of positives, one entry a bin.
+    """Predicted and implied rates of positives in each bin.
 
     Attributes
     ----------
     edges : array of shape (k + 1,)
-        Bin i holds probabilities from edges[i] up to, and without, edges[i + 1]; the
-        last bin includes its upper edge.
+        Bin i contains probabilities in [edges[i], edges[i + 1]); the last bin also its upper
+        edge.
     predicted, shares : array of shape (k,)
         Mean prediction and share of the instances in each bin.
     implied : tuple of k Estimate
-        Share of positives in each bin, as the annotator sees it.
+        Rate of positives in each bin, as the annotator sees it.
     """
 
     edges: Floats
@@ -142,19 +142,19 @@ def calibration_curve(
     confidence: float = 0.95,
     prior: float | None = None,
 ) -> CalibrationCurve:
-    """Compare predicted probabilities with the rates that judged pairs imply.
+    """Compare predicted probabilities with the rates of positives that judged pairs imply.
 
     The bins are the levels of `pairlearn.evaluation.levels`: their rates of positives ρ_1 … ρ_k
-    maximise the pair likelihood, with no label and no prior. That is how a piecewise constant
-    recalibration of the classifier would be trained.
+    maximise the pair likelihood, without labels or a prior, like those of a piecewise constant
+    recalibration of the classifier.
 
     Parameters
     ----------
     probabilities, probabilities_prime : array of shape (n,)
         Predicted P(y=+1) of both ends.
     bins : int or array of edges
-        A number of bins with equal shares (fewer if predictions are tied), or increasing
-        edges from 0 to 1; bins without instances are left out.
+        Number of bins with equal shares (fewer if predictions are tied), or increasing
+        edges from 0 to 1; empty bins are left out.
     labels, weight, items, confidence, prior
         As in `estimate_accuracy`.
 
@@ -164,8 +164,8 @@ def calibration_curve(
 
     >>> rng = np.random.default_rng(0)
     >>> r, r_prime = rng.choice([0.1, 0.9], size=(2, 500), p=[0.7, 0.3])
-    >>> said, said_prime = np.where(r < 0.5, 0.2, 0.8), np.where(r_prime < 0.5, 0.2, 0.8)
-    >>> curve = calibration_curve(said, said_prime, PairLabels.from_posteriors(r, r_prime))
+    >>> p, p_prime = np.where(r < 0.5, 0.2, 0.8), np.where(r_prime < 0.5, 0.2, 0.8)
+    >>> curve = calibration_curve(p, p_prime, PairLabels.from_posteriors(r, r_prime))
     >>> curve.predicted, [round(rate.value, 3) for rate in curve.implied]
     (array([0.2, 0.8]), [0.1, 0.9])
     """
@@ -192,21 +192,21 @@ def calibration_curve(
 
 
 def _edges(bins: Any, pairs: JudgedPairs) -> Floats:
-    """Edges such that every bin holds some prediction."""
+    """Edges of bins that are not empty."""
     predictions = np.concatenate([pairs.z, pairs.z_prime])
     if np.ndim(bins) == 0:
         if bins != int(bins) or bins < 1:
             raise ValueError(f"bins must be a whole number of at least 1, or edges; got {bins!r}")
         inner = np.quantile(predictions, np.linspace(0, 1, int(bins) + 1)[1:-1], method="higher")
-        given = np.concatenate([[0.0], inner, [1.0]])
+        edges = np.concatenate([[0.0], inner, [1.0]])
     else:
-        given = np.asarray(bins, dtype=np.float64)
-        if given.ndim != 1 or len(given) < 2 or given[0] != 0 or given[-1] != 1:
+        edges = np.asarray(bins, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or edges[-1] != 1:
             raise ValueError(f"bins must be edges from 0 to 1, or a number; got {bins!r}")
-        if not (np.diff(given) > 0).all():
+        if not (np.diff(edges) > 0).all():
             raise ValueError(f"bins must increase; got {bins!r}")
-    inner = np.unique(given[1:-1])
-    # An edge stays if predictions lie between it and the next one that stays, on both sides.
+    inner = np.unique(edges[1:-1])
+    # An edge stays if there are predictions on both sides, up to the next one that stays.
     place = np.searchsorted(inner, predictions, side="right")
     inner = inner[np.unique(place[place > 0]) - 1] if (place > 0).any() else inner[:0]
     inner = inner[inner > predictions.min()]
@@ -221,9 +221,9 @@ class ThresholdChoice:
     ----------
     threshold, cost : float, Estimate
         Decide positive above it, at this expected cost. The value is the least of many estimates
-        and a little optimistic; the interval holds for all candidates at once.
+        and slightly optimistic; the interval holds for all candidates simultaneously.
     candidates, costs : array of shape (m,)
-        All thresholds tried, and their estimated costs.
+        Thresholds tried, and their estimated costs.
     """
 
     threshold: float
@@ -246,21 +246,21 @@ def choose_threshold(
     """Choose the threshold with the least estimated expected cost.
 
     The expected cost q (1 − p) c_fp + (1 − q) o c_fn is estimated at up to 50 quantiles of the
-    outputs, and at the extremes, "always" and "never". A plain interval at the least of them would
-    be too low and too short, so the interval is *simultaneous*: its quantile is that of the
+    outputs, and for deciding always and never positive. An ordinary interval at the least of them
+    would be too low and too short, so the interval is *simultaneous*: its quantile is that of the
     largest deviation among all candidates, simulated with their estimated correlations.
 
     Parameters
     ----------
     cost : (false positive, false negative)
-        What a wrong decision of either kind costs; (1, 1) is the error rate.
+        Cost of a wrong decision of either kind; (1, 1) gives the error rate.
     logits, logits_prime, labels, weight, items, confidence, prior
         As in `estimate_accuracy`.
 
     Examples
     --------
-    Missing a positive costs nine times as much as a false alarm, so that it pays to call
-    positive whatever is so with probability 0.1, at log-odds of −2.2:
+    A false negative costs nine times as much as a false positive, so the best threshold is a
+    probability of 0.1, log-odds of −2.2:
 
     >>> rng = np.random.default_rng(0)
     >>> z, z_prime = rng.normal(0, 3, size=(2, 2000))
@@ -273,32 +273,32 @@ def choose_threshold(
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior)
     candidates = _candidates(pairs)
     measure = expected_cost(costs)
-    solutions = agreeing([fit_decisions(pairs, float(t)) for t in candidates])
+    solutions = choose_solutions([fit_decisions(pairs, float(t)) for t in candidates])
     values = np.array([solution.value(measure) for solution in solutions])
     influences = np.hstack([solution.influences([measure]) for solution in solutions])
     best, most = int(np.argmin(values)), max(costs)
     covariance = pairs.dependence.covariance(influences)
     z = largest_deviation(covariance, confidence, pairs.effective_ends)
-    (found,) = pairs.estimates(values[best], influences[:, best], z=z)
-    return ThresholdChoice(float(candidates[best]), found.scaled(most), candidates, values * most)
+    (least,) = pairs.estimates(values[best], influences[:, best], z=z)
+    return ThresholdChoice(float(candidates[best]), least.scaled(most), candidates, values * most)
 
 
 def check_cost(cost: tuple[float, float]) -> tuple[float, float]:
-    """Two costs that are finite, not negative, and not both zero."""
+    """Check two costs: finite, not negative, and not both zero."""
     try:
-        false_positive, false_negative = (float(x) for x in cost)
+        false_positive, false_negative = map(float, cost)
     except (TypeError, ValueError):
         raise ValueError(
             f"cost must be two numbers, (false positive, false negative); got {cost!r}"
         ) from None
-    both = (false_positive, false_negative)
-    if not all(math.isfinite(x) and x >= 0 for x in both) or max(both) == 0:
+    costs = (false_positive, false_negative)
+    if not all(math.isfinite(x) and x >= 0 for x in costs) or max(costs) == 0:
         raise ValueError(f"cost must be finite, not negative and not all zero; got {cost!r}")
-    return both
+    return costs
 
 
 def _candidates(pairs: JudgedPairs) -> Floats:
-    """Midpoints between outputs at quantiles, and one below and one above all outputs."""
+    """Midpoints between outputs at quantiles, with one below and one above all outputs."""
     outputs = np.unique(np.concatenate([pairs.z, pairs.z_prime]))
     outputs = outputs[np.isfinite(outputs)]
     if not len(outputs):

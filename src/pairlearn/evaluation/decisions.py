@@ -1,12 +1,11 @@
-"""The class rates behind the two decisions of a classifier, and what follows from them.
+"""Class rates of the two decisions of a classifier, measures from them, and rankings.
 
-Two levels, decided positive and decided negative: q = share decided positive,
-p = P(+ | decided positive), o = P(+ | decided negative). Every measure of a classifier
-is a function of these three.
+The two decisions are two levels: q = share decided positive, p = P(+ | decided positive),
+o = P(+ | decided negative). Every measure of a classifier is a function of these three.
 
-The intervals of differences between classifiers, to the one that looks best, hold *together*: their
-quantile is that of max over i < j of |Z_i − Z_j| / sd(Z_i − Z_j), Z normal with the covariance of
-the estimated accuracies, which the influences of the pairs give.
+The intervals of differences from the classifier that looks best hold *simultaneously*: their
+quantile is that of max over i < j of |Z_i − Z_j| / sd(Z_i − Z_j), where Z is normal with the
+covariance of the estimated accuracies, computed from the influences of the pairs.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
 
 FAR = 20.0
-"""Images of a solution whose log-likelihood is lower by this lead to no other one in reach."""
+"""Mirror images of a solution with a log-likelihood lower by this lead to no other solution."""
 TINY = 1e-300
-"""Only where a rate is not defined; its interval is [0, 1] then."""
+"""Avoids division by zero where a rate is not defined; its interval is [0, 1] then."""
 
 
 def _prior(q: Any, p: Any, o: Any) -> Any:
@@ -35,7 +34,7 @@ def _prior(q: Any, p: Any, o: Any) -> Any:
 
 
 class Measure(NamedTuple):
-    """A function of (q, p, o), and the share of the instances that it is a share of."""
+    """A function of (q, p, o), and the share of all instances in its denominator."""
 
     value: Callable[[Any, Any, Any], Any]
     share: Callable[[Any, Any, Any], Any] = lambda q, p, o: 1.0
@@ -64,92 +63,95 @@ MEASURES = {
     "false_negative": Measure(lambda q, p, o: (1 - q) * o),
     "true_negative": Measure(lambda q, p, o: (1 - q) * (1 - o)),
 }
-"""Every measure of a pair of decisions; the last four are shares of all instances."""
+"""Measures of a classifier by name; the last four are shares of all instances."""
 
 
 def expected_cost(cost: tuple[float, float]) -> Measure:
     """Expected cost per instance as a share of the larger cost."""
-    alarm, miss = (one / max(cost) for one in cost)
+    alarm, miss = (value / max(cost) for value in cost)
     return Measure(lambda q, p, o: q * (1 - p) * alarm + (1 - q) * o * miss)
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """One solution: θ = (q, p, o) and the influence (n, 3) of every pair on it."""
+    """One solution: θ = (q, p, o), the influences (n, 3) of the pairs, and its log-likelihood."""
 
     pairs: JudgedPairs
     theta: Floats
     influence: Floats
-    merit: float
+    log_likelihood: float
 
     def value(self, measure: Measure) -> float:
-        """A measure at θ."""
+        """Value of a measure at θ."""
         return float(measure.value(*self.theta))
 
     def influences(self, measures: Sequence[Measure]) -> Floats:
-        """Influence (n, k) of every pair on the measures."""
+        """Influences (n, k) of the pairs on the measures."""
         # Complex steps: the measures are rational in θ, so these slopes are exact.
         slopes = [
-            [one.value(*(self.theta + 1e-30j * unit)).imag / 1e-30 for one in measures]
+            [measure.value(*(self.theta + 1e-30j * unit)).imag / 1e-30 for measure in measures]
             for unit in np.eye(3)
         ]
         return np.asarray(self.influence @ np.array(slopes))
 
     def estimates(self, measures: Sequence[Measure]) -> list[Estimate]:
         """The measures with their intervals."""
-        counts = [self.pairs.effective_ends * one.share(*self.theta) for one in measures]
-        values = [self.value(one) for one in measures]
+        counts = [self.pairs.effective_ends * measure.share(*self.theta) for measure in measures]
+        values = [self.value(measure) for measure in measures]
         return self.pairs.estimates(values, self.influences(measures), counts)
 
 
-def estimated(solutions: Sequence[Decisions], measures: Sequence[Measure]) -> list[Estimate]:
-    """Measures of the likeliest solution, with intervals that hold those of all."""
-    several = [solution.estimates(measures) for solution in solutions]
-    return [hull(one) for one in zip(*several, strict=True)]
+def estimate_measures(
+    solutions: Sequence[Decisions], measures: Sequence[Measure]
+) -> list[Estimate]:
+    """Measures of the likeliest solution, with intervals that contain those of all solutions."""
+    estimates = [solution.estimates(measures) for solution in solutions]
+    return [hull(several) for several in zip(*estimates, strict=True)]
 
 
 def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]:
-    """All solutions that the judgements do not rule out, the likeliest first.
+    """Fit the rates of both decisions: all solutions that are not ruled out, the likeliest first.
 
-    There is one, unless the decisions say so little that the classes could be swapped, as with a
-    classifier that always decides the same; the likelihood ratio test at `confidence` rules out.
-    Of equal ones the most accurate is first. Similarities alone always have two, which `side`
-    tells apart: the larger class, if the classes clearly differ in size, or "better" than chance.
+    There is one, unless the decisions are so uninformative that the classes could be swapped, as
+    for a constant classifier; others are ruled out by a likelihood ratio test at `confidence`.
+    Among equally likely ones the most accurate is first. Similarities alone always have two, which
+    `side` tells apart: by the larger class, if the sizes clearly differ, or as better than chance.
     """
     pairs.require_identified()
     level, level_prime = (np.asarray(z > threshold, np.intp) for z in (pairs.z, pairs.z_prime))
     tally = LevelTally.of(pairs, level, level_prime, 2)
     rates = tally.solve(tally.start())
-    found = [_decisions(tally, rates)]
+    solutions = [_decisions(tally, rates)]
     # (1 − p, 1 − o) has the same mean judgements of pairs decided differently, and
     # (1 − o, 1 − p) the same similarities of all pairs.
     for image in (1 - rates[::-1], 1 - rates):
         if tally.likelihood(image) > tally.likelihood(rates) - FAR:
             other = _decisions(tally, tally.solve(image))
-            if all(_differ(one.theta, other.theta) for one in found):
-                found.append(other)
+            if all(_differ(solution.theta, other.theta) for solution in solutions):
+                solutions.append(other)
     margin = NormalDist().inv_cdf((1 + pairs.confidence) / 2) ** 2 / 2
-    top = max(one.merit for one in found)
-    kept = [one for one in found if one.merit > top - margin]
+    top = max(solution.log_likelihood for solution in solutions)
+    kept = [solution for solution in solutions if solution.log_likelihood > top - margin]
     if pairs.side is not None and pairs.prior is None and not pairs.has_difference.any():
-        kept = [one for one in kept if _on_side(one)] or kept
-    return sorted(kept, key=lambda one: (-round(one.merit, 6), -one.value(MEASURES["accuracy"])))
+        kept = [solution for solution in kept if _on_side(solution)] or kept
+    accuracy = MEASURES["accuracy"]
+    return sorted(kept, key=lambda fit: (-round(fit.log_likelihood, 6), -fit.value(accuracy)))
 
 
-def _on_side(one: Decisions) -> bool:
-    """Whether a solution may be the one that the side speaks of."""
-    pairs = one.pairs
+def _on_side(solution: Decisions) -> bool:
+    """Whether a solution is compatible with the `side` of the pairs."""
+    pairs, prior = solution.pairs, MEASURES["prior"]
     if pairs.side == "better":
-        return one.value(MEASURES["accuracy"]) >= 0.5
-    error = float(np.sqrt(pairs.dependence.variance(one.influences([MEASURES["prior"]]))[0]))
-    beyond = (one.value(MEASURES["prior"]) - 0.5) * (1 if pairs.side == "positive" else -1)
+        return solution.value(MEASURES["accuracy"]) >= 0.5
+    error = float(np.sqrt(pairs.dependence.variance(solution.influences([prior]))[0]))
+    beyond = (solution.value(prior) - 0.5) * (1 if pairs.side == "positive" else -1)
     return beyond > -NormalDist().inv_cdf((1 + pairs.confidence) / 2) * error
 
 
-def _differ(one: Floats, other: Floats) -> bool:
+def _differ(theta: Floats, other: Floats) -> bool:
     """Whether two solutions differ in a rate of decisions that occur."""
-    q = one[0]
-    return bool((np.abs(one - other) * [1.0, q, 1 - q]).max() > 1e-3)
+    q = theta[0]
+    return bool((np.abs(theta - other) * [1.0, q, 1 - q]).max() > 1e-3)
 
 
 def _decisions(tally: LevelTally, rates: Floats) -> Decisions:
@@ -161,11 +163,11 @@ def _decisions(tally: LevelTally, rates: Floats) -> Decisions:
     return Decisions(tally.pairs, theta, influence, fit.log_likelihood)
 
 
-def agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:
-    """One solution for each set of decisions: of several, the one with the prior of the others.
+def choose_solutions(solutions: Sequence[list[Decisions]]) -> list[Decisions]:
+    """Choose one solution for each classifier: that whose prior is nearest to the others'.
 
-    Decisions that hardly vary leave open which class is which; those that separate the
-    classes best tell.
+    Decisions that hardly vary do not tell which class is which; those that separate the classes
+    best do.
     """
 
     def separation(solution: Decisions) -> float:
@@ -173,25 +175,25 @@ def agreeing(found: Sequence[list[Decisions]]) -> list[Decisions]:
         return float(q * (1 - q) * (p - o))
 
     prior = MEASURES["prior"]
-    sharpest = max((several[0] for several in found), key=separation).value(prior)
-    return [min(several, key=lambda one: abs(one.value(prior) - sharpest)) for several in found]
+    sharpest = max((several[0] for several in solutions), key=separation).value(prior)
+    return [min(several, key=lambda fit: abs(fit.value(prior) - sharpest)) for several in solutions]
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """How one method did.
+    """Result of one method in a comparison.
 
     Attributes
     ----------
     name : str
         The method, as `PairClassifier` and `make_risk` name it.
     accuracy, difference : Estimate
-        Mean accuracy of its models on held-out pairs, as the annotator sees it, and this less that
-        of the best; the intervals of all differences hold together.
+        Mean accuracy of its models on held-out pairs, as the annotator sees it, and its difference
+        from the best; the intervals of all differences hold simultaneously.
     tie : bool
         Whether the interval of the difference contains 0. False for the best itself.
     same_as : str or None
-        A method before it in the ranking that decides all held-out pairs as it does. Risks
+        An earlier method in the ranking with the same decisions on all held-out pairs. Risks
         often coincide: on feasible labels no correction changes the non-negative one.
     """
 
@@ -202,7 +204,7 @@ class MethodResult:
     same_as: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dictionary for JSON."""
         return asdict(self)
 
 
@@ -218,13 +220,13 @@ def rank(
 ) -> tuple[MethodResult, ...]:
     """Rank classifiers by their accuracies on held-out judged pairs.
 
-    ``logits`` (k, n, 2) are their outputs for both ends of n pairs; the rest is as in
-    `estimate_accuracy`, whose intervals the accuracies have. Equal ones stay in their order.
+    ``logits`` (k, n, 2) are their outputs for both ends of n pairs; the other parameters and the
+    intervals of accuracies are those of `estimate_accuracy`. Ties stay in order.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     options = (labels, weight, items, confidence, prior)
     first = JudgedPairs.of(outputs[0, :, 0], outputs[0, :, 1], *options)
-    solutions = agreeing(
+    solutions = choose_solutions(
         [fit_decisions(replace(first, z=z[:, 0], z_prime=z[:, 1])) for z in outputs]
     )
     accuracy = [MEASURES["accuracy"]]
@@ -233,21 +235,21 @@ def rank(
     order = np.argsort([-estimate.value for estimate in estimates], kind="stable")
     best, ends = int(order[0]), first.effective_ends
     covariance = first.dependence.covariance(influences)
-    together = largest_deviation(covariance, confidence, ends, differences=True)
-    apart = first.dependence.variance(influences - influences[:, best : best + 1])
+    quantile = largest_deviation(covariance, confidence, ends, differences=True)
+    variances = first.dependence.variance(influences - influences[:, best : best + 1])
     decided: dict[bytes, str] = {}
     rows = []
     for place, i in enumerate(order):
         difference = Estimate(0.0, 0.0, 0.0)
         if place:
             gap = estimates[i].value - estimates[best].value
-            # As in `proportion`: one more instance is decided differently, among all of them.
-            half = together * float(np.sqrt(apart[i] + 1 / ends**2))
+            # As in `proportion`, one instance is added that they decide differently.
+            half = quantile * float(np.sqrt(variances[i] + 1 / ends**2))
             difference = Estimate(gap, max(gap - half, -1.0), min(gap + half, 1.0))
         same = decided.setdefault((outputs[i] > 0).tobytes(), names[i])
-        alike = same if same != names[i] else None
+        same_as = same if same != names[i] else None
         tie = place > 0 and difference.high >= 0
-        rows.append(MethodResult(names[i], estimates[i], difference, tie, alike))
+        rows.append(MethodResult(names[i], estimates[i], difference, tie, same_as))
     return tuple(rows)
 
 
@@ -260,17 +262,17 @@ class Comparison:
     rows : tuple of MethodResult
         The first one is the best.
     pairs, tested, dropped : int
-        Judgements in the table; those that tested models, and those of pairs whose ends were in
-        different folds, which tested none, summed over the repeats.
+        Judgements in the table; those used to test models, and those of pairs with ends in
+        different folds, which test none, summed over the repeats.
     folds, repeats : int
-        Of the cross-validation.
+        Folds and repeats of the cross-validation.
     prior : float or None
-        The class prior of the affine risks: as given, or as the similarities of the whole
-        table imply; None if no method needs one.
+        The class prior of the affine risks: as given, or as implied by the similarities of
+        the whole table; None if no method needs one.
     confidence : float
-        Of each accuracy's interval, and of all intervals of differences together.
+        Coverage of each accuracy's interval, and of all intervals of differences together.
     warnings : tuple of str
-        What to know before relying on the ranking.
+        Reasons to doubt the ranking.
     """
 
     rows: tuple[MethodResult, ...]
@@ -290,12 +292,12 @@ class Comparison:
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """Methods that cannot be told from the best."""
+        """Methods whose accuracy cannot be distinguished from the best."""
         return tuple(row.name for row in self.rows if row.tie)
 
     @property
     def distinct(self) -> dict[str, MethodResult]:
-        """One method of each that decide alike, by a name that tells the others."""
+        """One method for each set of equal decisions, with a title that names the others."""
         return {self._title(row): row for row in self.rows if row.same_as is None}
 
     def _title(self, row: MethodResult) -> str:
@@ -304,7 +306,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """The best method, and those that cannot be told from it."""
+        """The best method and its ties, in a sentence."""
         best, *others = self.distinct.items()
         ties = [title for title, row in others if row.tie]
         alone = "no other comes near it" if others else "there is no other to compare it with"
@@ -312,29 +314,28 @@ class Comparison:
         return f"best: {best[0]}; {rest}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        told = asdict(self) | {"warnings": list(self.warnings)}
-        methods = told.pop("rows")
-        return {"methods": methods, "best": self.best.name, "ties": list(self.ties), **told}
+        """A dictionary for JSON."""
+        fields = asdict(self) | {"warnings": list(self.warnings)}
+        methods = fields.pop("rows")
+        return {"methods": methods, "best": self.best.name, "ties": list(self.ties), **fields}
 
     def table(self) -> list[tuple[str, str, str]]:
-        """Method, accuracy and what it lacks to the best, as text, with the ties marked.
+        """Method, accuracy and difference from the best as text, with the ties marked.
 
-        Methods that decide alike are one line.
+        Methods with the same decisions share a line.
         """
         lines = []
         for title, row in self.distinct.items():
             ends = (row.difference.value, row.difference.high, row.difference.low)
-            lacks = Estimate(*(-x + 0.0 for x in ends))
-            text = "" if row is self.best else f"{lacks}{' tie' if row.tie else ''}"
+            shortfall = Estimate(*(-x + 0.0 for x in ends))
+            text = "" if row is self.best else f"{shortfall}{' tie' if row.tie else ''}"
             lines.append((title, str(row.accuracy), text))
         return lines
 
     def __str__(self) -> str:
         lines = [("method", "accuracy", "less than the best by"), *self.table()]
         widths = [max(len(line[column]) for line in lines) for column in range(3)]
-        shown = [
+        return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
-        ]
-        return "\n".join(shown)
+        )

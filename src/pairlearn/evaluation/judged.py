@@ -1,4 +1,4 @@
-"""Outputs of a classifier beside what was said about the same pairs, and estimates from them."""
+"""Outputs of a classifier beside judgements of the same pairs, and estimates from both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Side = Literal["positive", "negative", "better"]
 DRAWS = 50_000
 TINY = 1e-300
 ALIKE = 0.15
-"""Correlation of the ends from which on an accuracy may be off: 0.24 cost 0.025, 0.86 cost 0.33."""
+"""Correlation of the ends that may bias an accuracy: 0.24 did by 0.025, and 0.86 by 0.33."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Estimate:
     high: float
 
     def to_dict(self) -> dict[str, float | None]:
-        """For JSON: what is not defined becomes None."""
+        """A dictionary for JSON; undefined values are None."""
         fields = {"value": self.value, "low": self.low, "high": self.high}
         return {name: None if math.isnan(x) else x for name, x in fields.items()}
 
@@ -60,10 +60,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """n pairs with both outputs and one judgement at least; NaN is "not given".
+    """Outputs for both ends of n pairs, and at least one judgement of each; NaN if missing.
 
-    Weights are scaled to a mean of one. Judgements are noisy if no posteriors produce some.
-    `confidence` is that of intervals; `prior` and `side` are what is known of the classes.
+    Weights have a mean of one. Judgements are noisy if some are infeasible for any posteriors.
+    `confidence` is that of intervals; `prior` and `side` are known properties of the classes.
     """
 
     z: Floats
@@ -90,7 +90,7 @@ class JudgedPairs:
         side: Side | None = None,
         names: tuple[str, str] = ("logits", "logits_prime"),
     ) -> JudgedPairs:
-        """Check the arguments that every function of this package has in common."""
+        """Check the arguments that the functions of this package have in common."""
         check_confidence(confidence)
         check_share("prior", prior)
         if side not in (None, "positive", "negative", "better"):
@@ -107,17 +107,17 @@ class JudgedPairs:
             as_column(name, values, n)
             for name, values in zip(names, (logits, logits_prime), strict=True)
         )
-        told = as_floats(labels.to_array())
+        similarity, difference = as_floats(labels.to_array()).T
         weights, dependence = as_weights(weight, n), Dependence.of(items, n)
         noisy = not bool(labels.feasible().all())
-        known = (float(confidence), prior, side)
-        return cls(z, z_prime, told[:, 0], told[:, 1], weights, dependence, noisy, *known)
+        options = (float(confidence), prior, side)
+        return cls(z, z_prime, similarity, difference, weights, dependence, noisy, *options)
 
     def __len__(self) -> int:
         return len(self.z)
 
     def require_identified(self) -> None:
-        """Refuse tables with one kind of judgement and no prior, saying what is missing."""
+        """Raise a ValueError if judgements of one kind, without a prior, do not fix the rates."""
         if self.prior is not None:
             return
         if not self.has_difference.any() and self.side is None:
@@ -133,22 +133,22 @@ class JudgedPairs:
 
     @cached_property
     def has_similarity(self) -> Mask:
-        """Rows with a similarity."""
+        """Mask of the rows with a similarity."""
         return ~np.isnan(self.similarity)
 
     @cached_property
     def has_difference(self) -> Mask:
-        """Rows with a difference."""
+        """Mask of the rows with a difference."""
         return ~np.isnan(self.difference)
 
     @cached_property
     def effective_ends(self) -> float:
-        """Independent instances of equal weight that these pairs are worth."""
+        """Number of independent, equally weighted instances that are as informative."""
         return self.dependence.effective_ends(self.weight)
 
     @property
     def quantile(self) -> float:
-        """Standard errors in half an interval."""
+        """Half the width of an interval in standard errors."""
         return quantile(self.confidence, self.effective_ends)
 
     def estimates(
@@ -156,8 +156,8 @@ class JudgedPairs:
     ) -> list[Estimate]:
         """Proportions (k,) with intervals, from the influences (n, k) of the pairs on them.
 
-        `counts` are how many instances each is a share of, by default all; `z` the standard
-        errors in half an interval.
+        `counts` are the numbers of instances that they are shares of, by default all; `z` is half
+        the width of an interval in standard errors.
         """
         values = np.atleast_1d(values)
         variances = np.atleast_1d(self.dependence.variance(influence))
@@ -172,7 +172,7 @@ class JudgedPairs:
 def quantile(confidence: float, ends: float) -> float:
     """Two-sided quantile of Student's t with `ends` − 2 degrees of freedom.
 
-    Cornish and Fisher's expansion, right to 0.01 from 4 degrees of freedom; fewer count as 4.
+    Cornish and Fisher's expansion, accurate to 0.01 from 4 degrees of freedom; fewer count as 4.
     """
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     v = max(ends - 2, 4.0)
@@ -189,13 +189,13 @@ def proportion(
 ) -> Estimate:
     """Wilson's interval of a proportion, from an estimate and its variance.
 
-    An estimate v with variance V is worth v(1 − v)/V independent trials. Few errors give a poor V,
-    small exactly when they are few by chance; so one more error among the `count` instances counts,
+    An estimate v with variance V is worth v(1 − v)/V independent trials. With few errors V is poor,
+    too small just when they are few by chance; so one error is added to the `count` instances,
 
         N = (v(1 − v) + 1/count) / (V + 1/count²).
 
-    Noise in the judgements does not vanish with the errors. Where they are `noisy` the interval
-    also holds v ± z√V: with σ = 0.5 on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage
+    Noise in the judgements does not vanish with the errors. If they are `noisy`, the interval also
+    contains v ± z√V: with σ = 0.5 on 2,500 pairs of Pendigits and an accuracy of 0.998, coverage
     rises from 83% to 99%.
     """
     if not (count > 0 and math.isfinite(value) and math.isfinite(variance)):
@@ -213,7 +213,7 @@ def proportion(
 
 
 def hull(estimates: Iterable[Estimate]) -> Estimate:
-    """The first value, with an interval that holds the intervals of all."""
+    """The first value, with the smallest interval that contains all intervals."""
     several = list(estimates)
     return Estimate(several[0].value, min(e.low for e in several), max(e.high for e in several))
 
@@ -223,15 +223,15 @@ def largest_deviation(
 ) -> float:
     """Quantile of the largest |Z_i|/sd(Z_i) among normal variables, or of their differences.
 
-    Intervals of that many standard errors hold all together, and so for whichever variable is
-    chosen after looking at all of them. ``ends`` counts the instances that the covariance (k, k)
-    was estimated from; few of them widen it as they do the quantile of a single variable.
+    Intervals of that many standard errors hold simultaneously, and so for a variable that is
+    chosen after looking at all of them. ``ends`` is the number of instances that the covariance
+    (k, k) was estimated from; a small one increases it as for a single variable.
     """
     k = len(covariance)
     i, j = np.triu_indices(k, 1)
     contrasts = np.eye(k)[i] - np.eye(k)[j] if differences else np.eye(k)
     deviation = np.sqrt(np.einsum("ab,bc,ac->a", contrasts, covariance, contrasts).clip(0))
-    # What does not vary, as between classifiers that decide alike, varies by rounding alone.
+    # Differences between classifiers that decide alike, for instance, are rounding errors.
     varies = deviation > 1e-9 * np.sqrt(np.diag(covariance).max(initial=0.0))
     single = quantile(confidence, ends)
     if not varies.any():
@@ -247,21 +247,21 @@ def largest_deviation(
 def end_correlation(
     left: Floats, right: Floats, weight: Floats, dependence: Dependence
 ) -> tuple[float, float]:
-    """Correlation of both ends of pairs, the mean over columns (n, k), and its standard error.
+    """Correlation between the ends of pairs, averaged over columns (n, k), and its standard error.
 
-    Deviations are from the mean of both ends together, so that it does not matter which end is the
-    left one. Independent draws have 0, but for −1/(number of items).
+    Deviations are from the common mean of both ends, so that it does not matter which end is left.
+    For independent draws it is 0, up to −1/(number of items).
     """
     share = weight / weight.sum()
     mean = share @ (left + right) / 2
-    one, two = left - mean, right - mean
-    spread = np.maximum(share @ (one**2 + two**2) / 2, TINY)
-    products = (one * two / spread).mean(1)
+    left, right = left - mean, right - mean
+    spread = np.maximum(share @ (left**2 + right**2) / 2, TINY)
+    products = (left * right / spread).mean(1)
     value = float(share @ products)
-    influence = share * (products - value * ((one**2 + two**2) / (2 * spread)).mean(1))
+    influence = share * (products - value * ((left**2 + right**2) / (2 * spread)).mean(1))
     return value, math.sqrt(float(dependence.variance(influence)))
 
 
-def stands_out(alike: float, error: float) -> bool:
-    """Whether a `end_correlation` shows that the ends of the pairs are no independent draws."""
-    return abs(alike) > max(ALIKE, 3.5 * error)
+def stands_out(correlation: float, error: float) -> bool:
+    """Whether an `end_correlation` shows that the ends of pairs are not independent draws."""
+    return abs(correlation) > max(ALIKE, 3.5 * error)

@@ -1,9 +1,9 @@
 """Class rates of groups of instances, from judgements about pairs of them.
 
-Sort the instances into K levels by what the classifier says (two levels: its two
-decisions). Level k holds a share w_k of the instances, and a rate ρ_k = P(y=+1 | k) of
-them are positive. The two ends of a pair are independent, so a pair of levels (j, k)
-has the mean judgements
+Sort the instances into K levels by the output of the classifier (two levels are its two
+decisions). Level k has a share w_k of the instances, of which a rate ρ_k = P(y=+1 | k) is
+positive. The two ends of a pair are independent, so a pair of levels (j, k) has the mean
+judgements
 
     E[s | j, k] = ρ_j ρ_k + (1 − ρ_j)(1 − ρ_k),        E[c | j, k] = ρ_k − ρ_j.
 
@@ -11,11 +11,11 @@ The rates solve the score equations of the pair likelihood for these K constants
 
     Σ_pairs D' V⁻¹ (judgements − their means) = 0,      D = ∂means/∂ρ,
 
-where V is the covariance of judgements that are certain (and of noise, where they leave the
-feasible region). A pair with one judgement enters by that alone. The means are right for every
-calibrated annotator, so the rates are consistent, and their influences give standard errors that
-are right whatever the true covariance is. The affine estimators read decisions through the same
-means, with fixed or prior-dependent weights; this one weighs them by their information.
+where V is the covariance of certain judgements (plus that of noise, if some are infeasible). A
+pair with one judgement contributes that alone. The means are right for every calibrated annotator,
+so the rates are consistent, and their influences give standard errors that are right whatever the
+true covariance is. The affine estimators use the same means with fixed or prior-dependent weights;
+this one weights them by their information.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from pairlearn.labels import PairLabels
 Indices = NDArray[np.intp]
 
 EDGE = 1e-6
-"""Rates stay this far inside (0, 1), where the score is defined."""
+"""Distance of rates from 0 and 1, where the score is not defined."""
 WEAK = 0.01
-"""Pseudo-observations of either class in each level: enough to define empty levels."""
+"""Pseudo-observations of either class in each level, which define the rates of empty levels."""
 
 
 @dataclass(frozen=True)
 class LevelFit:
-    """Shares w and rates ρ of K levels, with the influence (n, K) of every pair on each."""
+    """Shares w and rates ρ of K levels, with the influences (n, K) of the pairs on them."""
 
     shares: Floats
     rates: Floats
@@ -50,17 +50,17 @@ class LevelFit:
 
 @dataclass(frozen=True)
 class LevelTally:
-    """Pairs sorted by the levels of their ends, ready to be fitted.
+    """Pairs counted by the levels of their ends.
 
-    A cell is a couple of levels and a kind of row: both judgements, similarity alone or
-    difference alone, as `given` (m, 2) says. `weight` (m,) and `sums` (m, 2) are sums over
-    the cell's rows. `member` (n, K) is how much of each pair is in a level, and `turn` how much
-    more of its right end than of its left one, halved.
+    `judgements` (n, 2) have differences towards the higher level. A cell is a couple of levels and
+    the judgements that its rows have, `given` (m, 2): both, similarity or difference. `weight` (m,)
+    and `sums` (m, 2) are sums over the rows of each cell. `member` (n, K) is the share of a pair's
+    ends in each level, and `turn` half the difference of its ends, right less left.
     """
 
     pairs: JudgedPairs
     count: int
-    told: Floats
+    judgements: Floats
     cell: Indices
     high: Indices
     low: Indices
@@ -74,21 +74,20 @@ class LevelTally:
 
     @classmethod
     def of(cls, pairs: JudgedPairs, level: Indices, level_prime: Indices, count: int) -> LevelTally:
-        """Tally pairs whose ends are in levels 0 … count − 1."""
+        """Count pairs whose ends are in levels 0 … count − 1."""
         high, low = np.maximum(level, level_prime), np.minimum(level, level_prime)
-        # Differences count towards the higher level, whichever end it is on.
         towards = np.where(level > level_prime, -pairs.difference, pairs.difference)
-        told = np.stack([pairs.similarity, towards], axis=1)
-        given = ~np.isnan(told)
+        judgements = np.stack([pairs.similarity, towards], axis=1)
+        given = ~np.isnan(judgements)
         code = (high * count + low) * 4 + 2 * given[:, 0] + given[:, 1]
         present, cell = np.unique(code, return_inverse=True)
         cell = cell.reshape(-1)
-        finite = np.where(given, told, 0.0) * pairs.weight[:, None]
+        finite = np.where(given, judgements, 0.0) * pairs.weight[:, None]
         left, right = np.eye(count)[level] / 2, np.eye(count)[level_prime] / 2
         return cls(
             pairs=pairs,
             count=count,
-            told=told,
+            judgements=judgements,
             cell=cell,
             high=present // 4 // count,
             low=present // 4 % count,
@@ -102,35 +101,35 @@ class LevelTally:
         )
 
     def start(self) -> Floats:
-        """Consistent rates to start from, with no iteration: ρ_k = π + E[c (1'_k − 1_k)]/(2 w_k).
+        """Consistent rates to start from, in closed form: ρ_k = π + E[c (1'_k − 1_k)]/(2 w_k).
 
-        π comes from dissimilar pairs, where Σ(a 1_k + b 1'_k)/Σ(1 − s) = P(k | +) and the
-        same with a and b swapped is P(k | −): least squares of w = π P(· | +) + π₋ P(· | −).
+        π comes from dissimilar pairs, for which Σ(a 1_k + b 1'_k)/Σ(1 − s) = P(k | +), and P(k | −)
+        with a and b swapped, by least squares of w = π P(· | +) + π₋ P(· | −).
         """
         pairs, prior = self.pairs, self.pairs.prior
-        told_s, told_c = pairs.has_similarity, pairs.has_difference
-        if not told_c.any():
+        has_s, has_c = pairs.has_similarity, pairs.has_difference
+        if not has_c.any():
             return np.linspace(0.1, 0.9, self.count)
-        towards = self.turn[told_c] * pairs.difference[told_c, None]
-        covariation = _mean(towards, pairs.weight[told_c])
+        towards = self.turn[has_c] * pairs.difference[has_c, None]
+        covariation = _mean(towards, pairs.weight[has_c])
         if prior is None:
-            different = (1 - pairs.similarity[told_s])[:, None]
-            both = np.hstack([different * self.member[told_s], different])
-            *middle, share = _mean(both, pairs.weight[told_s])
+            different = (1 - pairs.similarity[has_s])[:, None]
+            both = np.hstack([different * self.member[has_s], different])
+            *middle, share = _mean(both, pairs.weight[has_s])
             spread = covariation / max(share, EDGE)
             gap = float(spread @ spread)
             if gap > EDGE:
                 apart = self.shares - np.array(middle) / max(share, EDGE)
                 prior = 0.5 + float(apart @ spread) / gap / 2
-            else:  # The levels tell nothing of the classes: the prior by √, positives the fewer.
+            else:  # Uninformative levels: the prior that the similarities imply, below ½.
                 prior = 0.5 - float(np.sqrt(max(1 - 2 * share, 0.0))) / 2
             prior = min(max(prior, 0.02), 0.98)
         return np.asarray((prior + covariation / self.shares.clip(EDGE)).clip(0.01, 0.99))
 
     def solve(self, start: Floats) -> Floats:
-        """The rates (K,) that scoring reaches from `start`; there can be other solutions.
+        """Solve for the rates (K,) by scoring from `start`; there can be other solutions.
 
-        A known prior is one more observation, of Σ w ρ: see `fit`.
+        A known prior is one more observation, that of Σ w ρ (see `fit`).
         """
         rates, prior = start.clip(EDGE, 1 - EDGE), self.pairs.prior
         for iteration in range(100):
@@ -158,12 +157,12 @@ class LevelTally:
     def fit(self, rates: Floats) -> LevelFit:
         """Shares, the given solution for the rates, and the influences on both.
 
-        A known prior observes Σ w ρ at the sampled shares with their variance v: one more term in
-        the score of the rates, with the log-likelihood −½ excess²/v. The rest of the excess
-        belongs to the shares, which move to meet it.
+        A known prior is an observation of Σ w ρ with the variance v due to the sampled shares: one
+        more term in the score of the rates, with log-likelihood −½ excess²/v. The shares then move
+        to absorb the rest of the excess.
         """
         means, gain, blocks = self._model(rates)
-        residual = np.nan_to_num(self.told - means[self.cell], nan=0.0)
+        residual = np.nan_to_num(self.judgements - means[self.cell], nan=0.0)
         ends = (gain[self.cell] @ residual[:, :, None])[:, :, 0] * self.pairs.weight[:, None]
         n, k = len(self.pairs), self.count
         score, row = np.zeros((n, k)), np.arange(n)
@@ -174,10 +173,10 @@ class LevelTally:
         information = self._information(blocks, rates)
         prior = self.pairs.prior
         if prior is None:
-            return LevelFit(w, rates, influence, _solved(information, score), likelihood)
+            return LevelFit(w, rates, influence, _solve_rows(information, score), likelihood)
         variance, excess = self.prior_variance(rates), float(w @ rates - prior)
         score -= np.outer(influence @ rates, w) / variance
-        rate_influence = _solved(information + np.outer(w, w) / variance, score)
+        rate_influence = _solve_rows(information + np.outer(w, w) / variance, score)
         lever = w * (rates - w @ rates)
         lever = lever / max(float(lever @ rates), EDGE)
         rest = influence @ rates + rate_influence @ w
@@ -195,7 +194,7 @@ class LevelTally:
         return max(spread, EDGE) / (2 * len(self.pairs))
 
     def likelihood(self, rates: Floats) -> float:
-        """Log-likelihood of the judgements at given rates; of differences alone, a normal one."""
+        """Log-likelihood of the judgements at given rates; normal for differences alone."""
         a, b, same = self._outcomes(rates)
         s, c = self.sums.T
         different = self.weight - s
@@ -215,13 +214,13 @@ class LevelTally:
     def _model(self, rates: Floats) -> tuple[Floats, Floats, Floats]:
         """Means (m, 2), D'V⁻¹ and D'V⁻¹D (m, 2, 2); D' has one row for each end."""
         a, b, same = self._outcomes(rates)
-        # Within a level no end is the higher: a difference has mean 0 and tells nothing.
+        # Within a level neither end is higher: the mean difference is 0 at any rate.
         across = np.where(self.high == self.low, 0.0, 1.0)
         m = len(a)
         slopes, precision = np.empty((2, m, 2, 2))
         slopes[:, 0, 0], slopes[:, 1, 0] = 2 * rates[self.low] - 1, 2 * rates[self.high] - 1
         slopes[:, 0, 1], slopes[:, 1, 1] = across, -across
-        # V is that of the indicators 1_same and 1_a − 1_b, with determinant 4 a b s, and noise.
+        # V is the covariance of 1_same and 1_a − 1_b, with determinant 4 a b s, plus noise.
         v_s, v_c, v_sc = same * (1 - same), a + b - (a - b) ** 2, -same * (a - b)
         noise_s, noise_c = self.noise
         both = self.given.all(1)
@@ -246,8 +245,8 @@ class LevelTally:
 def _noise(pairs: JudgedPairs) -> tuple[float, float]:
     """Variances of label noise: twice the mean squared distance from feasible labels.
 
-    Noise is seen where it leads out of the feasible region, about half of the time for
-    confident judgements. It only enters the weights of the levels.
+    Noise shows only where it leaves the feasible region, about half of the time for confident
+    judgements. It only enters the weights of the levels.
     """
     labels = PairLabels(pairs.similarity, pairs.difference, noisy=True)
     if bool(labels.feasible().all()):
@@ -257,7 +256,7 @@ def _noise(pairs: JudgedPairs) -> tuple[float, float]:
     return float(noise_s), float(noise_c)
 
 
-def _solved(information: Floats, score: Floats) -> Floats:
+def _solve_rows(information: Floats, score: Floats) -> Floats:
     """Influences (n, K) of scores (n, K)."""
     return np.asarray(np.linalg.solve(information, score.T).T, np.float64)
 

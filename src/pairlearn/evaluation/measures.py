@@ -13,7 +13,7 @@ from pairlearn.evaluation.curves import area_under_curve, check_cost
 from pairlearn.evaluation.decisions import (
     MEASURES,
     Decisions,
-    estimated,
+    estimate_measures,
     expected_cost,
     fit_decisions,
 )
@@ -24,7 +24,7 @@ CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative
 NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
 FEW_PAIRS = 30
 TWICE = (0.5, 2.0)
-"""Annotators may be twice too sure, or half as sure as they should be."""
+"""Slopes if annotators may be twice as sure as they should be, or half as sure."""
 
 
 @dataclass(frozen=True)
@@ -34,39 +34,39 @@ class Plausible(Estimate):
     Attributes
     ----------
     value : float
-        The estimate with what the confidence most likely is: as stated, or as labels tell.
+        The estimate for the most likely confidence: as stated, or as estimated from labels.
     low, high : float
         Least lower and largest upper end of the intervals over the range.
     slopes : (float, float)
-        The range: what the annotators' log-odds are multiplied with to be the true ones.
+        The range of the factor from the annotators' log-odds to the true ones.
     labels : int
-        About how many items of known class would make the range half as wide; 0 where answers
-        are yes or no, which say nothing of how sure anybody was.
+        Approximate number of items of known class that would halve the range; 0 if answers
+        are yes or no, which do not tell how sure the annotators were.
     """
 
     slopes: tuple[float, float]
     labels: int
 
     def words(self) -> str:
-        """The range in words, and what it is over."""
-        told = (
+        """The range in words, with the assumption behind it."""
+        assumption = (
             "if annotators may be twice too sure or half as sure as they should be"
             if self.slopes == TWICE
             else "the annotators' log-odds times {:.2f} to {:.2f}, as known classes tell".format(
                 *self.slopes
             )
         )
-        return f"{self.low:.3f} to {self.high:.3f}, {told}"
+        return f"{self.low:.3f} to {self.high:.3f}, {assumption}"
 
     def remedy(self) -> str:
-        """What would make it narrower."""
+        """Advice on how to make the range narrower."""
         if not self.labels:
             return "answers that say how likely, and not yes or no, would make the range narrower"
         labels = math.ceil(self.labels / 10) * 10
         return f"about {labels:,} items of known class would make the range half as wide"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dictionary for JSON."""
         words = {"in_words": self.words(), "remedy": self.remedy()}
         return super().to_dict() | {"slopes": list(self.slopes), "labels": self.labels} | words
 
@@ -80,10 +80,10 @@ class AccuracyEstimate(Estimate):
     method : {"likelihood", "likelihood, prior given"}
         The estimator: rates of both decisions by the pair likelihood.
     n : int
-        Pairs used.
+        Number of pairs used.
     plausible : Plausible or None
-        The same whatever the annotators' confidence, which judgements do not tell; given by
-        the methods of `PairClassifier`, where pairs have both judgements.
+        The range over the annotators' confidence, which judgements do not determine; set by
+        the methods of `PairClassifier` if pairs have both judgements.
     """
 
     method: str
@@ -91,10 +91,10 @@ class AccuracyEstimate(Estimate):
     plausible: Plausible | None = None
 
     def __str__(self) -> str:
-        seen = super().__str__()
-        if self.plausible is None:
-            return seen
-        return f"{self.plausible.low:.3f} to {self.plausible.high:.3f}; {seen} as annotators see it"
+        estimate, plausible = super().__str__(), self.plausible
+        if plausible is None:
+            return estimate
+        return f"{plausible.low:.3f} to {plausible.high:.3f}; {estimate} as annotators see it"
 
 
 def estimate_accuracy(
@@ -128,21 +128,21 @@ def estimate_accuracy(
         Classifier outputs for both ends of pairs that it was not trained on; above
         zero is positive.
     labels : PairLabels
-        What the annotator said. Pairs with one judgement count for what they say.
+        The annotator's judgements; pairs may have one of them.
     weight : array of shape (n,), optional
         Weights of the pairs, for instance inverse probabilities of inclusion.
     items : array of shape (n, 2), optional
-        Ids of both ends. Items that recur make pairs dependent, and the interval
-        accounts for that. Without ids all items count as distinct.
+        Ids of both ends. Pairs that share items are dependent, and the interval accounts
+        for it. Without ids all items count as distinct.
     confidence : float
         Coverage of the interval, in (0, 1).
     prior : float, optional
-        π₊ of the judged pairs where it is known, in the annotator's eyes; needed where
-        labels are differences only.
+        π₊ of the judged pairs if it is known, as the annotator sees it; required if labels
+        are differences only.
     side : {"positive", "negative", "better"}, optional
-        What tells the classes apart where labels are similarities only and `prior` is not
-        known: the larger class, or "better", that the classifier is better than chance. An
-        interval holds both answers where the classes may be of equal size.
+        Tells the classes apart if labels are similarities only and `prior` is not known: the
+        larger class, or "better" if the classifier is better than chance. The interval
+        contains both answers if the classes may be of equal size.
 
     See Also
     --------
@@ -167,36 +167,36 @@ def estimate_accuracy(
 
 
 def accuracy_of(pairs: JudgedPairs, threshold: float = 0.0) -> AccuracyEstimate:
-    """The accuracy of decisions at a threshold."""
-    (found,) = estimated(fit_decisions(pairs, threshold), [MEASURES["accuracy"]])
+    """Estimate the accuracy of decisions at a threshold."""
+    (accuracy,) = estimate_measures(fit_decisions(pairs, threshold), [MEASURES["accuracy"]])
     method = "likelihood" if pairs.prior is None else "likelihood, prior given"
-    return AccuracyEstimate(found.value, found.low, found.high, method, len(pairs))
+    return AccuracyEstimate(accuracy.value, accuracy.low, accuracy.high, method, len(pairs))
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good a classifier is, as the annotator sees it; each measure with an interval.
+    """Measures of a classifier as the annotator sees it, each with an interval.
 
     Attributes
     ----------
     accuracy, true_positive_rate, false_positive_rate, precision, f1, balanced_accuracy : Estimate
-        NaN in [0, 1] where a measure is not defined, as the precision of a classifier
+        NaN in [0, 1] if a measure is not defined, such as the precision of a classifier
         that never decides positive.
     prior : Estimate
-        π₊ of the judged pairs as judgements and decisions together imply it.
+        π₊ of the judged pairs, implied by judgements and decisions.
     confusion : dict of str to Estimate
         Shares of all instances that are "true_positive", "false_positive",
         "false_negative" and "true_negative".
     roc_auc : Estimate
         P(output of a positive > output of a negative), ties half.
     expected_cost : Estimate or None
-        Per instance, if costs were given.
+        Expected cost per instance, if costs were given.
     threshold, confidence : float
         As given.
     n : int
-        Pairs used.
+        Number of pairs used.
     effective_pairs : float
-        Independent pairs of equal weight that they are worth.
+        Number of independent, equally weighted pairs that are as informative.
     warnings : tuple of str
         Reasons for doubt.
     """
@@ -219,13 +219,13 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON; undefined values are None."""
-        told = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        told["confusion"] = {name: one.to_dict() for name, one in self.confusion.items()}
-        told["warnings"] = list(self.warnings)
-        return {k: v.to_dict() if isinstance(v, Estimate) else v for k, v in told.items()}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields["confusion"] = {name: share.to_dict() for name, share in self.confusion.items()}
+        fields["warnings"] = list(self.warnings)
+        return {k: v.to_dict() if isinstance(v, Estimate) else v for k, v in fields.items()}
 
     def rows(self) -> dict[str, Estimate]:
-        """All estimates, by what they are called."""
+        """All estimates by their titles."""
         rows = {name: getattr(self, name) for name in (*NAMED, "roc_auc")} | self.confusion
         if self.expected_cost is not None:
             rows["expected_cost"] = self.expected_cost
@@ -268,10 +268,10 @@ def evaluate(
     threshold : float
         Outputs above it are decided positive.
     cost : (false positive, false negative), optional
-        What a wrong decision of either kind costs.
+        Cost of a wrong decision of either kind.
     prior : float, optional
-        π₊ of the judged pairs if it is known. It is used, and a warning says so when
-        the judgements contradict it.
+        π₊ of the judged pairs if it is known. It is used even if the judgements contradict
+        it, with a warning.
     side : {"positive", "negative", "better"}, optional
         As in `estimate_accuracy`.
 
@@ -306,13 +306,14 @@ def evaluate(
     costs = (1.0, 1.0) if cost is None else check_cost(cost)
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
     solutions = fit_decisions(pairs, threshold)
-    *found, share = estimated(solutions, [*MEASURES.values(), expected_cost(costs)])
-    named = dict(zip(MEASURES, found, strict=True))
+    measures = MEASURES | {"expected_cost": expected_cost(costs)}
+    estimates = estimate_measures(solutions, list(measures.values()))
+    by_name = dict(zip(measures, estimates, strict=True))
     return Evaluation(
-        **{name: named[name] for name in NAMED},
-        confusion={name: named[name] for name in CONFUSION},
+        **{name: by_name[name] for name in NAMED},
+        confusion={name: by_name[name] for name in CONFUSION},
         roc_auc=area_under_curve(pairs),
-        expected_cost=None if cost is None else share.scaled(max(costs)),
+        expected_cost=None if cost is None else by_name["expected_cost"].scaled(max(costs)),
         threshold=float(threshold),
         confidence=pairs.confidence,
         n=len(pairs),
@@ -322,54 +323,54 @@ def evaluate(
 
 
 def dependent_ends(pairs: JudgedPairs) -> str | None:
-    """Why pairs measure nothing, where their ends were not drawn one without the other."""
+    """A warning if the ends of the pairs were not drawn independently."""
     left, right = _ranks(pairs)
-    alike, error = end_correlation(left, right, pairs.weight, pairs.dependence)
-    if not stands_out(alike, error):
+    correlation, error = end_correlation(left, right, pairs.weight, pairs.dependence)
+    if not stands_out(correlation, error):
         return None
     return (
-        f"the outputs for both ends of a pair have a correlation of {alike:.2f}, so the pairs "
-        "are no independent draws: pairs of near neighbours, for instance, make the accuracy "
+        f"the outputs for both ends of a pair have a correlation of {correlation:.2f}, so the "
+        "pairs are no independent draws: pairs of near neighbours, for instance, make the accuracy "
         "and all other figures wrong. Measure on pairs drawn at random, or give weights that "
         "undo how they were chosen"
     )
 
 
 def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) -> list[str]:
-    found = []
+    warnings = []
     effective = pairs.effective_ends / 2
     if effective < FEW_PAIRS:
-        found.append(
+        warnings.append(
             f"the pairs are worth {effective:.0f} independent ones: "
             f"intervals of fewer than {FEW_PAIRS} are rough"
         )
-    found += filter(None, [dependent_ends(pairs)])
-    both = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
-    gap = solutions[0].value(both[0]) - solutions[0].value(both[1])
-    apart = solutions[0].influences(both) @ [1, -1]
+    warnings += filter(None, [dependent_ends(pairs)])
+    rates = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
+    gap = solutions[0].value(rates[0]) - solutions[0].value(rates[1])
+    influence = solutions[0].influences(rates) @ [1, -1]
     if len(solutions) > 1:
-        found.append(
+        warnings.append(
             "the judgements do not tell which class is which, because the decisions have too "
             "little to do with the classes: intervals hold both answers; prior= would decide"
         )
-    elif abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(apart))):
-        found.append(
+    elif abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
+        warnings.append(
             f"true and false positive rate differ by {gap:.3f} only, which can be chance: "
             "the decisions may have nothing to do with the classes"
         )
     if pairs.prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
         free = fit_decisions(replace(pairs, prior=None), threshold)
-        (implied,) = estimated(free, [MEASURES["prior"]])
+        (implied,) = estimate_measures(free, [MEASURES["prior"]])
         if not implied.low <= pairs.prior <= implied.high:
-            found.append(
+            warnings.append(
                 f"the stated prior is {pairs.prior:g} and the judgements imply {implied}: the "
                 "annotator judges by another population, or is miscalibrated"
             )
-    return found
+    return warnings
 
 
 def _ranks(pairs: JudgedPairs) -> Floats:
-    """Ranks (2, n, 1) of the outputs among those of both ends; they may be infinite."""
+    """Ranks (2, n, 1) of the outputs, which may be infinite, among those of both ends."""
     outputs = np.concatenate([pairs.z, pairs.z_prime])
     _, place, count = np.unique(outputs, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(count) - count / 2)[place].reshape(2, -1, 1), np.float64)

@@ -1,17 +1,17 @@
-"""Annotators whose confidence is wrong: what follows from it, and how to correct it.
+"""Annotators with the wrong confidence: its effect on the accuracy, and how to correct it.
 
 The true posterior of an instance is r̃ = σ(k · logit r + d), where r is the annotator's: k < 1 for
-an overconfident annotator, k > 1 for an underconfident one, d for a leaning to one class.
-Judgements of a pair fix (r, r') up to the reflection (1 − r', 1 − r). Scaling by k is the same for
-both; for a shift d the one is taken whose sum lies on the same side of 1 as the classifier's
-log-odds lie of 0.
+an overconfident annotator, k > 1 for an underconfident one, d for a bias to one class. Judgements
+of a pair determine (r, r') up to the reflection (1 − r', 1 − r). Scaling by k is the same for both;
+for a shift d, the one is taken whose sum is on the same side of 1 as the sum of the classifier's
+log-odds is of 0.
 
-On a scale of few levels an answer stands for everything that is rounded to it. Where posteriors
-are moved, they begin at what the classifier says, as far as the level admits that, and no surer
-than the middle of what the end of the scale stands for.
+On a scale of few levels an answer stands for all values that are rounded to it. Posteriors are then
+those of the classifier, as far as the level admits them, and no surer than the middle of the values
+that the end of the scale stands for.
 
-Judgements alone do not tell k. The accuracy that holds whatever it is, is a range (`plausible`),
-which labels of some of the items make narrower.
+Judgements alone do not determine k. The accuracy for all plausible k is a range (`plausible`),
+which labels of some items make narrower.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, ac
 from pairlearn.labels import PairLabels
 
 SURE = 1e-6
-"""Posteriors are kept this far from 0 and 1, where log-odds are infinite."""
+"""Distance of posteriors from 0 and 1, where log-odds are infinite."""
 LEVELS = 11
-"""A scale with no more different answers than this is one of levels."""
+"""A scale with at most so many different answers is one of levels."""
 RARE = 0.02
-"""Share of the answers that a level has at least, where it is a heap of near ones."""
+"""Least share of the answers in a cluster that counts as a level."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A band of accuracies over assumptions about the annotator.
+    """Range of accuracies over assumptions about the annotator.
 
     Attributes
     ----------
     low, high, low_end, high_end : float
-        Least and largest estimate of the accuracy, and ends of the intervals.
+        Least and largest estimate of the accuracy, and ends of their intervals.
     estimates : tuple of (k, d, AccuracyEstimate)
     n : int
-        Pairs used: those with both judgements.
+        Number of pairs used: those with both judgements.
     """
 
     low: float
@@ -59,9 +59,9 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Confidence:
-    """Annotators' confidence by ``n`` true labels: ``slope`` is k, ``shift`` is d.
+    """Annotators' confidence estimated from ``n`` true labels: ``slope`` k and ``shift`` d.
 
-    ``interval`` is that of the slope, 95%.
+    ``interval`` is the 95% interval of the slope.
     """
 
     slope: float
@@ -72,7 +72,7 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Recalibration(Confidence):
-    """An annotator's judgements, corrected to what a calibrated one would have said: ``labels``."""
+    """A `Confidence` with ``labels``, the judgements that a calibrated annotator would give."""
 
     labels: PairLabels
 
@@ -88,7 +88,7 @@ def sensitivity(
     items: Any = None,
     confidence: float = 0.95,
 ) -> Sensitivity:
-    """How far the accuracy moves if the annotator is over- or underconfident.
+    """Estimate the accuracy if the annotator is over- or underconfident.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def sensitivity(
         As in `estimate_accuracy`. Only pairs with both judgements are used, since one
         alone does not determine posteriors; infeasible judgements are projected first.
     slopes, shifts : sequence of float
-        The k and d to combine. Scaling needs no further assumption; for a shift other
-        than zero the sum of a pair's logits has to have the right sign.
+        Values of k and d, in all combinations. Scaling needs no further assumption; a shift
+        other than zero assumes that the sum of a pair's logits has the right sign.
 
     Examples
     --------
@@ -114,18 +114,18 @@ def sensitivity(
     for k in slopes:
         if not (np.isfinite(k) and k > 0):
             raise ValueError(f"slopes must be positive and finite; got {k}")
-    told = _Told(JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence))
-    if told.n < 2:
+    annotator = _Annotator(JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence))
+    if annotator.n < 2:
         raise ValueError("labels have fewer than two pairs with both judgements: give two")
-    estimates = tuple((float(k), float(d), told.accuracy(k, d)) for k in slopes for d in shifts)
+    estimates = [(float(k), float(d), annotator.accuracy(k, d)) for k in slopes for d in shifts]
     only = [estimate for _, _, estimate in estimates]
     return Sensitivity(
-        min(e.value for e in only),
-        max(e.value for e in only),
-        min(e.low for e in only),
-        max(e.high for e in only),
-        estimates,
-        told.n,
+        min(estimate.value for estimate in only),
+        max(estimate.value for estimate in only),
+        min(estimate.low for estimate in only),
+        max(estimate.high for estimate in only),
+        tuple(estimates),
+        annotator.n,
     )
 
 
@@ -141,20 +141,20 @@ def recalibrate(
     """Correct an annotator's confidence with a few true labels.
 
     k and d maximise the likelihood of the known classes, P(y=+1) = σ(k·logit r + d), with weak
-    priors log k ~ N(0, 1) and d ~ N(0, 4) that decide when a few labels do not. All judgements are
-    then restated with the corrected posteriors.
+    priors log k ~ N(0, 1) and d ~ N(0, 4), which matter if labels are few. All judgements are then
+    recomputed from the corrected posteriors.
 
     Parameters
     ----------
     labels : PairLabels
-        Judgements of n pairs, both of each; infeasible ones are projected.
+        Both judgements of n pairs; infeasible ones are projected.
     logits, logits_prime : array of shape (n,)
-        A classifier's log-odds, which only choose between the two pairs of posteriors that fit a
-        judgement; the choice must not depend on the labels.
+        A classifier's log-odds, used only to choose between the two pairs of posteriors that fit
+        a judgement; the choice must not depend on the labels.
     classes, classes_prime : array of shape (n,)
         1 or 0 where the true class of an end is known, NaN elsewhere.
     weight : array of shape (n,), optional
-        How much each pair counts, such as little for an annotator who guesses.
+        Weights of the pairs, for instance low for an annotator who guesses.
 
     Examples
     --------
@@ -164,8 +164,8 @@ def recalibrate(
     >>> z = rng.normal(0, 2, size=(2, 1000))
     >>> y = (rng.random((2, 1000)) < 1 / (1 + np.exp(-z))).astype(float)
     >>> labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-2 * z))))
-    >>> mended = recalibrate(labels, *z, *y)
-    >>> round(mended.slope, 1), round(mended.shift, 1), mended.n
+    >>> corrected = recalibrate(labels, *z, *y)
+    >>> round(corrected.slope, 1), round(corrected.shift, 1), corrected.n
     (0.5, 0.0, 2000)
     """
     n = len(labels)
@@ -202,14 +202,16 @@ def plausible(
     confidence: float = 0.95,
     threshold: float = 0.0,
 ) -> Plausible | None:
-    """The accuracy, whatever the annotators' confidence: the range that one can rely on.
+    """Range of the accuracy over the plausible confidences of the annotators.
+
+    Returns None if fewer than two pairs have both judgements.
 
     Parameters
     ----------
     logits, logits_prime, labels, weight, items, confidence
-        As in `estimate_accuracy`; pairs with both judgements are used. None without any.
+        As in `estimate_accuracy`; only pairs with both judgements are used.
     known : Confidence, optional
-        What labels told of the confidence. Otherwise annotators may be up to twice as sure
+        The confidence estimated from labels. By default annotators may be up to twice as sure
         as they should be, or half as sure.
     threshold : float
         Log-odds above it are decided positive.
@@ -219,83 +221,86 @@ def plausible(
     >>> rng = np.random.default_rng(0)
     >>> z, z_prime = rng.normal(0, 3, size=(2, 500))
     >>> labels = PairLabels.from_posteriors(1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)))
-    >>> found = plausible(z, z_prime, labels)
-    >>> print(found, found.labels)
+    >>> accuracy = plausible(z, z_prime, labels)
+    >>> print(accuracy, accuracy.labels)
     0.834 (0.720 to 0.919) 132
     """
     pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence)
-    told = _Told(pairs, threshold)
-    if told.n < 2:
+    annotator = _Annotator(pairs, threshold)
+    if annotator.n < 2:
         return None
     if known is None:
-        slopes, stated = TWICE, told.accuracy()
-        found = [stated, *(told.accuracy(k) for k in (1.0, *slopes))]
+        slopes, stated = TWICE, annotator.accuracy()
+        estimates = [stated, *(annotator.accuracy(k) for k in (1.0, *slopes))]
     else:
-        slopes, stated = known.interval, told.accuracy(known.slope, known.shift)
-        found = [stated, *(told.accuracy(k, known.shift) for k in slopes)]
-    low, high = min(e.low for e in found), max(e.high for e in found)
-    hard = min(_step(one) for one in np.asarray(told.labels.to_array()).T) > 0.9
-    labels_needed = 0 if hard else _halving(told.odds, slopes, stated, high - low)
-    return Plausible(stated.value, low, high, slopes, labels_needed)
+        slopes, stated = known.interval, annotator.accuracy(known.slope, known.shift)
+        estimates = [stated, *(annotator.accuracy(k, known.shift) for k in slopes)]
+    low = min(estimate.low for estimate in estimates)
+    high = max(estimate.high for estimate in estimates)
+    binary = min(map(_step, np.asarray(annotator.labels.to_array()).T)) > 0.9
+    needed = 0 if binary else _halving_labels(annotator.odds, slopes, stated, high - low)
+    return Plausible(stated.value, low, high, slopes, needed)
 
 
-class _Told:
+class _Annotator:
     """Pairs with both judgements, and the annotators' log-odds (n, 2) of their ends."""
 
     def __init__(self, pairs: JudgedPairs, threshold: float = 0.0) -> None:
-        whole, ends = pairs.has_similarity & pairs.has_difference, pairs.dependence.ends
-        self.z, self.z_prime, self.threshold = pairs.z[whole], pairs.z_prime[whole], threshold
-        self.labels = PairLabels(pairs.similarity[whole], pairs.difference[whole], noisy=True)
+        both, ends = pairs.has_similarity & pairs.has_difference, pairs.dependence.ends
+        self.z, self.z_prime, self.threshold = pairs.z[both], pairs.z_prime[both], threshold
+        self.labels = PairLabels(pairs.similarity[both], pairs.difference[both], noisy=True)
         self.odds, self.n = _log_odds(self.labels, self.z, self.z_prime), len(self.labels)
-        items = None if ends is None else ends[whole]
-        self.options = pairs.weight[whole], items, pairs.confidence
+        items = None if ends is None else ends[both]
+        self.options = pairs.weight[both], items, pairs.confidence
 
     def accuracy(self, slope: float | None = None, shift: float = 0.0) -> AccuracyEstimate:
-        """As annotators with other log-odds would see it; without a slope as these do."""
+        """Estimate the accuracy with the log-odds rescaled; without a slope, as annotated."""
         labels = self.labels if slope is None else _judgements(self.odds, slope, shift)
-        told = JudgedPairs.of(self.z, self.z_prime, labels, *self.options)
-        return accuracy_of(told, self.threshold)
+        pairs = JudgedPairs.of(self.z, self.z_prime, labels, *self.options)
+        return accuracy_of(pairs, self.threshold)
 
 
-def _halving(odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float) -> int:
-    """Labels that make a range half as wide: they tell the slope, or the accuracy itself."""
+def _halving_labels(
+    odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float
+) -> int:
+    """Number of labels that halve a range, by estimating the slope or the accuracy itself."""
     p = sigmoid(odds)
-    told = float((p * (1 - p) * odds**2).mean())
-    wanted = math.log(slopes[1] / slopes[0]) / 8  # standard errors of log k: four are the range
-    by_slope = 1 / (max(told, 1e-9) * wanted**2)
+    information = float((p * (1 - p) * odds**2).mean())
+    error = math.log(slopes[1] / slopes[0]) / 8  # wanted for log k: the range is four of them
+    by_slope = 1 / (max(information, 1e-9) * error**2)
     directly = 16 * stated.value * (1 - stated.value) / max(width / 2, 1e-9) ** 2
     return max(math.ceil(min(by_slope, max(directly, 20.0))), 1)
 
 
 def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
-    """The annotator's log-odds (n, 2), the reflection chosen by the sign of z + z'."""
+    """The annotator's log-odds (n, 2), with the reflection chosen by the sign of z + z'."""
     similarity, difference = as_floats(labels.to_array()).T
     step = _step(similarity)
     if step or _step(difference):
-        similarity, difference = _rounded_from(similarity, difference, z, z_prime)
+        similarity, difference = _unround(similarity, difference, z, z_prime)
     upper, lower = PairLabels(similarity, difference, noisy=True).project().posteriors()
-    # The middle of [1 − h/2, 1], with steps of h, as the similarity of two equal posteriors.
+    # Two equal posteriors have a similarity in the middle of [1 − h/2, 1], with steps of h.
     edge = max((1 - math.sqrt(1 - min(step, 1.0) / 2)) / 2, SURE)
     r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(edge, 1 - edge)
     return np.asarray(np.log(r) - np.log1p(-r))
 
 
-def _rounded_from(
+def _unround(
     similarity: Floats, difference: Floats, z: Floats, z_prime: Floats
 ) -> tuple[Floats, Floats]:
-    """What answers on levels may be rounded from: what the classifier says, as far as it fits."""
+    """Replace answers on levels by those of the classifier, as far as they round to them."""
     p, q = sigmoid(z), sigmoid(z_prime)
-    made = []
-    for told, said in ((similarity, p * q + (1 - p) * (1 - q)), (difference, q - p)):
-        half = _step(told) / 2
-        made.append(said.clip(told - half, told + half))
-    return made[0].clip(0, 1), made[1].clip(-1, 1)
+    half_s, half_c = _step(similarity) / 2, _step(difference) / 2
+    s = (p * q + (1 - p) * (1 - q)).clip(similarity - half_s, similarity + half_s)
+    c = (q - p).clip(difference - half_c, difference + half_c)
+    return s.clip(0, 1), c.clip(-1, 1)
 
 
 def _step(column: Floats) -> float:
-    """The step of a scale of few levels; 0 where there are many.
+    """The step of a scale of few levels; 0 if there are many.
 
-    Levels of several people, mended for each of them, lie in heaps: the step is their distance.
+    Corrected answers of several annotators form a cluster for each level: the step is the distance
+    of their means.
     """
     levels, counts = np.unique(column.round(6), return_counts=True)
     if len(levels) < 2 or len(column) < 2 * LEVELS:
@@ -304,12 +309,12 @@ def _step(column: Floats) -> float:
     if len(levels) <= LEVELS:
         return float(np.median(gaps))
     cuts = np.flatnonzero(gaps > 5 * np.median(gaps)) + 1
-    heaps, sizes = np.split(levels, cuts), np.split(counts, cuts)
-    if not 2 <= len(heaps) <= LEVELS or min(map(np.sum, sizes)) < RARE * len(column):
+    clusters, sizes = np.split(levels, cuts), np.split(counts, cuts)
+    if not 2 <= len(clusters) <= LEVELS or min(map(np.sum, sizes)) < RARE * len(column):
         return 0.0
-    if max(np.ptp(heap) for heap in heaps) >= gaps[cuts - 1].min():
+    if max(np.ptp(cluster) for cluster in clusters) >= gaps[cuts - 1].min():
         return 0.0
-    return float(np.diff([heap.mean() for heap in heaps]).max())
+    return float(np.diff([cluster.mean() for cluster in clusters]).max())
 
 
 def sigmoid(odds: Floats) -> Floats:
