@@ -72,7 +72,7 @@ def test_what_is_ranked_is_what_pair_classifier_trains(
             )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PriorMismatchWarning)  # three epochs learn none
-                z = one.fit(None, fold.said).decision_function(x)
+                z = one.fit(None, fold.training).decision_function(x)
             assert decide(x) == pytest.approx(z, abs=1e-5 * np.abs(z).max())
 
 

@@ -1,4 +1,4 @@
-"""Which risk and which correction to choose: cross-validated, and without a label.
+"""Choose a risk and a correction by cross-validation, without labels.
 
 All methods are trained on the same folds of the user's own pairs, and their accuracies,
 as the annotator sees them, are estimated on the pairs that were held out.
@@ -7,7 +7,7 @@ as the annotator sees them, are estimated on the pairs that were held out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -102,8 +102,8 @@ def compare(
     Parameters
     ----------
     features : array, table or callable
-        What turns the ids in `pairs` into features, as the `preprocessor` of
-        `PairClassifier`; None if the pairs are features themselves.
+        Maps the ids in `pairs` to features, as the `preprocessor` of `PairClassifier`; None if
+        the pairs are features themselves.
     pairs : array of shape (n, 2) or (n, 2, d, ...)
         Ids of both ends, or their features.
     labels : PairLabels, array of shape (n, 2), or Judgements
@@ -122,17 +122,16 @@ def compare(
         The larger class, for estimating the prior; found by a linear model if not given.
     annotators : {"auto", "learn", "ideal"}
         As in `PairClassifier`: how annotators answer is learnt out of fold, from the answers and
-        the features, once for all methods. Their answers are corrected before all else, and a
-        warning says so. Who said it is in `labels` that are `Judgements`. Hard answers train to
-        the end here.
+        the features, once for all methods. Their answers are corrected first, and a warning says
+        so. `labels` that are `Judgements` name the annotators. Hard answers train to the end here.
     folds, repeats : int
         Folds of a split, and splits.
     model, epochs, batch_size, learning_rate, weight_decay, device, precision
         As in `PairClassifier`; no scikit-learn classifiers, which know one risk only.
     confidence, seed : float, int
-        Coverage of the intervals, in (0, 1), and what folds, weights and batches follow from.
+        Coverage of the intervals, in (0, 1), and the seed of folds, weights and batches.
     progress, after_fold : callable, optional
-        Called with hundredths of folds that are done, and of all; and with the trained models of
+        Called with the hundredths of folds done, and of all folds; and with the trained models of
         each fold, by method: functions from instances (m, d, ...) to log-odds (m,).
 
     Examples
@@ -143,9 +142,9 @@ def compare(
     >>> pairs = np.arange(600).reshape(300, 2)
     >>> r = 1 / (1 + np.exp(1 - 4 * x[:, 0]))
     >>> labels = PairLabels.from_posteriors(*r[pairs].T)
-    >>> found = compare(x, pairs, labels, methods=["likelihood-abs", "sconf-none"],
-    ...                 majority="negative", model="linear", epochs=10, learning_rate=0.03)
-    >>> [row.name for row in found.rows], found.ties, found.dropped
+    >>> result = compare(x, pairs, labels, methods=["likelihood-abs", "sconf-none"],
+    ...                  majority="negative", model="linear", epochs=10, learning_rate=0.03)
+    >>> [row.name for row in result.rows], result.ties, result.dropped
     (['likelihood-abs', 'sconf-none'], (), 0)
     """
     check_confidence(confidence)
@@ -170,6 +169,60 @@ def compare(
     )
     parameters.check_parameters(classifier)
     names = _full_names(default_methods() if methods is None else methods)
+    table = _read(features, pairs, labels, weight, preference)
+    table, notes = _corrected(table, classifier, seed)
+    classifier.set_params(annotators="ideal")
+    judged = table.judged
+    parts, dropped = _split(table, folds, repeats, seed)
+    rows = np.concatenate([fold.tests for fold in parts])
+    tested = judged[rows]
+    kinds = [name for name in ("similarity", "difference") if tested.has(name).any()]
+    if len(kinds) < 2 and prior == "estimate":
+        raise ValueError(
+            f"held-out labels have {kinds[0]} alone, which does not fix the accuracy of a "
+            "classifier: give both for some pairs, or pass prior=, the share of the positive class"
+        )
+    if prior != "estimate":
+        doubt = population.disagreement(judged, float(prior), None, np.empty(0))
+        notes += [] if doubt is None else [doubt]
+    whole, *priors = _priors(
+        [judged, *(fold.training for fold in parts)], table, classifier, names, seed
+    )
+    parts = [replace(fold, prior=share) for fold, share in zip(parts, priors, strict=True)]
+    names, undefined = _defined(names, judged, priors, required=methods is not None)
+    if undefined:
+        notes.append(f"left out, because undefined at a class prior of ½: {', '.join(undefined)}")
+    logits = _held_out(parts, classifier, names, progress, after_fold)
+    notes += [
+        f"{name}: training diverged, some outputs are not numbers"
+        for name, z in zip(names, logits, strict=True)
+        if np.isnan(z).any()
+    ]
+    ranking = rank(
+        names,
+        np.where(np.isnan(logits), -np.inf, logits),  # NaN decides negative
+        tested.labels(),
+        weight=tested.weight,
+        items=tested.ends,
+        confidence=confidence,
+        # Only where judgements are of one kind: elsewhere they tell the prior themselves.
+        prior=None if len(kinds) == 2 else float(prior),
+    )
+    notes += _losses(len(judged) * repeats, len(rows), dropped, repeats)
+    return Comparison(
+        ranking,
+        pairs=len(judged),
+        tested=len(rows),
+        dropped=dropped,
+        folds=folds,
+        repeats=repeats,
+        prior=whole,
+        confidence=confidence,
+        warnings=tuple(notes),
+    )
+
+
+def _read(features: Any, pairs: Any, labels: Any, weight: Any, preference: Any) -> Table:
     table = read_table(
         pairs, labels, sample_weight=weight, preference=preference, preprocessor=features
     )
@@ -179,77 +232,34 @@ def compare(
             f"pairs row {int(selves.argmax())} pairs an item with itself: drop such rows, they "
             "say nothing about the classes"
         )
-    table, warned = _corrected(table, classifier, seed)
-    classifier.set_params(annotators="ideal")
-    said = table.judged
-    splits = _splits(said, len(table.features), folds, repeats, seed)
-    trains = [_training(table, split, fold) for split in splits for fold in range(folds)]
-    tests = [rows for split in splits for rows in _tests(split, said)]
-    rows = np.concatenate(tests)
-    kinds = [name for name in ("similarity", "difference") if said[rows].has(name).any()]
-    if len(kinds) < 2 and prior == "estimate":
-        raise ValueError(
-            f"held-out labels have {kinds[0]} alone, which does not fix the accuracy of a "
-            "classifier: give both for some pairs, or pass prior=, the share of the positive class"
-        )
-    if prior != "estimate":
-        warned += [population.disagreement(said, float(prior), None, np.empty(0))]
-    priors = _priors([said, *trains], table, classifier, names, seed)
-    names, undefined = _defined(names, said, priors[1:], required=methods is not None)
-    if undefined:
-        warned.append(f"left out, because undefined at a class prior of ½: {', '.join(undefined)}")
-    parts = [
-        _Fold(table, part, test, share, _seed(seed, "fold", number))
-        for number, (part, test, share) in enumerate(zip(trains, tests, priors[1:], strict=True))
-    ]
-    logits = _held_out(parts, classifier, names, progress, after_fold)
-    for name, z in zip(names, logits, strict=True):
-        if np.isnan(z).any():
-            warned.append(f"{name}: training diverged, some outputs are not numbers")
-    ranking = rank(
-        names,
-        np.where(np.isnan(logits), -np.inf, logits),  # what is no number decides negative
-        said[rows].labels(),
-        weight=said.weight[rows],
-        items=said.ends[rows],
-        confidence=confidence,
-        # Only where judgements are of one kind: elsewhere they tell the prior themselves.
-        prior=None if len(kinds) == 2 else float(prior),
-    )
-    dropped, n = sum(split.dropped for split in splits), len(said) * repeats
-    if dropped > 0.2 * n:
-        warned.append(
-            f"{dropped:,} of {n:,} judgements are about pairs whose ends are in different "
+    return table
+
+
+def _losses(count: int, tested: int, dropped: int, repeats: int) -> Iterator[str]:
+    """Notes about judgements that tested no model."""
+    if dropped > 0.2 * count:
+        yield (
+            f"{dropped:,} of {count:,} judgements are about pairs whose ends are in different "
             "folds and tested no model: items recur in many pairs. What is left may not be "
             "typical of all pairs"
         )
-    if len(rows) < FEW * repeats:
-        warned.append(f"only {len(rows):,} judgements tested models: the intervals are rough")
-    return Comparison(
-        ranking,
-        pairs=len(said),
-        tested=len(rows),
-        dropped=dropped,
-        folds=folds,
-        repeats=repeats,
-        prior=priors[0],
-        confidence=confidence,
-        warnings=tuple(text for text in warned if text is not None),
-    )
+    if tested < FEW * repeats:
+        yield f"only {tested:,} judgements tested models: the intervals are rough"
 
 
 def _full_names(methods: Sequence[str]) -> list[str]:
-    """Names in full: one without a correction stands for all of them."""
+    """Names with corrections; a name without one stands for all three."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a sequence of names; got {methods!r}: put it in a list")
     names: list[str] = []
     for method in methods:
         if method.startswith("supervised"):
             raise ValueError("method 'supervised' reads classes, not judgements: leave it out")
-        risk = make_risk(method, prior=0.3)  # any will do to find out whether there is one
-        told = method.endswith(tuple(CORRECTIONS)) or "slope=" in method
-        family = str(risk).removesuffix("-none")
-        names += [str(risk)] if told else [f"{family}-{name}" for name in reversed(CORRECTIONS)]
+        risk = str(make_risk(method, prior=0.3))  # any prior: does the risk exist?
+        if method.endswith(tuple(CORRECTIONS)) or "slope=" in method:
+            names.append(risk)
+        else:
+            names += [f"{risk.removesuffix('-none')}-{name}" for name in reversed(CORRECTIONS)]
     if not names:
         raise ValueError("methods is empty: name at least one, or leave it out for all")
     return list(dict.fromkeys(names))
@@ -259,23 +269,21 @@ def _seed(seed: int, purpose: str, number: int) -> int:
     return int(stream(seed, purpose, number).bit_generator.random_raw()) >> 33
 
 
-def _corrected(
-    table: Table, classifier: PairClassifier, seed: int
-) -> tuple[Table, list[str | None]]:
-    """The table with answers as annotators should have given them, and what there is to say."""
+def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Table, list[str]]:
+    """Correct the answers for the habits of their annotators; the table, and notes about it."""
     ready = replace(table, features=_prepared(table), seed=_seed(seed, "annotators", 0))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _, manners = listen(classifier, ready)
-    warned: list[str | None] = [str(one.message) for one in caught]
+    notes = [str(warning.message) for warning in caught]
     if not manners:
-        return table, warned
-    told = [f"{one.name or 'the annotator'}: {one.words()}" for one in manners if not one.honest]
-    if told:
-        warned.append(f"answers are corrected before methods are compared; {'; '.join(told)}")
+        return table, notes
+    habits = [f"{m.name or 'the annotator'}: {m.words()}" for m in manners if not m.honest]
+    if habits:
+        notes.append(f"answers are corrected before methods are compared; {'; '.join(habits)}")
     soft = table.judged.soft
     parts = [fair(manners, table.judged[soft]), table.judged[~soft]]
-    return replace(table, judged=Judgements.concatenate(parts)), warned
+    return replace(table, judged=Judgements.concatenate(parts)), notes
 
 
 def _prepared(table: Table) -> NDArray[np.float32]:
@@ -283,33 +291,44 @@ def _prepared(table: Table) -> NDArray[np.float32]:
     return standardise(table.features, *table.scale(weight, normed=True))
 
 
-def _splits(said: Judgements, items: int, folds: int, repeats: int, seed: int) -> list[Folds]:
-    """The splits, each with pairs to train every fold on, and some that test."""
-    splits = [
-        split_items(said.ends, items, folds, seed=_seed(seed, "split", i)) for i in range(repeats)
-    ]
-    for split in splits:
-        trains = min(int(split.trains(fold).sum()) for fold in range(folds))
-        if not (trains and min(map(len, _tests(split, said)))):
-            raise ValueError(
-                f"folds is {folds}, and the {len(said)} pairs cannot be split so that there "
-                "are pairs to train and to test the models of every fold: give more pairs, pairs "
-                "that share fewer items, or fewer folds"
-            )
-    return splits
+@dataclass(frozen=True)
+class _Fold:
+    """Statements to train on, rows that test, and the prior that affine risks are given."""
+
+    table: Table
+    training: Judgements
+    tests: NDArray[np.intp]
+    seed: int
+    prior: float | None = None
 
 
-def _training(table: Table, split: Folds, fold: int) -> Judgements:
-    """Rows to train the models of a fold on: pairs, and statements about items outside it."""
-    said, known = table.judged[split.trains(fold)], table.known
-    more = [] if known is None else [known[split.of_item[known.ends[:, 0]] != fold]]
-    return Judgements.concatenate([said, *more])
+def _split(table: Table, folds: int, repeats: int, seed: int) -> tuple[list[_Fold], int]:
+    """The folds of all splits, and how many pairs straddle two folds.
 
-
-def _tests(split: Folds, said: Judgements) -> list[NDArray[np.intp]]:
-    """Rows that test the models of each fold: those with a similarity or a difference."""
-    judged = said.soft
-    return [np.flatnonzero(split.tests(fold) & judged) for fold in range(split.count)]
+    A model is trained on pairs and on statements about items outside its fold. Those with a
+    similarity or a difference inside test it.
+    """
+    judged, known = table.judged, table.known
+    parts: list[_Fold] = []
+    dropped = 0
+    for repeat in range(repeats):
+        items = len(table.features)
+        split = split_items(judged.ends, items, folds, seed=_seed(seed, "split", repeat))
+        dropped += split.dropped
+        for fold in range(folds):
+            training = judged[split.trains(fold)]
+            tests = np.flatnonzero(split.tests(fold) & judged.soft)
+            if not (len(training) and len(tests)):
+                raise ValueError(
+                    f"folds is {folds}, and the {len(judged)} pairs cannot be split so that there "
+                    "are pairs to train and to test the models of every fold: give more pairs, "
+                    "pairs that share fewer items, or fewer folds"
+                )
+            if known is not None:
+                outside = split.of_item[known.ends[:, 0]] != fold
+                training = Judgements.concatenate([training, known[outside]])
+            parts.append(_Fold(table, training, tests, _seed(seed, "fold", len(parts))))
+    return parts, dropped
 
 
 def _priors(
@@ -319,7 +338,7 @@ def _priors(
     names: Sequence[str],
     seed: int,
 ) -> list[float | None]:
-    """The class prior of each part of the table, if a method needs one."""
+    """The class prior of each part, or None if no method needs one."""
     if classifier.prior != "estimate":
         return [float(classifier.prior)] * len(parts)
     needing = next(filter(parameters.needs_prior, names), None)
@@ -334,31 +353,23 @@ def _priors(
 
 
 def _defined(
-    names: Sequence[str], said: Judgements, priors: Sequence[float | None], *, required: bool
+    names: Sequence[str], judged: Judgements, priors: Sequence[float | None], *, required: bool
 ) -> tuple[list[str], list[str]]:
-    """The methods that exist at every fold's prior, and the others, which may be an error."""
-    lost = []
+    """The methods that are defined at the priors of all folds, and the others.
+
+    If methods are ``required``, an undefined one is an error.
+    """
+    undefined = []
     for name in names:
         try:
             for prior in set(priors):
-                for one in said.kinds():
-                    kind(one).table(make_risk(name, prior=prior))
+                for stated in judged.kinds():
+                    kind(stated).table(make_risk(name, prior=prior))
         except ValueError as error:
             if required:
                 raise ValueError(f"method {name!r}: {error}") from None
-            lost.append(name)
-    return [name for name in names if name not in lost], lost
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """Rows of a table to train on, those that test, and the prior that affine risks are given."""
-
-    table: Table
-    said: Judgements
-    tests: NDArray[np.intp]
-    prior: float | None
-    seed: int
+            undefined.append(name)
+    return [name for name in names if name not in undefined], undefined
 
 
 def _held_out(
@@ -377,14 +388,12 @@ def _held_out(
         if progress is not None:
             progress(done, 100 * len(folds))
 
+    stackable = isinstance(classifier.model, str) and classifier.model in STACKED
     for number, fold in enumerate(folds):
-        # One fleet cannot train all methods if a table has to be told something.
-        plain = isinstance(classifier.model, str) and classifier.model in STACKED
-        alone = (
-            not plain or population.required_parameter(fold.said, prior_known=False) != "nothing"
-        )
-        training = _train_apart if alone else _train_together
-        models = training(fold, names, classifier, partial(tick, number))
+        # A fleet takes no prior and no majority, which some tables require.
+        required = population.required_parameter(fold.training, prior_known=False)
+        train_all = _train_together if stackable and required == "nothing" else _train_apart
+        models = train_all(fold, names, classifier, partial(tick, number))
         if after_fold is not None:
             after_fold(dict(zip(names, models, strict=True)))
         items, ends = np.unique(fold.table.judged.ends[fold.tests], return_inverse=True)
@@ -396,42 +405,45 @@ def _held_out(
 def _train_together(
     fold: _Fold, names: Sequence[str], classifier: PairClassifier, tick: Callable[[float], None]
 ) -> list[Decide]:
-    """Train what `PairClassifier` trains, on the same rows, batches and initial weights."""
+    """Train one fleet: what `PairClassifier` trains, on the same rows, batches and weights."""
     seed = int(check_random_state(fold.seed).randint(2**31 - 1))
-    features, said = fold.table.features, fold.said
-    mean, scale = fold.table.scale(said.item_weight(len(features)), normed=True)
-    prepared = standardise(features, mean, scale).reshape(len(features), -1)
-    trained = train(
+    table, rows = fold.table, fold.training
+    mean, scale = table.scale(rows.item_weight(len(table.features)), normed=True)
+
+    def prepare(instances: NDArray[Any]) -> NDArray[np.float32]:
+        return standardise(instances, mean, scale).reshape(len(instances), -1)
+
+    prepared = prepare(table.features)
+    fleet = train(
         prepared,
-        said.scaled(len(said) / said.weight.sum()).packed(seed),
+        rows.scaled(len(rows) / rows.weight.sum()).packed(seed),
         [make_risk(name, prior=fold.prior) for name in names],
         classifier.model,
-        parameters.recipe_of(classifier, len(said), seed),
-        guiding_prior=population.guiding_prior(prepared, said, seed),
+        parameters.recipe_of(classifier, len(rows), seed),
+        guiding_prior=population.guiding_prior(prepared, rows, seed),
         callbacks=[Report(lambda epochs, row: tick(row["epoch"] / epochs))],
     )
 
-    def decide(one: Trained, instances: NDArray[Any]) -> Floats:
-        ready = standardise(instances, mean, scale).reshape(len(instances), -1)
-        return one.sign * module_logits(one.module, ready)
+    def decide(member: Trained, instances: NDArray[Any]) -> Floats:
+        return member.sign * module_logits(member.module, prepare(instances))
 
-    return [partial(decide, one) for one in trained]
+    return [partial(decide, member) for member in fleet]
 
 
 def _train_apart(
     fold: _Fold, names: Sequence[str], classifier: PairClassifier, tick: Callable[[float], None]
 ) -> list[Decide]:
-    """Train one `PairClassifier` a method: any module, tables that need to be told something."""
-    trained: list[Decide] = []
-    given = {} if fold.prior is None else {"prior": fold.prior}
+    """Train a `PairClassifier` for each method: for any module, and if a parameter is required."""
+    models: list[Decide] = []
+    known = {} if fold.prior is None else {"prior": fold.prior}
     for number, name in enumerate(names, 1):
-        one = clone(classifier).set_params(
-            risk=name, random_state=fold.seed, preprocessor=fold.table.features, **given
+        model = clone(classifier).set_params(
+            risk=name, random_state=fold.seed, preprocessor=fold.table.features, **known
         )
         with warnings.catch_warnings():
-            # Said once of the whole table, not for every fold and method.
+            # `compare` warns once for the whole table.
             warnings.simplefilter("ignore", population.PriorMismatchWarning)
-            one.fit(None, fold.said)
-        trained.append(one.decision_function)
+            model.fit(None, fold.training)
+        models.append(model.decision_function)
         tick(number / len(names))
-    return trained
+    return models
