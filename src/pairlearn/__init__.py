@@ -1,13 +1,13 @@
-"""Learn a binary classifier from pairs that nobody labelled with a class.
+"""Learn a binary classifier from judged pairs instead of class labels.
 
-An annotator says two soft things about a pair (x, x'): how likely both are of the
-same class (similarity), and how much more likely x' is positive (difference).
+An annotator makes two soft statements about a pair (x, x'): how likely both are of the same class
+(similarity), and how much more likely x' is positive (difference).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import pairlearn.old_names  # noqa: F401  (finds them when they are imported)
+import pairlearn.old_names  # noqa: F401  (registers the deprecated names)
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
@@ -50,11 +50,11 @@ __all__ = [
 ]
 
 _HOMES = ("labels", "prior", "risks", "judgements", "evaluation", "estimators")
-"""Modules that the names above come from; the first ones take the least time to import."""
+"""Modules with the names above, the fastest to import first."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, or one of its modules, when it is first asked for."""
+    """Import a public name, or one of the modules, on first use."""
     if name in _HOMES:
         return import_module(f"{__name__}.{name}")
     if name in __all__:

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, after a power cut too."""
+"""Atomic file writes, which survive a power cut."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["replacing", "sync"]
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary neighbour that replaces ``path`` on success.
+    """Yield a temporary file in the same folder that replaces ``path`` on success.
 
-    The folder is created. If the block raises, the neighbour is removed and ``path`` untouched.
+    The folder is created. If the block raises, the file is removed and ``path`` is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Not tempfile.mkstemp: its files are readable by their owner only, and caches are shared.
+    # Not tempfile.mkstemp, whose files only their owner can read: caches are shared.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     with errors_naming(path):
         try:
@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def errors_naming(path: Path) -> Iterator[None]:
-    """Have errors of the system, such as a full disk, name what was to be written."""
+    """Make system errors, such as a full disk, name the file being written."""
     try:
         yield
     except OSError as error:
@@ -42,7 +42,7 @@ def errors_naming(path: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Flush a file or a folder to the disk, where the system can open folders."""
+    """Flush a file to disk, or a folder where the system can open folders."""
     if os.name != "posix" and path.is_dir():
         return
     file = os.open(path, os.O_RDONLY)

@@ -1,7 +1,7 @@
-"""Columns of ids, of text and of numbers, checked; what is wrong with them, and where.
+"""Checked columns of ids, text and numbers, with errors that say where they are.
 
-Ids are 64-bit integers or numpy strings, compared exactly. An integer is one in its plain form:
-``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two ids fall together.
+Ids are 64-bit integers or numpy strings, compared exactly. Only the plain form of an integer is
+one: ``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two ids coincide.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Mask = NDArray[np.bool_]
 Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 
 MAX_LENGTH = 256
-"""Characters of an id: numpy gives every row the room of the longest."""
+"""Most characters of an id: numpy stores every row at the width of the longest."""
 
 _CHUNK = 65536
 
 
 class TableError(ValueError):
-    """A table, or the file it comes from, cannot be used as it is.
+    """A table, or the file that it comes from, is invalid.
 
     The message names the file, the row (from 1, without the header), the column and the value, and
     says what to do.
     """
 
-    __module__ = "pairlearn.tables"  # where it is documented, and shown to come from
+    __module__ = "pairlearn.tables"  # where it is documented
 
 
 class RowError(Exception):
-    """A bad row (from 0), or column (None), found where the file is not known yet."""
+    """An invalid row (from 0), or column (None), where the file is not known yet."""
 
     def __init__(self, row: int | None, text: str) -> None:
         super().__init__(text)
@@ -47,16 +47,16 @@ class RowError(Exception):
 
 
 def row_number(row: int | None) -> str:
-    """The place of a row in arrays, from 1."""
+    """The place of a row of an array, counted from 1."""
     return "the column" if row is None else f"row {row + 1}"
 
 
 @contextmanager
 def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> Iterator[None]:
-    """Turn the `RowError` of a block into a `TableError` that says where it is.
+    """Turn a `RowError` within a block into a `TableError` that says where it is.
 
-    ``place`` makes words of a row, such as ``"pairs.csv, row 2"``; ``start`` rows come before the
-    block's.
+    ``place`` describes a row, as in ``"pairs.csv, row 2"``; ``start`` rows precede those of the
+    block.
     """
     try:
         yield
@@ -66,22 +66,22 @@ def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> I
 
 
 def quote(value: object) -> str:
-    """A value as a message shows it: quoted if it is text, and cut if it is long."""
+    """Format a value for a message: text in quotes, and cut if it is long."""
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else value[:30] + "…")
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def first_rows(bad: Any) -> list[int]:
-    """The first bad row, or none."""
-    return [int(bad.argmax())] if bad.any() else []
+    """The first bad row in a list, which is empty if there is none."""
+    return [int((1 * bad).argmax())] if bad.any() else []  # torch has no argmax of booleans
 
 
 def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
-    """Values as a column of ids: integers, or text if any is; "" is admitted with `empty`.
+    """Values as a column of ids: integers, or text if any is text; `empty` admits "".
 
-    Raises TableError for other values, such as floats, and RowError for one that is empty or
-    cannot be kept in a file.
+    Raises TableError for other types, such as floats, and RowError for a value that is empty or
+    cannot be stored in a file.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
                 what = f"{array[row]}, too large for int64"
                 raise RowError(row, f"{name} is {what}; give ids as text")
         return array.astype(np.int64, copy=False)
-    # No wider than the longest: numpy makes text of integers 21 characters wide.
+    # As wide as the longest: numpy converts integers to text of 21 characters.
     width = int(np.char.str_len(array).max(initial=1))
     text = array.astype(f"=U{width}", copy=False)
     check_text(name, text, empty=empty)
@@ -112,12 +112,12 @@ def as_text(name: str, values: Any, *, empty: bool = True) -> NDArray[np.str_]:
 
 
 def _plain(name: str, values: Any) -> NDArray[Any]:
-    """A column of integers or of text, as numpy has it."""
+    """Values as a numpy column of integers or of text."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise TableError(f"{name} must have shape (n,); got {array.shape}")
     if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(values, np.ndarray)):
-        # Only here: a numpy string has already lost the NUL at its end.
+        # Checked before conversion: a numpy string has lost a NUL at its end.
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
                 what = f"{quote(value)}, of {type(value).__name__}"
@@ -135,7 +135,7 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
 
 
 def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
-    """Refuse text that is empty, too long, or not to be kept in every kind of file: a RowError."""
+    """Raise RowError for text that is empty, too long, or cannot be stored in every file format."""
     for row in [] if empty else first_rows(text == ""):
         raise RowError(row, f"{name} is empty; every row needs it")
     if text.dtype.itemsize // 4 > MAX_LENGTH:
@@ -145,7 +145,7 @@ def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
     for start in range(0, len(text), _CHUNK):
         part = np.ascontiguousarray(text[start : start + _CHUNK])
         codes = part.view(np.uint32).reshape(len(part), -1)
-        # Only a damaged file has them, and Python cannot even show such a text.
+        # Only a damaged file has them, and Python cannot print such text.
         for row in first_rows((codes > sys.maxunicode).any(1)):
             raise RowError(start + row, f"{name} is not Unicode text; write the ids anew")
         bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
@@ -161,13 +161,13 @@ def too_long(name: str, row: int, length: int) -> RowError:
 
 
 def unify_ids(columns: Sequence[Ids]) -> list[Ids]:
-    """The columns, all as integers if all are, else all as text."""
+    """The columns, as integers if all are integers, otherwise as text."""
     kinds = {column.dtype.kind for column in columns}
     return list(columns) if len(kinds) < 2 else [column.astype(np.str_) for column in columns]
 
 
 def check_unique(name: str, ids: Ids) -> None:
-    """Refuse ids that occur twice: a RowError at the second that names the row of the first."""
+    """Raise RowError at the second occurrence of an id, naming the row of the first."""
     order = np.argsort(ids, kind="stable")
     equal = ids[order[1:]] == ids[order[:-1]]
     if equal.any():
@@ -177,7 +177,7 @@ def check_unique(name: str, ids: Ids) -> None:
 
 
 def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
-    """Where each wanted id stands among unique ids, and −1 where it is not."""
+    """Position of each wanted id among unique ids, −1 if it is missing."""
     wanted, ids = unify_ids([wanted, ids])
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.int64)
@@ -188,7 +188,7 @@ def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
 
 
 def unknown_id(name: str, value: Any, known: Ids, place: object = "") -> str:
-    """Say that an id is not among those known, and which one of them may be meant.
+    """The message for an id that is not among those known, with a similar one if there is one.
 
     Examples
     --------
@@ -201,19 +201,19 @@ def unknown_id(name: str, value: Any, known: Ids, place: object = "") -> str:
 
 
 def similar_id(value: Any, known: Ids) -> str | None:
-    """The first id that differs in case, spaces around it or zeros before it alone, as shown."""
-    bare, meant = (
+    """The first id that differs only in case, surrounding spaces or leading zeros, quoted."""
+    bare, wanted = (
         np.char.lstrip(np.char.strip(np.char.lower(np.asarray(ids).astype(np.str_))), "0")
         for ids in (known, [value])
     )
-    return next((quote(known[row].item()) for row in first_rows(bare == meant)), None)
+    return next((quote(known[row].item()) for row in first_rows(bare == wanted)), None)
 
 
-def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArray[Any]:
+def two_classes(name: str, values: NDArray[Any], positive: Any = None) -> NDArray[Any]:
     """The two classes among values, the positive one last.
 
-    Of two numbers the larger one is positive unless `positive` says otherwise; of other
-    classes nothing but `positive` tells.
+    The larger of two numbers is positive unless `positive` says otherwise; other classes need
+    `positive`. Messages start with `name`.
 
     Examples
     --------
@@ -222,45 +222,46 @@ def two_classes(what: str, values: NDArray[Any], positive: Any = None) -> NDArra
     """
     classes, numeric = np.unique(values), values.dtype.kind in "iufb"
     if len(classes) not in (1, 2):
-        raise ValueError(f"{what} must be two; got {classes[:5].tolist()}")
+        raise ValueError(f"{name} must be two; got {classes[:5].tolist()}")
     if len(classes) == 1 and numeric and classes[0] in (-1, 0, 1):
         classes = np.array([0, 1] if classes[0] == 0 else [-1, 1])
     if len(classes) == 1:
-        one = quote(classes[0].item())
-        raise ValueError(f"{what} are all {one}: give items of both classes, or call them -1 and 1")
+        only = quote(classes[0].item())
+        advice = "give items of both classes, or call them -1 and 1"
+        raise ValueError(f"{name} are all {only}: {advice}")
     names = classes.tolist()
     if positive is None and not numeric:
         raise ValueError(
-            f"{what} are {names[0]!r} and {names[1]!r}: say which one is positive, as in "
+            f"{name} are {names[0]!r} and {names[1]!r}: say which one is positive, as in "
             f"positive={names[1]!r}"
         )
     if positive in (None, names[1], str(names[1])):
         return classes
     if positive in (names[0], str(names[0])):
         return classes[::-1].copy()
-    raise ValueError(f"{what} are {names[0]!r} and {names[1]!r}: positive={positive} is neither")
+    raise ValueError(f"{name} are {names[0]!r} and {names[1]!r}: positive={positive} is neither")
 
 
 def check_share(name: str, value: float | None, *, zero: bool = False) -> None:
-    """Refuse a number outside (0, 1), or [0, 1) with `zero`; None is not given."""
+    """Raise ValueError for a number outside (0, 1), or [0, 1) with `zero`; None is admitted."""
     if value is not None and not (0 < value < 1 or (zero and value == 0)):
         raise ValueError(f"{name} must lie in {'[' if zero else '('}0, 1); got {value:g}")
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
+    """Raise ValueError for a confidence outside (0, 1)."""
     if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small a one."""
+    """Raise ValueError for a value that is not an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
 
 
 def as_column(name: str, values: Any, n: int) -> Floats:
-    """Numbers of shape (n,), none missing."""
+    """Values as floats of shape (n,), none missing."""
     column = as_floats(values)
     if column.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one for each pair; got {column.shape}")
@@ -270,7 +271,7 @@ def as_column(name: str, values: Any, n: int) -> Floats:
 
 
 def as_weights(weight: Any, n: int) -> Floats:
-    """Weights (n,) scaled to a mean of one; None weighs all alike."""
+    """Weights (n,) scaled to a mean of one; None stands for equal weights."""
     if weight is None:
         return np.ones(n)
     column = as_column("weight", weight, n)
@@ -279,18 +280,18 @@ def as_weights(weight: Any, n: int) -> Floats:
             f"weight must be positive and finite; row {row} is {column[row]:g}: "
             "drop pairs that should not count"
         )
-    # By the largest first, so that huge weights do not overflow in the sum.
+    # Divided by the largest first, so that the sum of huge weights does not overflow.
     relative = column / column.max()
     return np.asarray(relative * (n / relative.sum()))
 
 
 def as_floats(values: Any) -> Floats:
-    """Values as an array of float64, wherever they are."""
+    """Values, perhaps a tensor on another device, as an array of float64."""
     if is_tensor(values):
         values = values.detach().double().cpu().numpy()
     return np.asarray(values, dtype=np.float64)
 
 
 def is_tensor(values: Any) -> TypeGuard[Tensor]:
-    """Whether values are a torch tensor, found out without importing torch."""
+    """Whether values are a torch tensor, without importing torch."""
     return isinstance(values, getattr(sys.modules.get("torch"), "Tensor", ()))

@@ -1,13 +1,13 @@
 """Variances of sums over pairs, where pairs that share an item depend on each other.
 
-An estimate is, to first order, a sum of influences ψ over pairs. Pairs without a
-common item are independent, all others may not be, so that
+An estimate is, to first order, a sum of influences ψ over pairs. Only pairs without a common item
+are independent, so that
 
     Var = Σ ψ_m ψ_m'  over all (m, m') with an item in common        (dyadic-robust)
         = Σ_items (Σ ψ of the item's pairs)² − Σ_couples (Σ ψ of the couple's rows)²,
 
-because two rows about the same couple of items meet at both of them. Several judgements
-of one pair are such rows. Cost: linear in the number of rows.
+because two rows about the same couple of items, as several judgements of one pair are, have both
+items in common. The cost is linear in the number of rows.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Dependence:
 
     Examples
     --------
-    Two pairs with the item 7 in common; the variance is ψ₁² + ψ₂² + 2ψ₁ψ₂, times 3
-    for the small number of items, 3/(3 − 2):
+    Two pairs with the item 7 in common have the variance ψ₁² + ψ₂² + 2ψ₁ψ₂, times 3/(3 − 2)
+    for the small number of items:
 
     >>> shared = Dependence.of(np.array([[7, 1], [7, 2]]), 2)
     >>> float(shared.variance(np.array([1.0, 2.0])))
@@ -45,7 +45,7 @@ class Dependence:
 
     @classmethod
     def of(cls, items: Any, n: int) -> Dependence:
-        """From the ids (n, 2) of both ends of each pair; None: all are distinct."""
+        """From the ids (n, 2) of both ends of each pair; None if all are distinct."""
         if items is None:
             return cls(n, None, None)
         ids = items.detach().cpu().numpy() if is_tensor(items) else np.asarray(items)
@@ -66,20 +66,20 @@ class Dependence:
         return cls(n, ends, np.unique(keys, return_inverse=True)[1].reshape(n))
 
     def rows(self, mask: Mask) -> Dependence:
-        """The same for some of the rows."""
+        """The dependence of the rows in a mask."""
         return Dependence.of(None if self.ends is None else self.ends[mask], int(mask.sum()))
 
     def variance(self, influence: Floats) -> Floats:
         """Variance of the sum of each column of influences (n,) or (n, k).
 
-        Sums over items can be negative by chance. Then, as a floor, rows about one
-        couple count together and different couples as independent.
+        The difference of the two sums can be negative by chance; its floor is the variance for
+        independent couples.
         """
         if self.ends is None or self.couples is None:
             return np.asarray((influence**2).sum(0) * _small_sample(2 * self.n))
         floor = (_sums(influence, self.couples) ** 2).sum(0)
-        every = (self._item_sums(influence) ** 2).sum(0) - floor
-        return np.asarray(np.maximum(every, floor) * _small_sample(self._items()))
+        dyadic = (self._item_sums(influence) ** 2).sum(0) - floor
+        return np.asarray(np.maximum(dyadic, floor) * _small_sample(self._items()))
 
     def covariance(self, influence: Floats) -> Floats:
         """Covariance (k, k) of the sums of influences (n, k), positive semi-definite."""
@@ -91,7 +91,7 @@ class Dependence:
         return np.asarray(positive * _small_sample(self._items()))
 
     def squared_shares(self, weight: Floats) -> float:
-        """Σ (share of the weight)² over what can change alone: items that recur, else pairs."""
+        """Σ (share of the weight)² over the independent units: items if any recurs, else pairs."""
         distinct = self.ends is None or self._items() == 2 * self.n
         shares = weight if distinct else self._item_sums(weight)
         return float((shares**2).sum() / weight.sum() ** 2)
@@ -124,7 +124,7 @@ def _small_sample(items: int) -> float:
 
 
 def components(ends: Indices, n: int) -> Indices:
-    """Number of the component of each of n items in the graph of pairs, from 0.
+    """Connected component of each of n items in the graph of pairs, numbered from 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Packages that pairlearn does without until they are needed."""
+"""Optional packages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["missing_extra"]
 
 
 def missing_extra(extra: str, package: str, purpose: str) -> ImportError:
-    """The error for a package that only an extra installs, with the command for a clone."""
+    """The error for a missing package of an extra, with the command that installs it."""
     return ImportError(
         f'{purpose} needs {package}: in a clone of pairlearn, pip install ".[{extra}]"'
     )

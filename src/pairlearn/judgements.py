@@ -1,13 +1,12 @@
-"""The table: somebody said something about some items.
+"""The table of statements about items.
 
 Every row is one statement of one kind (`pairlearn.kinds`) about an ordered pair of items, or about
-one item. Files and the studio give this table, and everything that checks, learns or measures takes
-it.
+one item. Files and the studio produce this table; checks, training and measures take it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask, first_rows
-from pairlearn.kinds import KINDS, code, kind, read_columns
+from pairlearn.kinds import KINDS, Kind, code, kind, read_columns
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
@@ -37,11 +36,11 @@ class Judgements:
     weight : array of shape (n,), optional
         How much each row counts; 1 by default.
     annotator : array of shape (n,), optional
-        Who said it, as text.
+        Who made each statement, as text.
 
     See Also
     --------
-    pairlearn.tables.read_pairs : The same from a file.
+    pairlearn.tables.read_pairs : Reads statements from a file.
     pairlearn.kinds.KINDS : The kinds of statement.
 
     Examples
@@ -65,9 +64,9 @@ class Judgements:
         if self.annotator is not None:
             shapes["annotator"] = (n,)
         for name, shape in shapes.items():
-            found = np.shape(getattr(self, name))
-            if found != shape:
-                raise ValueError(f"{name} must have shape {shape}; got {found}")
+            actual = np.shape(getattr(self, name))
+            if actual != shape:
+                raise ValueError(f"{name} must have shape {shape}; got {actual}")
 
     @classmethod
     def from_columns(
@@ -79,7 +78,7 @@ class Judgements:
         *,
         whole: bool = True,
     ) -> Judgements:
-        """Statements from the columns of a table, NaN where nothing was said.
+        """Make statements from the columns of a table, NaN where nothing is stated.
 
         A row with the columns of several kinds makes several statements: a similarity and a
         difference are one of kind "both", a preference beside them is another.
@@ -89,60 +88,44 @@ class Judgements:
         ends : array of int, shape (m, 2)
             The two items of each row of the table.
         columns : mapping of str to array of shape (m,)
-            Values by the names that the kinds give their columns.
+            Values by the names of the kinds' columns.
         weight, annotator : array of shape (m,), optional
         whole : bool
-            False for a part of a table, in which statements may be cut in two.
+            False for a part of a table, in which statements of several rows may be incomplete.
 
         Examples
         --------
-        >>> said = {"similarity": [0.4, np.nan], "difference": [0.1, np.nan], "preference": [1, -1]}
-        >>> table = Judgements.from_columns([[0, 1], [2, 3]], said)
+        >>> soft = {"similarity": [0.4, np.nan], "difference": [0.1, np.nan]}
+        >>> table = Judgements.from_columns([[0, 1], [2, 3]], soft | {"preference": [1, -1]})
         >>> table.kinds(), table.ends.tolist()
         (('both', 'preference'), [[0, 1], [0, 1], [2, 3]])
         """
         ends = np.asarray(ends, np.int64)
-        given = read_columns(columns)
-        said = {name: ~np.isnan(column) for name, column in given.items()}
+        weight = None if weight is None else np.asarray(weight, np.float64)
+        annotator = None if annotator is None else np.asarray(annotator)
+        numbers = read_columns(columns)
         parts = []
-        for names in _slots():
-            kinds = np.full(len(ends), -1, np.int8)
-            values = np.zeros((len(ends), 2))
-            # The kinds with most columns come last, and take the rows that have them all.
-            for number in sorted(names, key=lambda k: len(KINDS[k].columns)):
-                of_kind = KINDS[number].columns
-                if all(column.name in given for column in of_kind):
-                    rows = np.logical_and.reduce([said[column.name] for column in of_kind])
-                    kinds[rows] = number
-                    for column in of_kind:
-                        values[rows, column.place] = given[column.name][rows]
-            chosen: Any = kinds >= 0
-            if chosen.any():
-                # Whole columns as they are where nothing is left out: tables may be large.
-                chosen = slice(None) if chosen.all() else chosen
-                parts.append(
-                    cls(
-                        ends[chosen],
-                        kinds[chosen],
-                        values[chosen],
-                        None if weight is None else np.asarray(weight, np.float64)[chosen],
-                        None if annotator is None else np.asarray(annotator)[chosen],
-                    )
-                )
+        for codes in _codes_sharing_columns():
+            kinds, values = _classify(numbers, codes, len(ends))
+            rows = kinds >= 0
+            if rows.all():  # without copies of large tables
+                parts.append(cls(ends, kinds, values, weight, annotator))
+            elif rows.any():
+                parts.append(cls(ends, kinds, values, weight, annotator)[rows])
         if not parts:
             return cls(np.empty((0, 2), np.int64), np.empty(0, np.int8), np.empty((0, 2)))
-        made = parts[0] if len(parts) == 1 else cls.concatenate(parts)
-        for name in made.kinds() if whole else ():
-            of = made[made.of(name)]
-            for text in kind(name).mistakes(of.ends, *of.values.T):
-                raise ValueError(text)
-        return made
+        table = parts[0] if len(parts) == 1 else cls.concatenate(parts)
+        for name in table.kinds() if whole else ():
+            rows = table.of(name)
+            for message in kind(name).mistakes(table.ends[rows], *table.values[rows].T):
+                raise ValueError(message)
+        return table
 
     @classmethod
     def from_pairs(
         cls, items: Any, labels: Any, annotator: Any = None, weight: Any = None
     ) -> Judgements:
-        """Similarities and differences of pairs.
+        """Make statements from the similarities and differences of pairs.
 
         Parameters
         ----------
@@ -163,17 +146,17 @@ class Judgements:
             raise ValueError(f"items must be at least 0; got {ends.min()}")
         if not isinstance(labels, PairLabels):
             labels = PairLabels.from_array(labels)
-        said = np.asarray(labels.to_array(), np.float64)
-        if len(said) != len(ends):
-            raise ValueError(f"labels has {len(said)} rows and items has {len(ends)}")
-        for row in first_rows(np.isnan(said).all(1)):
+        values = np.asarray(labels.to_array(), np.float64)
+        if len(values) != len(ends):
+            raise ValueError(f"labels has {len(values)} rows and items has {len(ends)}")
+        for row in first_rows(np.isnan(values).all(1)):
             raise ValueError(f"labels have no judgement in row {row}: drop it")
-        columns = {"similarity": said[:, 0], "difference": said[:, 1]}
+        columns = {"similarity": values[:, 0], "difference": values[:, 1]}
         return cls.from_columns(ends, columns, weight, annotator)
 
     @classmethod
     def about_items(cls, name: str, items: Any, values: Any, weight: Any = None) -> Judgements:
-        """Statements of one kind about single items.
+        """Make statements of one kind about single items.
 
         Examples
         --------
@@ -196,25 +179,25 @@ class Judgements:
 
     @classmethod
     def in_groups(cls, of_item: Any, shares: Mapping[Any, Any]) -> Judgements:
-        """Statements about shares: how many items of a group are positive.
+        """Make statements about the share of positives in groups of items.
 
-        A share θ that is known to ±τ counts for n items as the classes of
-        n/(1 + nτ²/θ(1 − θ)) of them would: of all of them, where τ is 0.
+        A share θ of n items with standard error τ counts as much as the classes of
+        n/(1 + nτ²/θ(1 − θ)) of them: all of them where τ is 0.
 
         Parameters
         ----------
         of_item : array of shape (N,)
             The group of each item.
         shares : mapping
-            {group: share} or {group: (share, standard error)}, of groups that are known.
+            {group: share} or {group: (share, standard error)} of the groups with known shares.
 
         Examples
         --------
-        >>> told = Judgements.in_groups(["a", "b", "a"], {"a": 0.3, "b": (0.9, 0.3)})
-        >>> told.ends[:, 0].tolist(), told.u.tolist(), told.weight.round(2).tolist()
+        >>> table = Judgements.in_groups(["a", "b", "a"], {"a": 0.3, "b": (0.9, 0.3)})
+        >>> table.ends[:, 0].tolist(), table.u.tolist(), table.weight.round(2).tolist()
         ([0, 2, 1], [0.3, 0.3, 0.9], [1.0, 1.0, 0.5])
         """
-        (name,) = (one.name for one in KINDS if one.joint and one.single)
+        (name,) = (known.name for known in KINDS if known.joint and known.single)
         parts = []
         for number, (group, stated) in enumerate(shares.items()):
             share, error = stated if isinstance(stated, (tuple, list)) else (stated, 0.0)
@@ -231,13 +214,13 @@ class Judgements:
 
     @classmethod
     def silent(cls, items: Any) -> Judgements:
-        """Rows that say no more of items than that they belong to the population."""
-        (name,) = (one.name for one in KINDS if one.implied)
+        """Make rows that state no more than that items belong to the population."""
+        (name,) = (known.name for known in KINDS if known.implied)
         return cls.about_items(name, items, np.ones(len(items)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Judgements]) -> Judgements:
-        """Tables about the same items, one below the other; an unknown annotator is ""."""
+        """Concatenate tables about the same items; an unknown annotator becomes ""."""
         if not parts:
             raise ValueError("parts is empty: give at least one table")
         names = ("ends", "kind", "values", "weight")
@@ -256,9 +239,9 @@ class Judgements:
     def __getitem__(self, rows: Any) -> Judgements:
         if isinstance(rows, (int, np.integer)):
             rows = [rows]
-        who = None if self.annotator is None else self.annotator[rows]
+        annotator = None if self.annotator is None else self.annotator[rows]
         return Judgements(
-            self.ends[rows], self.kind[rows], self.values[rows], self.weight[rows], who
+            self.ends[rows], self.kind[rows], self.values[rows], self.weight[rows], annotator
         )
 
     def __repr__(self) -> str:
@@ -280,7 +263,7 @@ class Judgements:
         return tuple(KINDS[number].name for number in np.unique(self.kind))
 
     def counts(self) -> dict[str, int]:
-        """How many statements there are of each kind that occurs."""
+        """Number of statements of each kind that occurs."""
         return {name: int(self.of(name).sum()) for name in self.kinds()}
 
     def of(self, *names: str) -> Mask:
@@ -290,19 +273,22 @@ class Judgements:
 
     def has(self, column: str) -> Mask:
         """Mask of the rows that have a value in a column, such as "similarity"."""
-        return self.of(*(one.name for one in KINDS if column in one.means)) | self.fills(column)
+        return self._of_kinds(lambda kind: column in (*kind.named, *kind.means))
 
     def fills(self, column: str) -> Mask:
-        """The same in files, where no other column can stand for it."""
-        return self.of(*(one.name for one in KINDS if column in [c.name for c in one.columns]))
+        """Mask of the rows that have a value in this very column of a file."""
+        return self._of_kinds(lambda kind: column in kind.named)
+
+    def _of_kinds(self, predicate: Callable[[Kind], bool]) -> Mask:
+        return self.of(*(known.name for known in KINDS if predicate(known)))
 
     @property
     def soft(self) -> Mask:
-        """Mask of the rows that have a similarity or a difference, which accuracies are about."""
+        """Mask of the rows with a similarity or a difference, on which accuracies are measured."""
         return self.has("similarity") | self.has("difference")
 
     def hard(self) -> Mask:
-        """Mask of the rows that say yes or no, and not how likely.
+        """Mask of the rows with hard answers, yes or no rather than a probability.
 
         Examples
         --------
@@ -314,7 +300,7 @@ class Judgements:
     @property
     def joint(self) -> Mask:
         """Mask of the rows that are completed together before each epoch."""
-        return self.of(*(one.name for one in KINDS if one.joint))
+        return self._of_kinds(lambda kind: kind.joint)
 
     @property
     def single(self) -> Mask:
@@ -324,43 +310,42 @@ class Judgements:
     @property
     def known(self) -> Mask:
         """Mask of the rows that state the class of one item, or how likely it is."""
-        return self.single & self.of(*(one.name for one in KINDS if one.states))
+        return self.single & self._of_kinds(lambda kind: kind.states)
 
     @property
     def one_sided(self) -> Mask:
-        """Mask of the rows about one item that tell nothing of how frequent the classes are."""
-        return self.known & self.of(*(k.name for k in KINDS if "level" not in k.fixes(False)))
+        """Mask of the rows about one item that do not determine how frequent the classes are."""
+        return self.known & self._of_kinds(lambda kind: "level" not in kind.fixes(False))
 
     @property
     def says_nothing(self) -> Mask:
         """Mask of the rows that `silent` makes."""
-        return self.of(*(one.name for one in KINDS if one.implied))
+        return self._of_kinds(lambda kind: kind.implied)
 
     def labels(self) -> PairLabels:
         """Similarities and differences of the rows that have one, NaN where not given."""
         s, c = self.has("similarity"), self.has("difference")
-        some = s | c
+        soft = s | c
         return PairLabels(
-            np.where(s, self.u, np.nan)[some], np.where(c, self.v, np.nan)[some], noisy=True
+            np.where(s, self.u, np.nan)[soft], np.where(c, self.v, np.nan)[soft], noisy=True
         )
 
     def scaled(self, factor: float) -> Judgements:
-        """The same rows with their weights multiplied."""
+        """The same rows with weights multiplied by a factor."""
         return replace(self, weight=self.weight * factor)
 
     def item_weight(self, items: int) -> Floats:
-        """How much each of this many items counts in statements about pairs, or else in all."""
+        """Total weight of each item in statements about pairs; without any, in all statements."""
         rows = self[~self.single] if not self.single.all() else self
-        both = np.repeat(rows.weight, 2)[rows.ends.ravel() >= 0]
-        ends = rows.ends.ravel()[rows.ends.ravel() >= 0]
-        return np.bincount(ends, both, minlength=items).astype(np.float64)
+        ends, weight = rows.ends.ravel(), np.repeat(rows.weight, 2)
+        return np.bincount(ends[ends >= 0], weight[ends >= 0], items).astype(np.float64)
 
     def packed(self, seed: int) -> Judgements:
-        """Rows for training: statements about single items stand two in a row.
+        """Rows for training, with two statements about single items in one row.
 
-        Two statements of one kind and weight share a row, in random order, with the second value as
-        v. An odd one out is paired with itself at half the weight, and so are those with two
-        values.
+        Two statements of the same kind and weight share a row, in random order, with the second
+        value as v. An odd one out is paired with itself at half the weight, and so are statements
+        with two values.
 
         Examples
         --------
@@ -372,13 +357,12 @@ class Judgements:
         if not single.any():
             return self
         parts = [self[~single]] if not single.all() else []
-        alone, two = self[single & ~self.joint], self[single & self.joint]
-        parts += [two.doubled()] if len(two) else []
-        groups, of = np.unique(
-            np.stack([alone.kind.astype(np.float64), alone.weight], 1), axis=0, return_inverse=True
-        )
+        with_u, with_both = self[single & ~self.joint], self[single & self.joint]
+        parts += [with_both.doubled()] if len(with_both) else []
+        keys = np.stack([with_u.kind.astype(np.float64), with_u.weight], 1)
+        groups, group_of = np.unique(keys, axis=0, return_inverse=True)
         for number in range(len(groups)):
-            group = alone[of.ravel() == number]
+            group = with_u[group_of.ravel() == number]
             order = permutation(stream(seed, "labelled"), len(group))
             odd = len(order) % 2
             rows = np.concatenate([order, order[len(order) - odd :]]).reshape(-1, 2)
@@ -389,31 +373,48 @@ class Judgements:
         return Judgements.concatenate(parts)
 
     def doubled(self) -> Judgements:
-        """Rows for training, one for each statement: one about a single item stands twice.
+        """Rows for training, one for each statement, with single items paired with themselves.
 
-        Its row has half the weight, so that it counts as in `packed`.
+        These rows have half the weight, so that they count as in `packed`.
         """
         single = self.single
         if not single.any():
             return self
-        ends, values, one = self.ends.copy(), self.values.copy(), single & ~self.joint
-        ends[single, 1], values[one, 1] = ends[single, 0], values[one, 0]
+        ends, values, with_u = self.ends.copy(), self.values.copy(), single & ~self.joint
+        ends[single, 1], values[with_u, 1] = ends[single, 0], values[with_u, 0]
         weight = np.where(single, self.weight / 2, self.weight)
         return Judgements(ends, self.kind, values, weight, self.annotator)
 
     def weight_columns(self, names: Sequence[str]) -> list[Floats]:
-        """For each kind the weights of its rows, zero for others; those of all have mean one."""
+        """For each kind the weights of its rows, zero for others; all together have mean one."""
         scale = len(self) / self.weight.sum()
         return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
 
 
-def _slots() -> list[list[int]]:
-    """Codes of the kinds, those that share a column together: one of them takes a row."""
-    slots: list[tuple[set[str], list[int]]] = []
-    for number, one in enumerate(KINDS):
-        names = {column.name for column in one.columns}
-        if (slot := next((slot for slot in slots if slot[0] & names), None)) is None:
-            slots.append(slot := (set(), []))
-        slot[0].update(names)
-        slot[1].append(number)
-    return [members for _, members in slots]
+def _classify(
+    numbers: Mapping[str, Floats], codes: Sequence[int], n: int
+) -> tuple[NDArray[np.int8], Floats]:
+    """Kind, −1 if none of these codes, and values (n, 2) of the rows of a table."""
+    kinds, values = np.full(n, -1, np.int8), np.zeros((n, 2))
+    # Kinds with more columns come later, and take the rows that have all of them.
+    for number in sorted(codes, key=lambda k: len(KINDS[k].columns)):
+        columns = KINDS[number].columns
+        if all(column.name in numbers for column in columns):
+            rows = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
+            kinds[rows] = number
+            for column in columns:
+                values[rows, column.place] = numbers[column.name][rows]
+    return kinds, values
+
+
+def _codes_sharing_columns() -> list[list[int]]:
+    """Codes of the kinds, grouped by shared columns: a row is of at most one kind of each."""
+    groups: list[list[int]] = []
+    for number, known in enumerate(KINDS):
+        for codes in groups:
+            if any({*known.named} & {*KINDS[code].named} for code in codes):
+                codes.append(number)
+                break
+        else:
+            groups.append([number])
+    return groups

@@ -1,4 +1,4 @@
-"""What an annotator said about a pair: how similar, and how different.
+"""Similarity and difference of pairs, as an annotator states them.
 
 For a pair (x, x') with posteriors r = P(y=+1|x) and r' = P(y'=+1|x'), drawn
 independently, an annotator states
@@ -11,8 +11,7 @@ Both together are one distribution over three events,
     a = P(+, −) = (1 − s − c)/2,   b = P(−, +) = (1 − s + c)/2,   s = P(same),
 
 and the posteriors follow from it up to one reflection (r, r') ↔ (1 − r', 1 − r).
-Arrays are numpy or torch, whichever came in; nothing is copied unless its type
-has to change.
+Arrays are numpy or torch, like the input; nothing is copied unless its type has to change.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import is_tensor
+from pairlearn.columns import first_rows, is_tensor
 
 __all__ = ["PairLabels"]
 
 TOLERANCE = 1e-6
-"""Slack of the feasibility test: exact labels with r + r' = 1 lie on the edge."""
+"""Tolerance of the feasibility test: exact labels with r + r' = 1 lie on the edge."""
 
 
 class PairLabels:
@@ -70,9 +69,7 @@ class PairLabels:
             _check_range("similarity", similarity, 0.0, 1.0, hint)
             _check_range("difference", difference, -1.0, 1.0, hint)
         xp = _namespace(similarity)
-        missing = xp.isnan(similarity) & xp.isnan(difference)
-        if bool(missing.any()):
-            row = _first(missing)
+        for row in first_rows(xp.isnan(similarity) & xp.isnan(difference)):
             raise ValueError(
                 f"similarity and difference are both missing (NaN) in row {row}: "
                 "drop pairs without any judgement"
@@ -81,7 +78,7 @@ class PairLabels:
 
     @classmethod
     def from_posteriors(cls, r: Any, r_prime: Any) -> PairLabels:
-        """The labels that an annotator with posteriors r and r' would give.
+        """Labels of an annotator with posteriors r and r'.
 
         Examples
         --------
@@ -92,11 +89,10 @@ class PairLabels:
             raise ValueError("r and r_prime must both be given")
         r, r_prime = _columns(r=r, r_prime=r_prime)
         for name, values in (("r", r), ("r_prime", r_prime)):
-            missing = _namespace(values).isnan(values)
-            if bool(missing.any()):
-                raise ValueError(f"{name} is missing (NaN) in row {_first(missing)}")
+            for row in first_rows(_namespace(values).isnan(values)):
+                raise ValueError(f"{name} is missing (NaN) in row {row}")
             _check_range(name, values, 0.0, 1.0)
-        # A product of two float32 posteriors may round to just outside [0, 1].
+        # With float32 posteriors the similarity may round to just outside [0, 1].
         similarity = (r * r_prime + (1 - r) * (1 - r_prime)).clip(0, 1)
         return cls(similarity, r_prime - r)
 
@@ -131,7 +127,7 @@ class PairLabels:
 
     @classmethod
     def _trusted(cls, similarity: Any, difference: Any) -> PairLabels:
-        """Build from columns that were checked before."""
+        """Build from columns that have been checked."""
         labels = cls.__new__(cls)
         labels.similarity, labels.difference = similarity, difference
         return labels
@@ -142,10 +138,10 @@ class PairLabels:
         return _namespace(s).stack([(1 - s - c) / 2, (1 - s + c) / 2, s], -1)
 
     def feasible(self) -> Any:
-        """Mask of the labels that some pair of posteriors produces.
+        """Mask of the labels that some pair of posteriors implies.
 
-        With both labels given these are 0 ≤ s ≤ 1 − |c| and c² ≥ 1 − 2s, each
-        within 1e-6; a single label only has to lie in its range.
+        Where both are given, 0 ≤ s ≤ 1 − |c| and c² ≥ 1 − 2s must hold within 1e-6; a single
+        label only has to lie in its range.
 
         Examples
         --------
@@ -164,8 +160,8 @@ class PairLabels:
     def posteriors(self) -> tuple[Any, Any]:
         """Both solutions for (r, r'), the one with the larger sum first.
 
-        r + r' = 1 ± √(c² + 2s − 1). Rows that are infeasible or lack a label
-        are NaN; `project` gives such rows a nearest feasible label first.
+        r + r' = 1 ± √(c² + 2s − 1). Rows that are infeasible or lack a label are NaN; `project`
+        makes infeasible rows feasible.
 
         Examples
         --------
@@ -184,12 +180,11 @@ class PairLabels:
         return solve(1 + root), solve(1 - root)
 
     def project(self) -> PairLabels:
-        """The nearest feasible labels, Euclidean in the (c, s) plane.
+        """The nearest feasible labels, by Euclidean distance in the (c, s) plane.
 
-        The region lies between the parabola s = (1 − c²)/2 and the two edges
-        s = 1 − |c|; it is not convex. Below s = −½ on the axis c = 0 two points
-        are equally near and the one with c > 0 is taken. A label given alone is
-        clipped to its range.
+        The feasible region lies between the parabola s = (1 − c²)/2 and the two edges
+        s = 1 − |c|; it is not convex. On the axis c = 0 below s = −½ two points are equally
+        near, and the one with c > 0 is taken. A label given alone is clipped to its range.
 
         Examples
         --------
@@ -237,7 +232,7 @@ class PairLabels:
 
 
 def _namespace(array: Any) -> ModuleType:
-    """Either numpy or torch: the two share the function names used in this module."""
+    """The module numpy or torch; both have the functions used here."""
     if not is_tensor(array):
         return np
     import torch
@@ -245,10 +240,11 @@ def _namespace(array: Any) -> ModuleType:
     return torch
 
 
-def _columns(**given: Any) -> tuple[Any, Any]:
-    """Two columns of one kind, float type and length; None becomes a column of NaN."""
-    tensors = [values for values in given.values() if is_tensor(values)]
-    columns = {name: _floats(name, values) for name, values in given.items() if values is not None}
+def _columns(**arguments: Any) -> tuple[Any, Any]:
+    """Two columns of one array type, float type and length; None becomes a column of NaN."""
+    tensors = [values for values in arguments.values() if is_tensor(values)]
+    given = {name: values for name, values in arguments.items() if values is not None}
+    columns = {name: _floats(name, values) for name, values in given.items()}
     for name, values in columns.items():
         if values.ndim != 1:
             raise ValueError(f"{name} must have shape (n,); got {tuple(values.shape)}")
@@ -260,13 +256,13 @@ def _columns(**given: Any) -> tuple[Any, Any]:
     xp = _namespace(tensors[0] if tensors else None)
     sizes = {name: len(values) for name, values in columns.items()}
     if len(set(sizes.values())) > 1:
-        (one, n), (two, m) = sizes.items()
+        (name, n), (other, m) = sizes.items()
         raise ValueError(
-            f"{one} has {n} rows and {two} has {m}: "
+            f"{name} has {n} rows and {other} has {m}: "
             "they describe the same pairs and need the same length"
         )
-    some = next(iter(columns.values()))
-    first, second = (columns.get(name, xp.full_like(some, xp.nan)) for name in given)
+    like = next(iter(columns.values()))
+    first, second = (columns.get(name, xp.full_like(like, xp.nan)) for name in arguments)
     if first.dtype != second.dtype:
         wider = xp.promote_types(first.dtype, second.dtype)
         first, second = xp.asarray(first, dtype=wider), xp.asarray(second, dtype=wider)
@@ -274,7 +270,7 @@ def _columns(**given: Any) -> tuple[Any, Any]:
 
 
 def _floats(name: str, values: Any) -> Any:
-    """Values as a float array: float32 or float64, in place where they already are."""
+    """Values as a float32 or float64 array, not copied where they are one."""
     if is_tensor(values):
         half = values.is_floating_point() and values.itemsize == 2
         return values.float() if half else values if values.is_floating_point() else values.double()
@@ -288,24 +284,15 @@ def _floats(name: str, values: Any) -> Any:
 
 
 def _check_finite(name: str, values: Any) -> None:
-    infinite = _namespace(values).isinf(values)
-    if bool(infinite.any()):
-        raise ValueError(
-            f"{name} is infinite in row {_first(infinite)}: use NaN where it is not given"
-        )
+    for row in first_rows(_namespace(values).isinf(values)):
+        raise ValueError(f"{name} is infinite in row {row}: use NaN where it is not given")
 
 
 def _check_range(name: str, values: Any, low: float, high: float, hint: str = "") -> None:
-    outside = (values < low) | (values > high)
-    if bool(outside.any()):
-        row = _first(outside)
+    for row in first_rows((values < low) | (values > high)):
         raise ValueError(
             f"{name} must lie in [{low:g}, {high:g}]; row {row} is {float(values[row]):g}{hint}"
         )
-
-
-def _first(mask: Any) -> int:
-    return int(mask.argmax()) if isinstance(mask, np.ndarray) else int(mask.int().argmax())
 
 
 def _nearest_feasible(xp: ModuleType, c: Any, s: Any) -> tuple[Any, Any]:

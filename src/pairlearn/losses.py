@@ -1,8 +1,8 @@
 """Margin losses ℓ(z, y) of a logit z and a class y ∈ {−1, +1}.
 
-A loss is two curves, ℓ(z, +1) and ℓ(z, −1), computed together because every risk
-needs both, and two constants that the error bounds need: its Lipschitz constant
-and its largest value for |z| ≤ radius (infinite where none exists).
+A loss is two curves, ℓ(z, +1) and ℓ(z, −1), computed together because every risk needs both, and
+two constants for the error bounds: its Lipschitz constant and its supremum for |z| ≤ radius
+(infinite where none exists).
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Loss:
 
 
 def in_full_precision(logits: Tensor) -> Tensor:
-    """Half-precision logits as float32: losses of large margins would overflow."""
+    """Half-precision logits as float32, since losses of large margins would overflow."""
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 def _both(loss: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The losses (..., 2, n) of both classes, from a loss of −yz."""
+    """The losses (..., 2, n) of both classes, from a function of −yz."""
     return lambda z: loss(torch.stack([-z, z], -2))
 
 
@@ -71,7 +71,7 @@ def _zero_one(z: Tensor) -> Tensor:
     return torch.stack([1 - error, error], -2)
 
 
-# By default softplus turns linear at 20, which float64 would notice.
+# By default softplus is linear from 20 on, which is inexact in float64.
 _logistic = _both(lambda x: F.softplus(x, threshold=40))
 _sigmoid = _both(torch.sigmoid)
 _squared = _both(lambda x: (1 + x).square())

@@ -21,12 +21,12 @@ class MLP(nn.Module):
     Parameters
     ----------
     features : int
-        Inputs.
+        Number of inputs.
     hidden : sequence of int
-        Widths of the hidden layers; none at all makes a linear model.
+        Widths of the hidden layers; none for a linear model.
     norm : {"input", "all", "none"}
-        Batch norm on the input only (what the published experiments ran), on the
-        input and before every ReLU, or nowhere.
+        Batch norm on the input only (as in the published experiments), on the input and before
+        every ReLU, or nowhere.
 
     Examples
     --------
@@ -92,10 +92,9 @@ class ResNet(nn.Module):
     Parameters
     ----------
     channels : int
-        Of an image.
+        Channels of an image.
     stages : sequence of (int, int)
-        Width and number of blocks of each stage; every one but the first halves height and
-        width.
+        Width and number of blocks of each stage; all but the first halve height and width.
     """
 
     def __init__(self, channels: int, stages: Sequence[tuple[int, int]]) -> None:
@@ -142,7 +141,7 @@ class ResNet32(ResNet):
 
 
 class ResNet8(ResNet):
-    """A residual network for few images: three stages of one block, 20,000 parameters."""
+    """A residual network for small datasets: three stages of one block, 20,000 parameters."""
 
     def __init__(self, channels: int = 3) -> None:
         super().__init__(channels, ((8, 1), (16, 1), (32, 1)))
@@ -154,7 +153,7 @@ class ResNet8(ResNet):
 
 
 CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32, "resnet8": ResNet8}
-"""Models of images by name; they train one at a time."""
+"""Models for images by name; they train one at a time."""
 _FLAT: dict[str, tuple[Sequence[int], Norm]] = {
     "mlp": ((300, 300, 300), "input"),
     "mlp-bn": ((300, 300, 300), "all"),
@@ -164,14 +163,14 @@ _FLAT: dict[str, tuple[Sequence[int], Norm]] = {
 
 
 def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.Module:
-    """A model by name for instances of this shape, initialised from the seed.
+    """Make a model by name for instances of this shape, initialised from the seed.
 
     Parameters
     ----------
     name : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32", "resnet8"}
         The paper's network, the same with batch norm on every layer, one with two hidden
-        layers of 100, a linear model, the paper's network for 32×32 colour images, the small
-        one of the public code, or one for few images.
+        layers of 100, a linear model, the paper's network for 32×32 colour images, the smaller
+        one of the public code, or one for small datasets of images.
     shape : sequence of int
         Shape of one instance.
     seed : int, optional

@@ -1,4 +1,4 @@
-"""Deprecated: modules under the names that they had in earlier versions."""
+"""Deprecated names of modules, from earlier versions."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ MOVED = {
     "studio.known": ["studio.records"],
     "studio.stored": ["studio.reader"],
 }
-"""Where the names of each of them are now."""
+"""The modules that now have the names of each old one."""
 
 
 class OldNames(MetaPathFinder, Loader):
-    """Makes a module of an old name when it is imported, with what is in the new ones."""
+    """Import an old name as a module with the contents of the new ones."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What to load, for the names in `MOVED`."""
+        """The module to load, for the names in `MOVED`."""
         known = name.startswith("pairlearn.") and name.removeprefix("pairlearn.") in MOVED
         return ModuleSpec(name, self, is_package=True) if known else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill a module."""
+        """Fill the module with the names of the new ones."""
         for home in MOVED[module.__name__.removeprefix("pairlearn.")]:
             new = import_module(f"pairlearn.{home}")
             public = [name for name in vars(new) if not name.startswith("_")]

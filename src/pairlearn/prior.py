@@ -5,9 +5,9 @@ estimates without bias (paper, theorem on prior estimation). Hence
 
     π₊ = (1 ± √(2·mean(s) − 1)) / 2,
 
-with + if the positive class is the majority. The error falls like n^−½ (the paper
-prints exp(−n), which is the tail probability at a fixed error, not the rate); near
-π₊ = ½ the square root makes that n^−¼.
+with + if the positive class is the majority. The error decreases like n^−½, near π₊ = ½ like
+n^−¼ because of the square root. (The paper prints exp(−n), which is the tail probability at a
+fixed error, not the rate.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PriorEstimate:
     mean_similarity : float
         mean(s); below ½ no prior fits, and the estimate is ½.
     n : int
-        Similarities used: missing ones are left out, all others count.
+        Number of similarities that are not missing.
     """
 
     value: float
@@ -60,28 +60,28 @@ def estimate_prior(
     Parameters
     ----------
     similarity : array of shape (n,)
-        Similarities; NaN entries are ignored, which is harmless if they are
-        missing at random. All others count, whoever gave them: leave out those of annotators
-        whose answers tell nothing, as `pairlearn prior` does.
+        Similarities; NaN entries are ignored, which is harmless if they are missing at random.
+        Leave out those of annotators whose answers carry no information, as `pairlearn prior`
+        does.
     majority : {"positive", "negative"}
         Which class is the larger one. Similarities cannot tell.
     interval : {"normal", "mcdiarmid"}
-        "normal" uses the spread of the sample, "mcdiarmid" only that every s lies
-        in [0, 1]: it holds for every n, and is wider.
+        "normal" uses the sample variance, "mcdiarmid" only that every s lies in [0, 1]: it
+        holds for every n, and is wider.
     confidence : float
         Coverage of the interval, in (0, 1).
     weight : array of shape (n,), optional
         Weights of the pairs in mean(s), for instance inverse probabilities of inclusion.
     items : array of shape (n, 2), optional
         Ids of both ends. Items that recur make pairs dependent: the "normal" interval then
-        uses the dyadic-robust variance (`pairlearn.dependence`), "mcdiarmid"
-        that mean(s) moves by an item's share of the weight if the item changes.
+        uses the dyadic-robust variance (`pairlearn.dependence`), and "mcdiarmid" that changing
+        an item changes mean(s) by at most its share of the weight.
 
     Returns
     -------
     PriorEstimate
-        The interval for mean(s) is mapped through the formula above, so it stays
-        in [½, 1] (or [0, ½]) and is right for mean(s) below ½, where the value is ½.
+        The interval for mean(s) is mapped through the formula above, so it stays in [½, 1] (or
+        [0, ½]), and is valid for mean(s) below ½, where the value is ½.
 
     See Also
     --------
@@ -101,7 +101,7 @@ def estimate_prior(
     if majority not in ("positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")
     check_confidence(confidence)
-    s, share, dependence = _given_similarities(similarity, weight, items)
+    s, share, dependence = _read_similarities(similarity, weight, items)
     mean, n = float(share @ s), len(s)
     if interval == "normal":
         if n < 2:
@@ -121,24 +121,24 @@ def estimate_prior(
     return PriorEstimate(value, low, high, mean, n)
 
 
-def _given_similarities(
+def _read_similarities(
     similarity: Any, weight: Any, items: Any
 ) -> tuple[Floats, Floats, Dependence]:
-    """The similarities that are given, their shares of the weight, and which share items."""
+    """Similarities that are not missing, their shares of the weight, and their dependence."""
     try:
         s = as_floats(similarity)
     except (TypeError, ValueError) as error:
         raise ValueError(f"similarity must be numbers: {error}") from None
     if s.ndim != 1:
         raise ValueError(f"similarity must have shape (n,); got {s.shape}")
-    given = ~np.isnan(s)
-    if not given.any():
+    present = ~np.isnan(s)
+    if not present.any():
         raise ValueError("similarity has no value: every entry is missing, or it is empty")
-    if not np.isfinite(s[given]).all():
+    if not np.isfinite(s[present]).all():
         raise ValueError("similarity is infinite somewhere: use NaN where it is not given")
-    weights = as_weights(weight, len(s))[given]
-    dependence = Dependence.of(items, len(s)).rows(given)
-    return s[given], weights / weights.sum(), dependence
+    weights = as_weights(weight, len(s))[present]
+    dependence = Dependence.of(items, len(s)).rows(present)
+    return s[present], weights / weights.sum(), dependence
 
 
 def _majority_share(mean_similarity: float) -> float:

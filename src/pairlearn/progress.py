@@ -1,4 +1,4 @@
-"""Bars for long work: on a terminal only, and gone when the work is done."""
+"""Progress bars for long work, shown on a terminal only and removed at the end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Progress", "Update", "bar", "hidden_bars", "shows_bars", "training_b
 Progress = Callable[[int, dict[str, float]], None]
 """Called after each epoch with the number of epochs planned and the epoch's history."""
 Update = Callable[..., None]
-"""Called with what is done, and perhaps how much there is and what to show beside the bar."""
+"""Called with the work done, and optionally the total and the text beside the bar."""
 _HIDDEN = ContextVar("_HIDDEN", default=False)
 
 
 @contextmanager
 def hidden_bars(hidden: bool = True) -> Iterator[None]:
-    """Show no bars meanwhile, if `hidden`."""
+    """Hide bars within a block, if `hidden`."""
     token = _HIDDEN.set(hidden or _HIDDEN.get())
     try:
         yield
@@ -36,15 +36,14 @@ def shows_bars() -> bool:
 def bar(
     title: str, total: int | None = None, *, unit: str = "", shown: bool = True
 ) -> Iterator[Update | None]:
-    """One bar with the remaining time; yields what to report to, None where there is no terminal.
+    """Show a bar with the remaining time; yields a function to update it, None without a terminal.
 
-    ``title`` stands beside the bar until an update says something else; ``unit`` is what is
-    counted.
+    ``title`` is shown beside the bar until an update replaces it; ``unit`` is the unit of counts.
     """
     if _HIDDEN.get() or not (shown and shows_bars()):
         yield None
         return
-    # Here, because importing rich takes longer than many a training.
+    # Imported here because importing rich takes longer than many trainings.
     from rich.console import Console
     from rich.progress import Progress as Bars
 
@@ -60,7 +59,7 @@ def bar(
 
 @contextmanager
 def training_bar(title: str, *, shown: bool = True) -> Iterator[Progress | None]:
-    """A bar over epochs with the loss and the remaining time; yields a callback, or None."""
+    """Show a bar over epochs with the loss and the remaining time; yields a callback, or None."""
     with bar(title, shown=shown) as update:
         if update is None:
             yield None
@@ -68,7 +67,7 @@ def training_bar(title: str, *, shown: bool = True) -> Iterator[Progress | None]
 
         def report(epochs: int, row: dict[str, float]) -> None:
             epoch, loss = int(row["epoch"]), row.get("validation_risk", row["risk"])
-            # A second round of training, with the classes exchanged, counts on.
+            # A second training with the classes exchanged continues the count.
             update(
                 epoch, max(epochs, epoch), f"{title}: epoch {epoch} of {epochs}, loss {loss:.4f}"
             )

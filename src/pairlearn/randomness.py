@@ -1,8 +1,7 @@
-"""Random numbers that one seed and the name of their purpose determine, on every machine.
+"""Random numbers determined by a seed and a purpose, equal on every machine.
 
-numpy keeps the raw numbers of PCG64 and of its seeding for ever, but not what
-`Generator.permutation` and the like make of them (NEP 19), so that `permutation` and `normal`
-use the raw numbers alone.
+numpy guarantees the raw numbers of PCG64 and its seeding, but not the results of
+`Generator.permutation` and the like (NEP 19), so these functions use the raw numbers only.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def stream(seed: int, *purpose: str | int) -> np.random.Generator:
     (array([4, 3, 1, 0, 2]), array([1, 4, 3, 0, 2]))
     """
     keys = [zlib.crc32(p.encode()) if isinstance(p, str) else p for p in purpose]
-    # A spawn key, because in the entropy itself (0, 1) and (0, 1, 0) would be the same.
+    # As a spawn key, because as entropy (0, 1) and (0, 1, 0) would be the same.
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=keys)))
 
 

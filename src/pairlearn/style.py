@@ -1,14 +1,14 @@
-"""One visual language: the same colour, marker and dash for the same method everywhere.
+"""The style of figures: one colour, marker and dash for each method everywhere.
 
-A **family** of risks has a colour and a marker; its **correction** is told by the dash of a
-line and by how full a marker is: ABS solid and full, ReLU dashed and pale, none dotted and
-hollow; the guided likelihood dashed and full. Supervised training and the annotator are no
-rivals and are grey.
+A **family** of risks has a colour and a marker; its **correction** determines the dash of a line
+and the fill of a marker: ABS solid and full, ReLU dashed and pale, none dotted and hollow; the
+guided likelihood is dashed and full. Supervised training and the annotator, which are references
+rather than competitors, are grey.
 
-The colours began as those of Okabe and Ito and were moved as little as it took for every two
-of them to stay 20 apart in CIE L*a*b*, for readers with normal sight and for those without
-red or green cones (Machado et al., 2009), and for each to have a contrast of 3 to 1 with the
-page; there is a second set for dark pages. Colour is never the only sign: markers differ too.
+The colours are those of Okabe and Ito, changed as little as possible so that any two are 20 apart
+in CIE L*a*b*, for readers with normal sight and for those without red or green cones (Machado et
+al., 2009), and each has a contrast of 3 to 1 with the page; there is a second set for dark pages.
+Markers differ too, so that colour is never the only cue.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Dash = Literal["solid", "dashed", "dotted"]
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#666666"
-"""Okabe and Ito's colours, for what is no method; grey for what only explains."""
+"""Okabe and Ito's colours, for everything but methods; grey for annotations."""
 
 DARK_PAGE = "#1c1f25"
-"""What figures stand on where the reader prefers a dark page; otherwise it is white."""
+"""The background of figures for readers who prefer a dark page; otherwise it is white."""
 
 SPREAD = "± one standard deviation over seeds"
-"""What bars and bands of the experiments show."""
+"""The meaning of bars and bands in the figures of experiments."""
 
 _FAMILIES: dict[str, tuple[str, str, str]] = {  # colour, colour on a dark page, marker
     "sconfconfdiff": ("#1c74b3", "#468bc0", "o"),
@@ -59,7 +59,7 @@ _FAMILIES: dict[str, tuple[str, str, str]] = {  # colour, colour on a dark page,
     "annotator": ("#828a96", "#88939d", "*"),
 }
 FAMILIES = tuple(_FAMILIES)
-"""The families that have a colour of their own."""
+"""The families with their own colour."""
 
 _OTHER = (GREY, "#a7afbc", "x")
 _CORRECTIONS: dict[str, tuple[Dash, float]] = {
@@ -70,7 +70,7 @@ _CORRECTIONS: dict[str, tuple[Dash, float]] = {
 }
 _UNCORRECTED = ("supervised", "annotator")
 
-STYLE: Any = {  # the type of its keys differs between versions of matplotlib
+STYLE: Any = {  # the type of the keys differs between versions of matplotlib
     "font.size": 8,
     "axes.titlesize": 9,
     "figure.titlesize": 9,
@@ -81,18 +81,17 @@ STYLE: Any = {  # the type of its keys differs between versions of matplotlib
     "ytick.major.width": 0.7,
     "legend.frameon": False,
     "legend.handlelength": 2.6,  # long enough to tell dashes apart
-    "svg.hashsalt": "pairlearn",  # or every SVG would differ from the one before
+    "svg.hashsalt": "pairlearn",  # otherwise every run writes other ids
     "svg.fonttype": "none",
 }
-"""Settings of matplotlib that every figure is drawn and saved with."""
+"""Matplotlib settings for drawing and saving every figure."""
 
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How a method looks.
+    """The style of a method: colours on a white and a dark page, marker, dash and fill.
 
-    Colours are for a white and a dark page, the marker is in matplotlib's letters, and ``fill``
-    (1, 0.45 or 0) says how full it is.
+    The marker is a matplotlib code; ``fill`` is 1, 0.45 or 0.
     """
 
     color: str
@@ -102,31 +101,31 @@ class MethodStyle:
     fill: float
 
     def line(self) -> dict[str, Any]:
-        """What ``Axes.plot`` takes for its line with markers."""
+        """Arguments of ``Axes.plot`` for its line with markers."""
         return {"linestyle": self.dash, **self.points()}
 
     def points(self) -> dict[str, Any]:
-        """What ``Axes.plot`` takes for its markers alone, beside ``linestyle=""``."""
+        """Arguments of ``Axes.plot`` for its markers alone, in addition to ``linestyle=""``."""
         face = (self.color, self.fill) if self.fill else "white"
         return {"color": self.color, "marker": self.marker, "markerfacecolor": face}
 
 
 def method_style(name: str) -> MethodStyle:
-    """The style of a name of the catalogue such as "convex-0.5-abs", "supervised" or "annotator".
+    """The style of a method such as "convex-0.5-abs", "supervised" or "annotator".
 
-    A family without a colour here has that of its risk's ``look``, or is grey with crosses.
+    A family without its own colour has the ``look`` of its risk, or is grey with crosses.
     """
     family, _, rest = name.partition("-")
     color, dark, marker = _FAMILIES.get(family) or _own_look(family)
     correction = rest.rpartition("-")[2]
     if family in _UNCORRECTED:
-        correction = "abs"  # whole and solid
+        correction = "abs"  # full and solid
     dash, fill = _CORRECTIONS.get(correction, _CORRECTIONS["none"])
     return MethodStyle(color, dark, marker, dash, fill)
 
 
 def _own_look(family: str) -> tuple[str, str, str]:
-    """The look that a risk of the catalogue gives itself."""
+    """The ``look`` of a risk of the catalogue."""
     from pairlearn.risks import RISKS
 
     return (RISKS[family].look if family in RISKS else None) or _OTHER

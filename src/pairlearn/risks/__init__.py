@@ -1,4 +1,4 @@
-"""Risk estimators: what a classifier costs, seen through judged pairs only."""
+"""Risk estimators: the risk of a classifier, estimated from judged pairs."""
 
 from pairlearn.risks.affine import AffineRisk as AffineRisk
 from pairlearn.risks.affine import ConfDiff as ConfDiff

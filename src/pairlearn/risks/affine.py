@@ -1,19 +1,17 @@
-"""The affine family: weights affine in the judgements, each unbiased for its own loss term.
+"""The affine family: weights affine in the judgements, each unbiased for its loss term.
 
 Write π₊, π₋ for the class priors, δ = π₊ − π₋ and
 
     T = s + δ c − (π₊² + π₋²) = 2 (r − π₋)(r' − π₊),     E[T | x] = 0.
 
-Because T vanishes on average whatever the classifier does at x, the weight of
-ℓ(g(x), +1) may be (π₊ − c) + β₊ T for any β₊; exchanging x with x' or the classes
-gives the other three weights:
+Since T vanishes on average for every classifier, the weight of ℓ(g(x), +1) may be
+(π₊ − c) + β₊ T for any β₊; exchanging x with x', or the classes, gives the other three:
 
     ℓ(g(x),  +1): (π₊ − c) + β₊ T        ℓ(g(x'), +1): (π₊ + c) + β₊ T'
     ℓ(g(x),  −1): (π₋ + c) + β₋ T        ℓ(g(x'), −1): (π₋ − c) + β₋ T'
 
-with T' = T at −c, each halved because x and x' both estimate the risk. The members
-of the paper, and one more, differ in β alone (and in which weights they correct
-together):
+with T' = T at −c, each halved because x and x' both estimate the risk. The members of the
+paper, and `NonNegative`, differ only in β (and in which weights they correct together):
 
     ConfDiff        β₊ = 0               β₋ = 0
     Sconf           β₊ = 1/δ             β₋ = −1/δ
@@ -21,9 +19,9 @@ together):
     SconfConfDiff   β₊ = −1              β₋ = −1
     NonNegative     β₊ = −1/(2π₋)        β₋ = −1/(2π₊)
 
-No member varies least everywhere: that depends on the classifier and the data. The λ-form of
-`SconfConfDiff` gives the two halves of the sum unequal shares, is unbiased in the sum and not term
-by term, and for λ ≠ ½ is no member.
+Which member has the least variance depends on the classifier and the data. The λ-form of
+`SconfConfDiff` weights the two halves of the sum unequally; for λ ≠ ½ it is unbiased in the sum but
+not term by term, and not a member.
 """
 
 from __future__ import annotations
@@ -37,8 +35,8 @@ from pairlearn.risks.base import Risk, check_unit, make_table
 def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
     """Coefficients (4, 8, 3) of (β₊, β₋), one partial risk for each weight.
 
-    ``lam`` is the share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images. λ = ½ is the
-    member, and of all λ has the least variance (paper, theorem on minimum variance).
+    ``lam`` is the share λ of ℓ(g(x), +1) and ℓ(g(x'), −1) against their mirror images. λ = ½ gives
+    the member, with the least variance of all λ (paper, theorem on minimum variance).
 
     Examples
     --------
@@ -69,7 +67,7 @@ def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float =
 
 
 class AffineRisk(Risk):
-    """A member of the affine family: a subclass states its β₊ and β₋.
+    """A member of the affine family; subclasses define β₊ and β₋.
 
     Parameters
     ----------
@@ -91,10 +89,10 @@ class AffineRisk(Risk):
 
     def betas(self) -> tuple[float, float]:
         """β₊ and β₋ at this prior."""
-        raise TypeError(f"{type(self).__name__} does not state its betas")
+        raise TypeError(f"{type(self).__name__} does not define betas")
 
     def make_table(self) -> Tensor:
-        """One partial risk a weight; overridden where weights are corrected together."""
+        """One partial risk for each weight; overridden where weights are corrected together."""
         return affine_table(self.prior, *self.betas())
 
     def extra_repr(self) -> str:
@@ -103,7 +101,7 @@ class AffineRisk(Risk):
 
 
 class ConfDiff(AffineRisk):
-    """Differences alone: weights (π₊ − c)/2 and so on.
+    """Differences alone, with weights (π₊ − c)/2 and so on.
 
     Wang et al., `Binary Classification with Confidence Difference
     <https://arxiv.org/abs/2310.05632>`__, NeurIPS 2023.
@@ -118,15 +116,15 @@ class ConfDiff(AffineRisk):
     family = "confdiff"
 
     def betas(self) -> tuple[float, float]:
-        """β = 0: no use of T, so none of s."""
+        """β = 0: neither T nor s is used."""
         return 0.0, 0.0
 
 
 class Sconf(AffineRisk):
     """Similarities alone: (s − π₋)/(π₊ − π₋) on the + terms; undefined at π₊ = ½.
 
-    Its two partial risks are the + and the − terms of x and x' together. Cao et al., `Learning from
-    Similarity-Confidence Data <https://arxiv.org/abs/2102.06879>`__, ICML 2021.
+    It has two partial risks, one for the + terms of x and x', one for the − terms. Cao et al.,
+    `Learning from Similarity-Confidence Data <https://arxiv.org/abs/2102.06879>`__, ICML 2021.
 
     Examples
     --------
@@ -156,8 +154,8 @@ class Sconf(AffineRisk):
 class Convex(Sconf):
     """γ·Sconf + (1 − γ)·ConfDiff (paper, theorem on the convex combination).
 
-    The six partial risks of the two are corrected one by one, not in sum. See `SconfConfDiff` for
-    the reference.
+    The six partial risks of the two are corrected separately. See `SconfConfDiff` for the
+    reference.
 
     Examples
     --------
@@ -179,7 +177,7 @@ class Convex(Sconf):
         super().__init__(prior, correction=correction, loss=loss)
 
     def make_table(self) -> Tensor:
-        """Both tables below each other, weighted."""
+        """Both tables, weighted and concatenated."""
         confdiff = affine_table(self.prior, 0.0, 0.0)
         return torch.cat([self.gamma * super().make_table(), (1 - self.gamma) * confdiff])
 
@@ -193,7 +191,7 @@ class SconfConfDiff(AffineRisk):
     """Similarities and differences in every weight (paper, theorem on SconfConfDiff).
 
     The weight of ℓ(g(x), +1) is 2π₊(π₊ − c) + π₋ − s. With `lam` = λ the two halves of the
-    estimator count λ and 1 − λ; of all λ ½ has the least variance. Tate, Sugiyama and Uchida,
+    estimator have weights λ and 1 − λ; λ = ½ has the least variance. Tate, Sugiyama and Uchida,
     `Learning from Similarity-Confidence and Confidence-Difference
     <https://arxiv.org/abs/2508.05108>`__, 2025.
 
@@ -217,7 +215,7 @@ class SconfConfDiff(AffineRisk):
         super().__init__(prior, correction=correction, loss=loss)
 
     def betas(self) -> tuple[float, float]:
-        """β = −1 on both sides, whatever the prior."""
+        """β₊ = β₋ = −1 for every prior."""
         return -1.0, -1.0
 
     def make_table(self) -> Tensor:
@@ -233,9 +231,9 @@ class SconfConfDiff(AffineRisk):
 class NonNegative(AffineRisk):
     """The member with weights a/π₋, b/π₊, b/π₊, a/π₋ (halved), not negative on feasible labels.
 
-    It reads the dissimilar outcomes only and equals `SconfConfDiff` at π₊ = ½, where
-    correcting the latter therefore changes nothing. Strong in evaluation for rare
-    errors; not a better training loss.
+    It reads the dissimilar outcomes only, and equals `SconfConfDiff` at π₊ = ½, where correcting
+    the latter therefore changes nothing. It suits evaluation with rare errors; it is not a better
+    training loss.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A risk is a table of numbers and a slope.
+"""A risk is a table of coefficients and a slope.
 
 Every estimator in this package reads a batch only through its *moments*, the means
 of (loss term × basis function) over the pairs:
@@ -8,12 +8,11 @@ of (loss term × basis function) over the pairs:
     basis   1, u, v      the two values of a judgement: similarity and difference
                          (the two classes for `Supervised`)
 
-A partial risk is a table of coefficients (terms × basis) contracted with the moments, a
-risk is the sum of its corrected partial risks. Moments are linear in the pairs, so they
-may be accumulated over micro-batches or averaged over workers before the correction, and
-a fleet of different estimators is one batched contraction. Only the terms that a table
-uses are computed: the first four for the affine risks, five for the pair likelihood, all
-where a table mixes kinds of judgement.
+A partial risk is the contraction of a table of coefficients (terms × basis) with the moments, and
+a risk is the sum of its corrected partial risks. Moments are linear in the pairs, so they may be
+accumulated over micro-batches or averaged over workers before the correction, and a fleet of
+different estimators is one batched contraction. Only the terms that a table uses are computed: four
+for the affine risks, five for the pair likelihood, all where a table mixes kinds of statement.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ BASIS = ("one", "u", "v")
 def pair_terms(logits: Tensor, logits_prime: Tensor, loss: Loss, count: int = 5) -> Tensor:
     """The first `count` loss terms (..., count, n) of n pairs, in the order of `TERMS`.
 
-    The logarithms are those of the logistic model p = σ(g(x)), p' = σ(g(x')), whatever the
-    margin loss, and no difference of large numbers occurs in any.
+    For every margin loss the logarithms are those of the logistic model p = σ(g(x)), p' = σ(g(x')),
+    computed without differences of large numbers.
     """
     z = torch.stack([in_full_precision(logits), in_full_precision(logits_prime)], -2)
     both = loss.both(z)
@@ -92,8 +91,8 @@ def pair_moments(
     terms : int
         How many of `TERMS` to compute.
     share : Tensor of shape (n,) or (..., n), optional
-        Shares of the pairs in the mean, 1/n by default. Parts of a batch, whose shares sum to
-        less than one, have moments that sum to those of the batch.
+        Weights of the pairs in the mean, 1/n by default. The moments of parts of a batch, whose
+        shares sum to one together, add up to those of the batch.
     """
     values = pair_terms(logits, logits_prime, loss, terms)
     basis = torch.stack([torch.ones_like(u), u, v], -2).to(values.dtype)
@@ -111,7 +110,7 @@ def contract(table: Tensor, moments: Tensor) -> Tensor:
 
 
 def make_table(*partial_risks: Mapping[str, Sequence[float]]) -> Tensor:
-    """A table (k, 8, 3): for each partial risk the coefficients of its terms over 1, u, v.
+    """Make a table (k, 8, 3) from the coefficients over 1, u, v of each partial risk's terms.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def make_table(*partial_risks: Mapping[str, Sequence[float]]) -> Tensor:
 
 
 def terms_used(table: Tensor) -> int:
-    """How many of `TERMS`, from the first on, a table (..., 8, 3) needs: 4, 5 or all."""
+    """How many of the first `TERMS` a table (..., 8, 3) needs: 4, 5 or all."""
     used = table.ne(0).any(-1).reshape(-1, table.shape[-2]).any(0).nonzero()
     last = int(used.max()) + 1 if len(used) else 0
     return 4 if last <= 4 else 5 if last == 5 else len(TERMS)
@@ -135,27 +134,26 @@ def terms_used(table: Tensor) -> int:
 class Risk(nn.Module):
     """A risk estimator: `table` (k, 8, 3), a `correction` and a `loss`.
 
-    Subclasses compute the table; everything else is here. Calling the risk gives a
-    scalar to minimise:
+    Subclasses only compute the table. Calling the risk gives a scalar to minimise:
 
         risk(logits, logits_prime, similarity, difference)
 
-    Computation follows the logits' device and is done in float32 at least, under
-    autocast too. NaN judgements are an error, since a mean over them would be NaN.
+    It is computed on the device of the logits, and at least in float32, also under autocast. NaN
+    judgements are an error, since their mean would be NaN.
     """
 
     family: ClassVar[str]
     needs_prior: ClassVar[bool] = False
     """Whether the table depends on the class prior, which is then the attribute `prior`."""
     title: ClassVar[str]
-    """Its name in tables and figures: that of the class, unless it says otherwise."""
+    """Its name in tables and figures, by default that of the class."""
     look: ClassVar[tuple[str, str, str] | None] = None
-    """Its colour on a white and on a dark page and its marker; None leaves it to the style."""
+    """Its colours on a white and a dark page, and its marker; None for those of the style."""
     judgements: ClassVar[tuple[str, str]] = ("similarity", "difference")
     kinds: ClassVar[tuple[str, ...]] = ()
-    """The only kinds of statement that it reads, as `Kind.reading` gives them; else every kind."""
+    """The kinds of statement that it reads, by `Kind.reading`; empty for all kinds unchanged."""
     usual_correction: ClassVar[str] = "none"
-    """The correction of a name that says none."""
+    """The correction of a name without one."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -172,25 +170,30 @@ class Risk(nn.Module):
         self._tables: dict[tuple[torch.dtype, torch.device], Tensor] = {}
 
     def over(self, u: Any, v: Any, weight: Any = None) -> Self:
-        """The risk for a table with these values: itself, unless the table matters to it."""
+        """The risk for a table with these values; by default it does not depend on the table."""
         return self
 
     def forward(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
         """The corrected risk of the batch, a scalar."""
-        return self.from_moments(self.moments(logits, logits_prime, u, v))
+        risk = self._for_batch(u, v)
+        return risk.from_moments(risk.moments(logits, logits_prime, u, v))
 
     def partial_risks(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
         """The partial risks before correction, shape (k,)."""
-        moments = self.moments(logits, logits_prime, u, v)
-        return contract(self._table_like(moments), moments)
+        risk = self._for_batch(u, v)
+        moments = risk.moments(logits, logits_prime, u, v)
+        return contract(risk._table_like(moments), moments)
+
+    def _for_batch(self, u: Tensor, v: Tensor) -> Self:
+        return self
 
     def moments(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """The moments (terms, 3) of a batch: all that the risk knows of it."""
+        """The moments (terms, 3) of a batch, through which alone the risk reads it."""
         batch = self._checked(logits, logits_prime, u, v)
         return pair_moments(*batch, self.loss, terms=self.terms)
 
     def from_moments(self, moments: Tensor) -> Tensor:
-        """The corrected risk of moments, for instance averaged over workers."""
+        """The corrected risk from moments, which may be averaged over workers."""
         partial_risks = contract(self._table_like(moments), moments)
         return correct(partial_risks, self.slope).sum(-1)
 
@@ -201,7 +204,7 @@ class Risk(nn.Module):
         return self._tables[key]
 
     def _checked(self, *batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        # A model's (n, 1) output is taken as (n,); broadcasting it would be a silent bug.
+        # Models may return (n, 1), which would otherwise broadcast silently.
         logits, logits_prime, u, v = [t.squeeze(-1) if t.ndim == 2 else t for t in batch]
         if not logits.shape == logits_prime.shape == u.shape == v.shape or logits.ndim != 1:
             shapes = ", ".join(str(tuple(t.shape)) for t in batch)
@@ -209,7 +212,7 @@ class Risk(nn.Module):
             raise ValueError(f"{names} must share one shape (n,) or (n, 1); got {shapes}")
         if not len(logits):
             raise ValueError("the batch is empty: a risk is a mean over at least one pair")
-        # One sum tells of a NaN anywhere; a graph that is being compiled cannot be asked.
+        # One sum reveals a NaN anywhere; while compiling, values are unknown.
         if not torch.compiler.is_compiling() and math.isnan(float((u + v).sum())):
             for name, column in zip(self.judgements, (u, v), strict=True):
                 if bool(torch.isnan(column).any()):
@@ -222,7 +225,7 @@ class Risk(nn.Module):
 
     @property
     def parameter(self) -> float | None:
-        """The number in the risk's name, for families that have one."""
+        """The number in the risk's name, for families with one."""
         return None
 
     @property
@@ -232,7 +235,7 @@ class Risk(nn.Module):
 
     @property
     def name(self) -> str:
-        """The name that `make_risk` turns back into this risk."""
+        """The name from which `make_risk` makes this risk."""
         middle = "" if self.parameter is None else f"-{self.parameter:g}"
         return f"{self.family}{middle}-{self.correction}"
 
@@ -240,12 +243,12 @@ class Risk(nn.Module):
         return self.name
 
     def extra_repr(self) -> str:
-        """What nn.Module prints between the parentheses."""
+        """The text between the parentheses of `repr`."""
         return f"{self.name!r}, loss={self.loss.name!r}"
 
 
 def check_unit(name: str, value: float, *, open_ends: bool = False) -> float:
-    """A number in [0, 1], or in (0, 1) with open ends; anything else is an error."""
+    """A number in [0, 1], or in (0, 1) with open ends; ValueError otherwise."""
     value = float(value)
     inside = 0 < value < 1 if open_ends else 0 <= value <= 1
     if not inside or math.isnan(value):
@@ -258,7 +261,7 @@ CORRECTIONS: dict[str, float] = {"none": -1.0, "relu": 0.0, "abs": 1.0}
 
 
 def correction_slope(correction: str | float) -> float:
-    """The slope τ of a correction given by name or number.
+    """The slope τ of a correction, from its name or number.
 
     Examples
     --------
@@ -279,7 +282,7 @@ def correction_slope(correction: str | float) -> float:
 
 
 def correction_name(slope: float) -> str:
-    """The name of a slope, as it stands at the end of a risk's name."""
+    """The name of a slope, as at the end of a risk's name."""
     for name, value in CORRECTIONS.items():
         if value == slope:
             return name
@@ -287,7 +290,7 @@ def correction_name(slope: float) -> str:
 
 
 def correct(partial_risks: Tensor, slope: float | Tensor) -> Tensor:
-    """f_τ of each partial risk; τ may be a tensor that broadcasts.
+    """Correct each partial risk by f_τ(z) = max(z, −τz); τ may be a tensor that broadcasts.
 
     Examples
     --------

@@ -49,7 +49,8 @@ def make_risk(
     loss : str
         Margin loss of the affine and supervised risks.
     correction : str or float, optional
-        That of a name without one; "none" by default ("relu" for nnpu, whose "none" is uPU).
+        The correction of a name without one; by default "none" ("relu" for nnpu, where "none" is
+        uPU).
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""The pair likelihood: a proper score of what the annotator said, with no prior.
+"""The pair likelihood: a proper scoring rule for the judgements that needs no prior.
 
 The classifier's posteriors p = σ(g(x)), p' = σ(g(x')) predict the three outcomes
 of a pair; the judgements state their probabilities a, b and s. The cross-entropy
 
     −[ a log p(1 − p') + b log (1 − p)p' + s log(pp' + (1 − p)(1 − p')) ] / 2
 
-is least at the true posteriors, needs no class prior, and is linear in (s, c), so
-zero-mean label noise leaves it unbiased and the usual correction applies to its
-three partial risks, one an outcome. For one kind of judgement at a time, maximum
+is least at the true posteriors, needs no class prior, and is linear in (s, c), so that
+zero-mean label noise leaves it unbiased and the usual corrections apply to its three
+partial risks, one for each outcome. For one kind of judgement at a time, maximum
 likelihood by expectation-maximisation is known (Chen et al., ICML 2024).
 """
 
@@ -19,8 +19,8 @@ from pairlearn.risks.base import Risk, make_table
 class PairLikelihood(Risk):
     """Negative log-likelihood of the three outcomes, halved; no prior enters.
 
-    ``correction="abs"`` is the choice for noisy judgements, where a or b can be negative.
-    `SconfConfDiff` is the affine risk of both answers.
+    Use ``correction="abs"`` for noisy judgements, where a or b can be negative. `SconfConfDiff` is
+    the affine risk that uses both judgements.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""The sibling settings: items from populations whose shares of positives are known.
+"""The sibling settings: items from populations with known shares of positives.
 
 Similar and dissimilar pairs, comparisons, known positives, unlabelled items and groups have one
-thing in common. What was said puts an item into a population of which a known share u is
-positive, p_u = u p₊ + (1 − u) p₋. With the mean m and the variance σ² of the shares over all
-items of a table, the weights
+thing in common: a statement places an item in a population of which a known share u is positive,
+p_u = u p₊ + (1 − u) p₋. With the mean m and the variance σ² of the shares over all items of a
+table, the weights
 
     ℓ(g(x), +1): π₊ [1 + (1 − m)(u − m)/σ²]        ℓ(g(x), −1): π₋ [1 − m (u − m)/σ²]
 
-average to π₊ over the positives and 0 over the negatives, and the other way round, so that their
-mean over the table is unbiased. For two populations it is the estimator of Lu et al. (2019), and
-each paper below is the case of its own two shares:
+average to π₊ over the positives and 0 over the negatives, and vice versa, so that their mean over
+the table is unbiased. For two populations this is the estimator of Lu et al. (2019), and each paper
+below is the case of its own two shares:
 
     sd       similar: π₊²/(π₊² + π₋²)    dissimilar: ½            Shimada et al., 2021
     su       similar: the same           unlabelled: π₊           Bao et al., 2018
@@ -18,8 +18,8 @@ each paper below is the case of its own two shares:
     uu       as stated                   as stated                Lu et al., 2019, 2020
     sdpcomp  similar as above; of dissimilar pairs the more positive item: 1, the other: 0
 
-The kinds of statement say which shares they mean (`Kind.reading`). The two partial risks are
-those of the classes, which is where the papers correct.
+Each kind of statement defines its shares (`Kind.reading`). There is one partial risk for each
+class, which is what the papers correct.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class SharesRisk(AffineRisk):
     """Items from populations with known shares of positives, two to a row.
 
     Called as risk(logits, logits_prime, share, share_prime). The mean and the variance of the
-    shares are those of the batch, or of a whole table once :meth:`over` was told it. Parameters
-    are as in `AffineRisk`.
+    shares are those of the batch, or of the whole table after :meth:`over`. Parameters are as in
+    `AffineRisk`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class SharesRisk(AffineRisk):
     defined_at_half: ClassVar[bool] = True
 
     def make_table(self) -> Tensor:
-        """Nothing is known of the shares yet."""
+        """NaN, until the shares are known."""
         if not self.defined_at_half and abs(2 * self.prior - 1) < 1e-6:
             raise ValueError(
                 f"{self.family} is undefined at prior ½, where half of its items are positive "
@@ -61,7 +61,7 @@ class SharesRisk(AffineRisk):
         return torch.full((2, 8, 3), torch.nan)
 
     def over(self, u: Any, v: Any, weight: Any = None) -> Self:
-        """The risk for a table with these shares (n,) of both items and weights of its rows."""
+        """The risk for a table with these shares (n,) of both items and row weights."""
         shares = torch.stack([torch.as_tensor(u), torch.as_tensor(v)]).double()
         weights = torch.ones_like(shares[0]) if weight is None else torch.as_tensor(weight).double()
         weights = (weights / weights.sum() / 2).expand_as(shares)
@@ -73,7 +73,7 @@ class SharesRisk(AffineRisk):
                 f"have a share of positives of {mean:g}; for small batches call risk.over(u, v) "
                 "with the shares of the whole table"
             )
-        told = type(self)(self.prior, correction=self.slope, loss=self.loss.name)
+        bound = type(self)(self.prior, correction=self.slope, loss=self.loss.name)
         parts = []
         for name, prior, slope in (
             ("positive", self.prior, (1 - mean) / variance),
@@ -82,26 +82,18 @@ class SharesRisk(AffineRisk):
             # Halved, because x and x' both estimate the risk.
             constant, slope = prior * (1 - slope * mean) / 2, prior * slope / 2
             parts.append({name: (constant, slope, 0.0), f"{name}_prime": (constant, 0.0, slope)})
-        told.table = make_table(*parts)
-        return told
+        bound.table = make_table(*parts)
+        return bound
 
-    def forward(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """The corrected risk of the batch, a scalar."""
-        return Risk.forward(self._told(u, v), logits, logits_prime, u, v)
-
-    def partial_risks(self, logits: Tensor, logits_prime: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """The partial risks before correction: of the positive and of the negative class."""
-        return Risk.partial_risks(self._told(u, v), logits, logits_prime, u, v)
-
-    def _told(self, u: Tensor, v: Tensor) -> Self:
+    def _for_batch(self, u: Tensor, v: Tensor) -> Self:
         return self.over(u.flatten(), v.flatten()) if bool(self.table.isnan().any()) else self
 
 
 class Pconf(Risk):
-    """Positive items, each with the chance r that such an item is positive (Ishida et al., 2018).
+    """Positive items, each with the probability r that it is positive (Ishida et al., 2018).
 
-    π₊ E₊[ℓ(g(x), +1) + (1 − r)/r · ℓ(g(x), −1)] is the risk; the factor π₊ is left out, so that
-    no prior is needed. Called as risk(logits, logits_prime, odds, odds_prime) with the odds
+    The risk is π₊ E₊[ℓ(g(x), +1) + (1 − r)/r · ℓ(g(x), −1)]; without the factor π₊ it needs no
+    prior. Called as risk(logits, logits_prime, odds, odds_prime) with the odds
     (1 − r)/r of the negative class.
 
     Examples
@@ -124,7 +116,7 @@ class Pconf(Risk):
 
 
 def _sibling(family: str, title: str, *kinds: str, **more: Any) -> type[SharesRisk]:
-    """A family that reads these kinds of statement."""
+    """Make the risk of a family that reads these kinds of statement."""
     named = {"family": family, "title": title, "kinds": kinds, "__doc__": f"{title}: shares."}
     return type(title.replace("-", ""), (SharesRisk,), named | more)
 
@@ -141,4 +133,4 @@ SIBLINGS: dict[str, type[Risk]] = {
         Pconf,
     )
 }
-"""The risks of the sibling papers by family, with the kinds of statement that they read."""
+"""The risks of the sibling papers by family."""

@@ -1,4 +1,4 @@
-"""Ordinary labels: the risk of known classes, alone or beside a pair risk."""
+"""Ordinary labels: the risk of known classes, alone or mixed with a pair risk."""
 
 from __future__ import annotations
 
@@ -42,15 +42,14 @@ class Supervised(Risk):
 
     @property
     def name(self) -> str:
-        """Its partial risk is never negative: no correction is no news."""
+        """The family without "-none": its partial risk is never negative."""
         return self.family if self.correction == "none" else super().name
 
 
 class Mixed(nn.Module):
     """weight · pair risk + (1 − weight) · ordinary risk (paper, on ordinary labels).
 
-    Unbiased for every weight in [0, 1] if the pair risk is, whose correction and loss are used
-    throughout.
+    Unbiased for every weight in [0, 1] if the pair risk is; uses the loss of the pair risk.
 
     Examples
     --------
@@ -75,7 +74,7 @@ class Mixed(nn.Module):
         labelled_logits: Tensor,
         y: Tensor,
     ) -> Tensor:
-        """Risk of a batch of pairs and a batch of labelled instances, a scalar."""
+        """The risk of a batch of pairs and a batch of labelled instances, a scalar."""
         pairs = self.pair_risk(logits, logits_prime, similarity, difference)
         if labelled_logits.squeeze(-1).shape != y.squeeze(-1).shape:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Training: the fleet, and a fleet of one as the ordinary trainer."""
+"""Training: the fleet, of which the ordinary trainer is a fleet of one."""
 
 from pairlearn.training.checkpoint import Checkpoint as Checkpoint
 from pairlearn.training.checkpoint import CheckpointError as CheckpointError
