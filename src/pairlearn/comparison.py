@@ -21,7 +21,7 @@ from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
-from pairlearn.estimators.cross_fitting import listen
+from pairlearn.estimators.cross_fitting import learn_annotators
 from pairlearn.estimators.instances import standardise
 from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import split_items as split_items
@@ -274,7 +274,7 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
     ready = replace(table, features=_prepared(table), seed=_seed(seed, "annotators", 0))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _, manners = listen(classifier, ready)
+        _, manners = learn_annotators(classifier, ready)
     notes = [str(warning.message) for warning in caught]
     if not manners:
         return table, notes

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from pairlearn.columns import Floats
 from pairlearn.estimators import population
-from pairlearn.estimators.cross_fitting import choose_model, listen, train_network
+from pairlearn.estimators.cross_fitting import choose_model, learn_annotators, train_network
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import feature_range
 from pairlearn.estimators.neighbours import with_unjudged
@@ -301,7 +301,7 @@ class PairClassifier(PairPredictor):
             )
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
-        table, self.annotators_ = listen(self, table)
+        table, self.annotators_ = learn_annotators(self, table)
         rows = table.rows(self.labelled_weight)
         if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
             self.model_ = choose_model(self, table, rows)

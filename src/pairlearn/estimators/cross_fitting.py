@@ -61,6 +61,8 @@ STEPS = 400
 """Of the linear models, which need them however few the pairs are."""
 SHARE = 0.2
 """Of the epochs that networks of a fold train for: more would learn their pairs by heart."""
+SCORER = "mlp-small"
+"""Network of the folds that annotators are learnt with: as good there, at a third of the time."""
 LEAST_ANSWERED = 20
 """Pairs under which there is nothing to learn about annotators."""
 MANY = 1000
@@ -173,11 +175,11 @@ class AnnotatorsWarning(UserWarning):
     """Something about the annotators that one should know."""
 
 
-def listen(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
-    """The table with one corrected statement for each pair, and how its annotators answer.
+def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
+    """A table with one corrected statement per pair, and how each annotator answers.
 
-    Unchanged, and without manners, where annotators are taken as ideal: where the classifier says
-    so, and with "auto" where the table gives no reason to do otherwise.
+    The table is returned unchanged, without manners, where annotators are taken as ideal: where
+    the classifier says so, and with "auto" where the table gives no reason to do otherwise.
     """
     if not table.in_memory:  # rows that stay in their file are taken as they are
         if classifier.annotators == "learn":
@@ -188,53 +190,64 @@ def listen(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner
     answers = Answers.of(table.judged)
     if len(answers) and all(is_constant(answers.values[rows]) for rows in answers.each()):
         who = "all annotators give" if len(answers.names) > 1 else "the table gives"
-        warnings.warn(
+        _warn(
             f"{who} one answer to everything: there is nothing to learn from. Check that these are "
-            "the right columns, and ask again",
-            AnnotatorsWarning,
-            stacklevel=3,
+            "the right columns, and ask again"
         )
-    if len(answers.ends) < LEAST_ANSWERED:
+    enough = len(answers.ends) >= LEAST_ANSWERED
+    coarse = len(answers.ends) >= MANY and answers.few_levels
+    if not enough or (classifier.annotators == "auto" and not answers.speak() and not coarse):
         return table, []
-    many = len(answers.ends) >= MANY
-    coarse = many and answers.few_levels
-    if classifier.annotators == "auto" and answers.speak() is None and not coarse:
-        return table, []
-    rows, copies = without_copies(table.judged)
+    judged, copies = without_copies(table.judged)
     if copies:
-        listed = ", ".join(f"{one!r} those of {other!r}" for one, other in copies[:3])
-        warnings.warn(
-            f"annotators repeat the answers of others to the last digit, {listed}: counted once",
-            AnnotatorsWarning,
-            stacklevel=3,
-        )
-        table, answers = replace(table, judged=rows), Answers.of(rows)
-    if against := opposed(table.judged):
-        warnings.warn(
+        listed = ", ".join(f"{copy!r} those of {original!r}" for copy, original in copies[:3])
+        _warn(f"annotators repeat the answers of others to the last digit, {listed}: counted once")
+        table, answers = replace(table, judged=judged), Answers.of(judged)
+    if contrary := opposed(table.judged):
+        _warn(
             "the differences of {!r} and {!r} run against each other on the same pairs: one of "
             "them has left and right exchanged, and which one judgements do not tell. Ask, and "
-            "change the sign of theirs".format(*against[0]),
-            AnnotatorsWarning,
-            stacklevel=3,
+            "change the sign of theirs".format(*contrary[0])
         )
-    link = learn_link(answers, seed=table.seed)
-    # Where nobody confirms anybody the features tell whom to believe: whom linear models predict,
-    believed = np.array([one.believable for one in link.manners])
-    alone = believed.sum() > 1 and not answers.together()[np.ix_(believed, believed)].any()
-    if (alone or link.rivals) and (odds := rough_log_odds(answers, table.features)) is not None:
-        link = learn_link(answers, odds, start=link, seed=table.seed).blind
-    # or, where these fail, whom models of what all say on average predict.
-    first = Link.naive(answers) if link.rivals else link
-    judged = first.statements(table.judged, answers)
-    fold = np.full(len(judged), -1)  # what is said of single items is in all trainings
-    order = np.random.default_rng(table.seed).permutation(len(answers.ends))
-    fold[: len(answers.ends)] = order % (3 if many else FOLDS)
-    scores = out_of_fold(classifier, table, judged, fold, SHARE)[: len(answers.ends)]
+    link = _link_of_answers(answers, table)
+    scores, judged = _scores_of_folds(classifier, table, answers, link)
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
     link = learn_link(answers, scores, start=link, seed=table.seed)
-    manners = with_errors(link, answers, scores)
-    return replace(table, judged=link.statements(table.judged, answers, scores)), list(manners)
+    judged = link.statements(table.judged, answers, scores)
+    return replace(table, judged=judged), list(with_errors(link, answers, scores))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, AnnotatorsWarning, stacklevel=4)
+
+
+def _link_of_answers(answers: Answers, table: Table) -> Link:
+    """A first link, from the answers alone or, where nobody confirms anybody, linear scores."""
+    link = learn_link(answers, seed=table.seed)
+    believed = np.array([manner.believable for manner in link.manners])
+    alone = believed.sum() > 1 and not answers.together()[np.ix_(believed, believed)].any()
+    if alone or link.rivals:
+        scores = rough_log_odds(answers, table.features)
+        if scores is not None:
+            return learn_link(answers, scores, start=link, seed=table.seed).blind
+    return link
+
+
+def _scores_of_folds(
+    classifier: PairClassifier, table: Table, answers: Answers, link: Link
+) -> tuple[Floats, Judgements]:
+    """Log-odds (P, 2) of the pairs by models that did not see them, and what these learnt from.
+
+    Where it is open whom to believe, models learn from what all annotators say on average.
+    """
+    first = Link.naive(answers) if link.rivals else link
+    judged, pairs = first.statements(table.judged, answers), len(answers.ends)
+    fold = np.full(len(judged), -1)  # statements about single items are in all trainings
+    order = np.random.default_rng(table.seed).permutation(pairs)
+    fold[:pairs] = order % (3 if pairs >= MANY else FOLDS)
+    changes = {"model": SCORER} if model_of(classifier) in ("mlp", "mlp-bn") else {}
+    return out_of_fold(classifier, table, judged, fold, SHARE, **changes)[:pairs], judged
 
 
 def train_network(

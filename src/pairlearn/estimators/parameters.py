@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 T = TypeVar("T")
-MODELS = ("mlp", "mlp-bn", "linear", *CONVOLUTIONAL)
+MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
 MODEL_OF: dict[ColumnKind, str] = {"text": "linear", "image": "resnet8"}
