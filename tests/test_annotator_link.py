@@ -66,9 +66,9 @@ def test_an_honest_annotator_is_left_alone():
     link = learn_link(answers)
     (manner,) = link.manners
     assert manner.honest and manner.useful and manner.words() == "nothing to correct"
-    assert answers.speak() is None
-    heard, worth = link.heard(answers)
-    np.testing.assert_allclose(heard, honest, atol=1e-3)
+    assert answers.reason_to_learn() is None
+    combined, worth = link.combined(answers)
+    np.testing.assert_allclose(combined, honest, atol=1e-3)
     assert worth.min() > 0.99
 
 
@@ -84,8 +84,8 @@ def test_leans_are_found_and_taken_back(add, name):
     leant = float((said - honest).mean(0)[int(add[1] != 0)])
     assert getattr(manner, name) == pytest.approx(leant, abs=0.02)
     assert manner.guesses < 0.02
-    heard, _ = link.heard(Answers.of(table(said)))
-    assert np.sqrt(np.square(heard - honest).mean()) < 0.03
+    combined, _ = link.combined(Answers.of(table(said)))
+    assert np.sqrt(np.square(combined - honest).mean()) < 0.03
     assert "too much" in manner.words() or "favours the left" in manner.words()
 
 
@@ -96,7 +96,7 @@ def test_guesses_are_counted_and_count_little():
     answers = Answers.of(table(said))
     link = learn_link(answers)
     assert link.manners[0].guesses == pytest.approx(guess.mean(), abs=0.07)
-    _, worth = link.heard(answers)
+    _, worth = link.combined(answers)
     assert worth[guess].mean() < 0.35 < 0.9 < worth[~guess].mean()
 
 
@@ -108,8 +108,8 @@ def test_a_careful_annotator_wins_against_a_constant_and_a_random_one():
     assert careful.honest
     assert constant.constant and not constant.useful
     assert random.guesses > 0.85 and not random.useful
-    heard, _ = link.heard(answers)
-    np.testing.assert_allclose(heard, honest, atol=0.02)
+    combined, _ = link.combined(answers)
+    np.testing.assert_allclose(combined, honest, atol=0.02)
 
 
 def test_hard_answers_of_careful_people_are_told_from_those_to_other_pairs():
@@ -164,8 +164,8 @@ def test_pairs_shown_the_other_way_round_are_the_same_pairs():
 def test_noise_beyond_the_scales_is_left_to_the_correction():
     _, _, honest, rng = world()
     said = honest * (1 + 0.3 * rng.normal(size=honest.shape))
-    assert Answers.of(table(said)).speak() is None
-    assert Answers.of(table(said.clip([0, -1], [1, 1]))).speak() is not None
+    assert Answers.of(table(said)).reason_to_learn() is None
+    assert Answers.of(table(said.clip([0, -1], [1, 1]))).reason_to_learn() is not None
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -173,7 +173,7 @@ def test_one_answer_alone_is_no_reason_to_doubt_anybody(side):
     _, _, honest, rng = world()
     first, second = honest.copy(), anything(rng)
     first[:, side], second[:, side] = np.nan, np.nan
-    assert Answers.of(table(first, second)).speak() is None
+    assert Answers.of(table(first, second)).reason_to_learn() is None
 
 
 def test_missing_answers_stay_missing():
@@ -296,7 +296,7 @@ def test_the_features_decide_between_two_and_copies_count_once(good):
 
 def test_people_who_contradict_each_other_by_far_leave_a_statement_for_every_pair():
     answers = Answers.of(table(np.tile([0.02, 0.97], (PAIRS, 1)), np.tile([0.98, 0.0], (PAIRS, 1))))
-    values, worth = Link.naive(answers).heard(answers)
+    values, worth = Link.naive(answers).combined(answers)
     assert np.isfinite(values).all() and np.isfinite(worth).all()
 
 

@@ -1,4 +1,4 @@
-"""Everybody who judged a table, by one model: for `check`, the studio and the report."""
+"""All annotators of a table under one model, for `check`, the studio and the report."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from pairlearn.judgements import Judgements
 
 FOLDS = 5
 CLEAR = 3.0
-"""Standard errors by which a linear score must predict differences to be of use."""
+"""Standard errors by which a linear score must predict differences to be used."""
 CLEAR_PAIRS = 100
-"""Pairs from which on such scores tell which one of two is right."""
+"""Pairs from which on such scores tell which of two annotators is right."""
 VOICES = 6
-"""Annotators, those who said most, of whom linear scores are tried."""
+"""Annotators, those with the most answers, whose differences are tried as targets."""
 TINY = 1e-9
 KNOWN = 20
-"""Answers from which on something is said about somebody."""
+"""Answers from which on an annotator is described."""
 MANY, LEAN = 0.15, 0.05
-"""Share of guesses, and lean, that deserve a look where they exceed twice their errors."""
+"""Share of guesses, and lean, that are reported if significant."""
 
 
 class Doubt(NamedTuple):
-    """Something about some annotators that deserves a look."""
+    """A finding about some annotators."""
 
     code: str
     names: tuple[str, ...]
@@ -48,10 +48,10 @@ class Crowd:
     copies : dict of str to str
         Who repeats whom, to the last digit.
     turned, contrary : tuple of str
-        Those whose differences or preferences run against those of the others; and those of whom
-        some have left and right exchanged, and nothing tells who.
+        Annotators whose differences or preferences contradict all others; and those who contradict
+        each other, where nothing tells who has left and right exchanged.
     rivals : bool
-        Whether there are some who do not go together, and any of them could be right.
+        Whether some disagree, and any of them could be right.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class Crowd:
     >>> careful = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 60))).to_array())
     >>> ends, constant = np.arange(120).reshape(-1, 2), np.tile([1.0, 0.0], (60, 1))
     >>> crowd = Crowd.of(Judgements.concatenate([
-    ...     Judgements.from_pairs(ends, said, [name] * 60)
-    ...     for name, said in (("ann", careful), ("bob", constant))]))
+    ...     Judgements.from_pairs(ends, answers, [name] * 60)
+    ...     for name, answers in (("ann", careful), ("bob", constant))]))
     >>> crowd.words("ann"), [doubt.words for doubt in crowd.doubts()]
     ('nothing to correct', ['bob gives one answer to everything'])
     """
@@ -74,60 +74,60 @@ class Crowd:
 
     @classmethod
     def of(cls, judged: Judgements, features: Any = None) -> Crowd:
-        """Learn about everybody who judged.
+        """Learn how everybody answers.
 
-        Answers beyond the ends of the scales are nobody's manner, since noise was added to
-        them; and of one annotator whose answers fit together there is nothing to learn. With
-        `features` (N, d) of the items, linear scores say what an answer should be about; without,
-        somebody whose answers fit together, but not the items, is seen by other people's alone.
+        Nothing is learnt where noise was added to the answers, nor about a single annotator whose
+        answers are consistent. With `features` (N, d) of the items, linear scores predict the
+        answers; without them, only other people's answers can show that consistent answers
+        are unrelated to the items.
         """
         judged, copied = without_copies(judged)
         against = opposed(judged)
         contrary = dict.fromkeys(name for two in against for name in two)
-        # Who turns the scale around makes everybody who is compared with them look so.
+        # Whoever reverses the scale contradicts everybody else.
         turned = tuple(name for name in contrary if all(name in two for two in against))
-        lost: dict[str, Manner] = {}
+        reversed_: dict[str, Manner] = {}
         if len(turned) == 1:
             contrary = {}
             rows = named(judged.annotator) == turned[0]
-            lost[turned[0]] = Manner(turned[0], answers=int(rows.sum()), random=1.0)
+            reversed_[turned[0]] = Manner(turned[0], answers=int(rows.sum()), random=1.0)
             judged = judged[~rows]
         answers = Answers.of(judged)
-        told = [answers.values[rows] for rows in answers.each()]
-        several = len(told) > 1 and max(map(len, told)) >= KNOWN and not answers.beyond
+        values = [answers.values[rows] for rows in answers.each()]
+        several = len(values) > 1 and max(map(len, values)) >= KNOWN and not answers.beyond
         rivals = False
-        if several or answers.speak() is not None:
+        if several or answers.reason_to_learn() is not None:
             link, scores = learn_link(answers), None
             if features is not None and (scores := rough_log_odds(answers, features)) is not None:
                 link = learn_link(answers, scores, start=link)
-            found = with_errors(link, answers, scores)
-            voices = [one for one in found if not one.constant]
-            # Of two of whom one answers other pairs it could be either; the features decide.
-            mixed_up = any(_outlies(one) and one.borrowed > one.random for one in voices)
+            learnt = with_errors(link, answers, scores)
+            varied = [manner for manner in learnt if not manner.constant]
+            # If one of two answers other pairs, it could be either; the features decide.
+            mixed_up = any(_outlies(m) and m.borrowed > m.random for m in varied)
             decided = scores is not None and (len(scores) >= CLEAR_PAIRS or not link.rivals)
-            rivals = not decided and (link.unconfirmed or (len(voices) == 2 and mixed_up))
+            rivals = not decided and (link.unconfirmed or (len(varied) == 2 and mixed_up))
         else:
-            found = tuple(
-                replace(Manner.unknown(name, values), answers=len(values))
-                for name, values in zip(answers.names, told, strict=True)
+            learnt = tuple(
+                replace(Manner.unknown(name, own), answers=len(own))
+                for name, own in zip(answers.names, values, strict=True)
             )
-        manners = {one.name: one for one in found} | lost
+        manners = {manner.name: manner for manner in learnt} | reversed_
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
-        return cls(manners, dict(copied), tuple(lost), tuple(contrary), rivals)
+        return cls(manners, dict(copied), tuple(reversed_), tuple(contrary), rivals)
 
     def words(self, name: str) -> str:
-        """How somebody answers, in a sentence."""
+        """How an annotator answers, as a sentence."""
         return in_words(self.phrases(name))
 
     def phrases(self, name: str) -> list[Phrase]:
-        """The parts of the sentence, which other languages have tables for."""
+        """Parts of that sentence, as keys of the tables of translations."""
         if name in self.copies:
             return [("repeats the answers of {other}", {"other": self.copies[name]})]
         if name in self.turned:
             return [("has left and right exchanged", {})]
         if name in self.contrary:
-            others = ", ".join(one for one in self.contrary if one != name)
+            others = ", ".join(other for other in self.contrary if other != name)
             return [("runs against {others}", {"others": others})]
         manner = self.manners.get(name)
         if manner is None or manner.answers < KNOWN:
@@ -135,72 +135,69 @@ class Crowd:
         return manner.phrases()
 
     def doubts(self) -> list[Doubt]:
-        """What deserves a look, for `check` and the supervisor's page."""
+        """Findings for `check` and the supervisor's page."""
         rest = [
-            one
-            for name, one in self.manners.items()
-            if one.answers >= KNOWN and name not in {*self.copies, *self.turned, *self.contrary}
+            manner
+            for name, manner in self.manners.items()
+            if manner.answers >= KNOWN and name not in {*self.copies, *self.turned, *self.contrary}
         ]
-        # Somebody is the best of several, whatever the others make of the answers.
-        best = max(rest, key=lambda one: one.trust).name if len(self.manners) > 1 and rest else None
-        outlying = [
-            one.name for one in rest if _outlies(one) and (one.constant or one.name != best)
-        ]
-        leaning = [one.name for one in rest if one.name not in outlying and _leans(one)]
+        # The most trusted of several is never reported as outlying.
+        best = max(rest, key=lambda m: m.trust).name if len(self.manners) > 1 and rest else None
+        outlying = [m.name for m in rest if _outlies(m) and (m.constant or m.name != best)]
+        leaning = [m.name for m in rest if m.name not in outlying and _leans(m)]
         if self.rivals:
             outlying = [name for name in outlying if self.manners[name].constant]
         groups = {
             "copied-annotator": self.copies,
             "reversed-annotator": self.turned,
             "contrary-annotators": self.contrary,
-            "rival-annotators": [one.name for one in rest if not one.constant] * self.rivals,
+            "rival-annotators": [m.name for m in rest if not m.constant] * self.rivals,
             "outlying-annotator": outlying,
             "leaning-annotator": leaning,
         }
 
-        def told(code: str, name: str) -> str:
-            # What rivals look like depends on which of them is believed.
+        def description(code: str, name: str) -> str:
+            # How rivals answer depends on which of them is believed.
             return name if code == "rival-annotators" else f"{name} {self.words(name)}".strip()
 
         return [
-            Doubt(code, tuple(names), "; ".join(told(code, name) for name in names))
+            Doubt(code, tuple(names), "; ".join(description(code, name) for name in names))
             for code, names in groups.items()
             if names
         ]
 
     def weights(self) -> dict[str, float]:
-        """How much everybody should count: `Manner.trust`, scaled to a mean of one.
+        """Weights of annotators: `Manner.trust`, scaled to a mean of one.
 
-        Those who gave fewer than twenty answers count in between what these say and the mean of
-        the others, in proportion; those who contradict one another count alike.
+        With fewer than twenty answers the weight is shrunk towards the mean of the others, in
+        proportion; annotators who contradict each other get the same weight.
         """
-        trust = {name: one.trust for name, one in self.manners.items()}
-        known = [name for name, one in self.manners.items() if one.answers >= KNOWN]
+        trust = {name: manner.trust for name, manner in self.manners.items()}
+        known = [name for name, manner in self.manners.items() if manner.answers >= KNOWN]
         trust |= dict.fromkeys(self.contrary, _mean([trust[name] for name in self.contrary]))
         usual = _mean([trust[name] for name in known])
-        for name, one in self.manners.items():
-            share = min(one.answers / KNOWN, 1.0)
+        for name, manner in self.manners.items():
+            share = min(manner.answers / KNOWN, 1.0)
             trust[name] = share * trust[name] + (1 - share) * usual
         scale = _mean(list(trust.values()))
         return {name: value / scale for name, value in sorted(trust.items())}
 
 
 def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
-    """Log-odds (P, 2) of the items, by linear models of other pairs; None if they fail.
+    """Log-odds (P, 2) of the items by linear models of other pairs; None if they predict nothing.
 
-    They are learnt from what all say on average, or from one person's differences, whichever such
-    models predict best: guesses of others only blur those.
+    The target is the mean difference, or one annotator's differences if these are predicted
+    better: guesses of others only blur the mean.
     """
-    count, told = len(answers.ends), ~np.isnan(answers.values)
+    count, answered = len(answers.ends), ~np.isnan(answers.values)
     used, ends = np.unique(answers.ends, return_inverse=True)
-    seen, clear, found = features[used], CLEAR, None
-    if not seen.size:
+    if not features[used].size:
         return None
-    x = _standard(seen)
+    x, clear, best = _standard(features[used]), CLEAR, None
     voices = sorted(answers.each(), key=len, reverse=True)[:VOICES]
     for rows in (np.arange(len(answers)), *(voices if len(voices) > 1 else ())):
         given, differs, c = np.zeros((3, count))
-        np.add.at(given, answers.pair[rows], told[rows, 1])
+        np.add.at(given, answers.pair[rows], answered[rows, 1])
         np.add.at(differs, answers.pair[rows], np.nan_to_num(1 - answers.values[rows, 0]))
         np.add.at(c, answers.pair[rows], np.nan_to_num(answers.values[rows, 1]))
         if given.sum() < KNOWN:
@@ -212,15 +209,15 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
         errors = float(right.mean() / (right.std() / np.sqrt(len(right)) + TINY))
         if errors < clear:
             continue
-        # Half way between the classes it is zero, and r grows with it as c does.
+        # Zero half way between the classes, with the slope at which c grows with the score.
         middle = differs @ scores.mean(1) / differs.sum().clip(TINY)
         slope = 4 * (c[some] @ gap[some]) / (gap[some] @ gap[some])
-        clear, found = errors, np.asarray(slope * (scores - middle))
-    return found
+        clear, best = errors, np.asarray(slope * (scores - middle))
+    return best
 
 
 def _standard(features: Any) -> Floats:
-    """Features (m, d) of mean 0 and standard deviation 1, and 0 where one is missing."""
+    """Standardised features (m, d), 0 where missing."""
     x = np.asarray(features, np.float64).reshape(len(features), -1)
     known = ~np.isnan(x)
     count = known.sum(0).clip(1)
@@ -232,29 +229,29 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else 1.0
 
 
-def _outlies(one: Manner) -> bool:
-    return not one.useful or one.guesses - 2 * one.guesses_error > MANY
+def _outlies(manner: Manner) -> bool:
+    return not manner.useful or manner.guesses - 2 * manner.guesses_error > MANY
 
 
-def _leans(one: Manner) -> bool:
-    leans = ((one.lean_same, one.same_error), (one.lean_right, one.right_error))
+def _leans(manner: Manner) -> bool:
+    leans = ((manner.lean_same, manner.same_error), (manner.lean_right, manner.right_error))
     # Answers that vary a lot stop at the ends of the scales, which looks like a lean.
-    least = max(LEAN, 1.5 * one.spread)
+    least = max(LEAN, 1.5 * manner.spread)
     return any(abs(lean) > max(least, 2 * error) for lean, error in leans)
 
 
 ROUGH = np.array([0.3, 0.1, 0.1])
-"""Errors of guesses and of the two leans where the answers say nothing."""
+"""Prior standard deviations of guesses and of the two leans."""
 
 
 def with_errors(link: Link, answers: Answers, log_odds: Any = None) -> tuple[Manner, ...]:
-    """The manners of a link, with standard errors of guesses and leans.
+    """Manners of a link with standard errors of guesses and leans.
 
-    From the scores of the pairs: the derivatives of their log-likelihoods by the share of guesses,
-    by something added to similarities and to differences, and by the distribution of the
-    posteriors, which must be learnt too and can look like a lean. The inverse of the sum of their
-    outer products estimates the covariance of what was learnt. ``answers`` and ``log_odds`` (P, 2)
-    are those that the link was learnt from.
+    The covariance is estimated by the inverse of the sum of outer products of score vectors: the
+    derivatives of the log-likelihood of each pair by the share of guesses, by a constant added to
+    similarities and to differences, and by the distribution of the posteriors, which is learnt as
+    well and can look like a lean. ``answers`` and ``log_odds`` (P, 2) are those that the link was
+    learnt from.
     """
     some = answers.spread(PAIRS)
     scores_of = None if log_odds is None else np.asarray(log_odds, np.float64)[some]
@@ -266,25 +263,25 @@ def with_errors(link: Link, answers: Answers, log_odds: Any = None) -> tuple[Man
         if manner.constant or not len(rows):
             continue
         share, sure = min(max(manner.guesses, 1e-4), 1 - 1e-4), state.sure[rows]
-        told = np.stack(
+        derivatives = np.stack(
             [
                 (1 - sure) / share - sure / (1 - share),
                 *manner.slopes(answers.values[rows], state.honest[number]).T,
             ],
             axis=1,
         )
-        np.add.at(scores[:, 3 * number : 3 * number + 3], answers.pair[rows], told)
+        np.add.at(scores[:, 3 * number : 3 * number + 3], answers.pair[rows], derivatives)
     couples = state.grid.reshape(-1, SIZE, SIZE)
     expected = link.posteriors[state.bins].sum(1)
     scores[:, 3 * people :] = couples.sum(2) + couples.sum(1) - expected
     ridge = np.r_[np.tile(ROUGH**-2, people), np.ones(SIZE)]
     information = scores.T @ scores + np.diag(ridge)
     variances = np.diag(np.linalg.inv(information))[: 3 * people].reshape(people, 3).copy()
-    # Where there are no guesses, the likelihood of more falls at once.
+    # At no guesses, the boundary, the likelihood has a slope.
     falls = np.minimum(scores.sum(0)[: 3 * people : 3], 0)
     variances[:, 0] = 1 / (1 / variances[:, 0] + falls**2)
     names = ("random_error", "same_error", "right_error")
     return tuple(
-        replace(one, **dict(zip(names, errors.tolist(), strict=True)))
-        for one, errors in zip(link.manners, np.sqrt(variances), strict=True)
+        replace(manner, **dict(zip(names, errors.tolist(), strict=True)))
+        for manner, errors in zip(link.manners, np.sqrt(variances), strict=True)
     )

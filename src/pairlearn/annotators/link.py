@@ -8,13 +8,13 @@ s = rr' + (1 − r)(1 − r'), c = r' − r. Annotator j
                  hard answers are drawn from the outcomes,
     or guesses   anything on the scales, or an answer that belongs to another pair.
 
-Honest answers fill a sixth of the (s, c) plane: a lean shows as answers outside of it and a guess
-as one far away; several answers to a pair show who goes with the others; and log-odds of a model
-that did not see the pair tell what an answer should be about, and, where no two confirm each
-other, whose answers are about something else. (r, r') is summed over a grid. Its
-distribution, given the log-odds, and the manners of all annotators are found by expectation
-maximisation. Where the data are silent, nothing is bent. A confidence that is wrong in everybody
-cannot be learnt so: log-odds of all answers times k are the honest answers of another world.
+Honest answers fill a sixth of the (s, c) plane, so that leans push answers out of it and most
+guesses lie far from it. Several answers to a pair show who agrees with whom. Log-odds of a model
+that did not see the pair predict the answer, and show whose answers are unrelated to the items
+where no two annotators agree. Expectation maximisation, with (r, r') on a grid, estimates the
+distribution of the posteriors given the log-odds and the parameters of all annotators, which
+shrink to "ideal". A confidence that is wrong in everybody cannot be learnt: if all log-odds are
+multiplied by k, the answers are honest answers to another problem.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
 
 CONCENTRATION = 4.0
-"""Of the posteriors given the log-odds, which one person's hard answers do not tell."""
+"""Of posteriors given log-odds, which hard answers of one person do not determine."""
 BINS = 10
 PAIRS = 1000
-"""Pairs that manners are learnt from, of a larger table."""
+"""Most pairs that manners are learnt from."""
 CLOSE_CALL = 0.2
+"""Difference in mean log-likelihood under which two solutions are rivals."""
 NEVER = 1e-300
-"""Least density: people who contradict each other by far are all believed at first."""
+"""Least density, where believed annotators contradict each other completely."""
 TRIAL = 300
-"""Pairs on which starts are compared."""
+"""Pairs on which starting points are compared."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """The manners of all annotators, and what follows for the pairs that they judged.
+    """The manners of all annotators, and the posteriors of the pairs that they judged.
 
     ``manners`` are in the order of `Answers.names`; ``posteriors`` (bins, grid) is the distribution
-    of true posteriors given the log-odds of an item, whose bins ``edges`` divide (none without
-    log-odds); ``fit`` is the mean log-likelihood of a pair; ``rivals`` says that other annotators
-    than these could be the useful ones, ``unconfirmed`` that nobody confirms the only useful one.
+    of true posteriors given the log-odds of an item, which ``edges`` divide into bins (one without
+    log-odds); ``fit`` is the mean log-likelihood of a pair; ``rivals`` tells that other annotators
+    could be the useful ones, and ``unconfirmed`` that nobody confirms the only useful one.
     """
 
     manners: tuple[Manner, ...]
@@ -62,22 +63,22 @@ class Link:
 
     @classmethod
     def naive(cls, answers: Answers) -> Link:
-        """Everybody is believed: what is heard is the mean."""
+        """A link that believes everybody: answers combine to their mean."""
         manners = tuple(Manner.believed(name) for name in answers.names)
         return cls(manners, np.full((1, SIZE), 1 / SIZE), np.empty(0))
 
     @property
     def blind(self) -> Link:
-        """The same people, who are no rivals any more, where there are no log-odds."""
+        """The same link for pairs without log-odds, with the question of rivals settled."""
         overall = self.posteriors.mean(0)[None]
         return replace(self, posteriors=overall, edges=np.empty(0), rivals=False)
 
-    def heard(self, answers: Answers, log_odds: Floats | None = None) -> tuple[Floats, Floats]:
-        """What all that was said about a pair comes to, (P, 2), and how much that is worth.
+    def combined(self, answers: Answers, log_odds: Floats | None = None) -> tuple[Floats, Floats]:
+        """One answer (P, 2) for each pair, and its weight (P,).
 
-        Corrected answers count by their precision, and by how likely they are no guess; what the
-        log-odds lead one to expect counts as one more voice. The worth of a pair, (P,), is the
-        share of the voices other than that.
+        Corrected answers are weighted by their precision and by the probability that they are no
+        guess; the answer expected from the log-odds counts as one more. The weight of a pair is
+        the share of the others in the sum.
         """
         state = expect(self, answers, log_odds)
         spread = state.prior_variance.clip(1e-6)
@@ -88,24 +89,24 @@ class Link:
             rows = answers.by(number)
             pair, values = answers.pair[rows], answers.values[rows]
             if manner.hard:
-                mended, noise = state.mean[pair], spread[pair]
+                corrected, noise = state.mean[pair], spread[pair]
                 given = ~np.isnan(values)
             else:
-                mended = manner.inverse(values, state.mean[pair])
+                corrected = manner.inverse(values, state.mean[pair])
                 noise = np.broadcast_to(manner.noise(), values.shape)
-                given = ~np.isnan(mended)
+                given = ~np.isnan(corrected)
             sure = state.sure[rows].clip(1e-9)
-            voice = given / (noise + ((1 - sure) / sure)[:, None] * spread[pair])
-            np.add.at(numerator, pair, voice * np.where(given, mended, 0))
-            np.add.at(total, pair, voice)
+            precision = given / (noise + ((1 - sure) / sure)[:, None] * spread[pair])
+            np.add.at(numerator, pair, precision * np.where(given, corrected, 0))
+            np.add.at(total, pair, precision)
         worth = 1 - 1 / (spread * total)
         return numerator / total, worth.max(1)
 
     def statements(
         self, judged: Judgements, answers: Answers, log_odds: Floats | None = None
     ) -> Judgements:
-        """One statement for each pair, with what was said of other kinds."""
-        values, worth = self.heard(answers, log_odds)
+        """One statement for each pair, followed by the statements of other kinds."""
+        values, worth = self.combined(answers, log_odds)
         given = np.zeros(values.shape, bool)
         np.logical_or.at(given, answers.pair, ~np.isnan(answers.values))
         values = np.where(given, values, np.nan)
@@ -120,21 +121,21 @@ class Link:
 
 @dataclass(frozen=True)
 class _State:
-    """What is expected of the pairs and the answers, given a link."""
+    """Expectations of pairs and answers under a link."""
 
-    grid: Floats  # (P, grid) posterior of the couples
-    prior: Floats  # (P, 2) honest answer expected from log-odds
+    grid: Floats  # (P, grid) distribution of (r, r') given the answers
+    prior: Floats  # (P, 2) honest answer expected from the log-odds alone
     prior_variance: Floats
-    mean: Floats  # (P, 2) with the answers
-    sure: Floats  # (n,) how likely each answer is no guess
-    honest: list[Floats]  # of each annotator (n_j, grid)
-    typical: Floats  # (n,) share of borrowed answers among guesses
+    mean: Floats  # (P, 2) honest answer expected from log-odds and answers
+    sure: Floats  # (n,) probability that an answer is no guess
+    honest: list[Floats]  # (n_j, grid) for each annotator: joint with (r, r')
+    typical: Floats  # (n,) probability that a guess is an answer to another pair
     bins: Indices
     fit: float
 
 
 def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
-    """What a link leads one to expect of every pair and every answer."""
+    """The expectation step: pairs and answers under a link."""
     count = len(answers.ends)
     bins = np.zeros((count, 2), np.int64)
     if log_odds is not None:
@@ -155,18 +156,18 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
         density = manner.density(answers.values[rows])
         elsewhere = anywhere
         if log_odds is not None and len(link.manners) > 1:
-            # Of their own answers to other pairs, which need not be like those of the rest.
+            # Their own answers to other pairs, which may be distributed unlike those of others.
             own = density * anywhere
             elsewhere = (own / own.sum(1, keepdims=True).clip(NEVER)).mean(0)
         borrowed = manner.borrowed * (density @ elsewhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
         typical[rows] = borrowed / guess.clip(NEVER)
         density *= 1 - manner.guesses
-        told, pair = np.log((density + guess[:, None]).clip(NEVER)), answers.pair[rows]
+        likelihood, pair = np.log((density + guess[:, None]).clip(NEVER)), answers.pair[rows]
         if len(np.unique(pair)) == len(pair):
-            logs[pair] += told
+            logs[pair] += likelihood
         else:  # which takes ten times as long
-            np.add.at(logs, pair, told)
+            np.add.at(logs, pair, likelihood)
         honest.append(density)
         guesses.append(guess)
     top = logs.max(1, keepdims=True)
@@ -192,6 +193,7 @@ def _improve(
     state: _State,
     known: frozenset[str] = frozenset(),
 ) -> Link:
+    """The maximisation step; annotators in `known` keep their manners."""
     borrows = log_odds is not None or len(link.manners) > 1
     manners = tuple(
         manner
@@ -241,10 +243,10 @@ def learn_link(
     log_odds : array of shape (P, 2), optional
         Of the items of each pair, by a model that was not trained on the pair.
     start : Link, optional
-        Where to begin, as learnt before, unless there were rivals: then, and without it, everybody
-        in turn is believed at first, and the start that explains the answers best goes on.
+        Learnt before: where to start, unless there were rivals. In addition, or without it, each
+        annotator in turn is believed at first; the start that explains the answers best goes on.
     seed : int
-        Of the pairs that are looked at, of a large table.
+        Seed of the pairs that are used of a large table.
 
     Examples
     --------
@@ -252,8 +254,8 @@ def learn_link(
 
     >>> from pairlearn.labels import PairLabels
     >>> rng = np.random.default_rng(0)
-    >>> told = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 400)))
-    >>> values = np.stack([(told.similarity + 0.15).clip(0, 1), told.difference], 1)
+    >>> honest = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 400)))
+    >>> values = np.stack([(honest.similarity + 0.15).clip(0, 1), honest.difference], 1)
     >>> table = Judgements.from_pairs(np.arange(800).reshape(-1, 2), values)
     >>> manner, = learn_link(Answers.of(table)).manners
     >>> manner.same_form, round(manner.same_amount, 2), round(manner.guesses, 2)
@@ -265,37 +267,37 @@ def learn_link(
     agreeing, strays = answers.together(), frozenset[str]()
     if scores is not None and not agreeing.any():
         strays = answers.strays(scores)
-    heard = answers.without(strays)
+    others = answers.without(strays)
 
     def some(count: int) -> tuple[Answers, Floats | None]:
         chosen = np.sort(order[:count])
-        return heard.part(chosen), None if scores is None else scores[chosen]
+        return others.part(chosen), None if scores is None else scores[chosen]
 
     small, rest = some(TRIAL), some(PAIRS)
-    begins = [] if start is None or start.rivals else [start.manners]
-    if not begins or len(answers.names) > 1:
-        begins = _starts(answers) + begins
-    begins = [tuple(one.astray if one.name in strays else one for one in m) for m in begins]
-    trials = [_climb(_begin(m, scores), *small, iterations // 3, strays) for m in begins]
+    starts = [] if start is None or start.rivals else [start.manners]
+    if not starts or len(answers.names) > 1:
+        starts = _starts(answers) + starts
+    starts = [tuple(m.astray if m.name in strays else m for m in manners) for manners in starts]
+    trials = [_climb(_begin(m, scores), *small, iterations // 3, strays) for m in starts]
     if scores is not None and len(answers.names) > 1:
-        # Those who begin as learnt before are ahead at first: the best two go on to the end.
+        # What was learnt before is ahead at first, so the best two go on to the end.
         trials.sort(key=lambda link: link.fit)
         trials[-2:] = [_climb(link, *small, iterations, strays) for link in trials[-2:]]
     best = max(trials, key=lambda link: link.fit)
-    useful = [one.useful for one in best.manners]
-    others = [link for link in trials if [one.useful for one in link.manners] != useful]
-    # Where no two confirm each other, others are rivals who, alone, would be as believable.
-    believed = np.array([one.believable for one in best.manners])
+    useful = [manner.useful for manner in best.manners]
+    different = [link for link in trials if [m.useful for m in link.manners] != useful]
+    # Where no two confirm each other, whoever would be as believable alone is a rival.
+    believed = np.array([manner.believable for manner in best.manners])
     unconfirmed = (
         scores is None
         and not agreeing[np.ix_(believed, believed)].any()
         and any(
-            one.believable and not taken
+            manner.believable and not taken
             for link in trials
-            for one, taken in zip(link.manners, believed, strict=True)
+            for manner, taken in zip(link.manners, believed, strict=True)
         )
     )
-    rivals = unconfirmed or any(link.fit > best.fit - CLOSE_CALL for link in others)
+    rivals = unconfirmed or any(link.fit > best.fit - CLOSE_CALL for link in different)
     if start is None or start.rivals:
         best = _polished(best, *small, iterations // 4, strays)
     best = _climb(best, *rest, iterations, strays)
@@ -303,26 +305,27 @@ def learn_link(
 
 
 def _starts(answers: Answers) -> list[tuple[Manner, ...]]:
+    """Starting points: everybody alike, and one annotator believed more than the others."""
     plain = [
         Manner.start(name, answers.values[answers.by(number)])
         for number, name in enumerate(answers.names)
     ]
-    found = [tuple(plain)]
+    starts = [tuple(plain)]
     if len(plain) > 1:
-        # With many annotators those who said most are tried.
-        for trusted in np.argsort([-one.answers for one in plain], kind="stable")[:6]:
-            found.append(
+        # Of many annotators, those with the most answers.
+        for trusted in np.argsort([-manner.answers for manner in plain], kind="stable")[:6]:
+            starts.append(
                 tuple(
-                    replace(one, random=0.02 if number == trusted else 0.8)
-                    for number, one in enumerate(plain)
+                    replace(manner, random=0.02 if number == trusted else 0.8)
+                    for number, manner in enumerate(plain)
                 )
             )
-    return found
+    return starts
 
 
 def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
     if scores is not None or len(manners) > 1:
-        manners = tuple(replace(one, borrowed=max(one.borrowed, 0.02)) for one in manners)
+        manners = tuple(replace(m, borrowed=max(m.borrowed, 0.02)) for m in manners)
     if scores is None:
         return Link(manners, np.full((1, SIZE), 1 / SIZE), np.empty(0))
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, BINS + 1)[1:-1]))
@@ -334,7 +337,7 @@ def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
 def _polished(
     link: Link, answers: Answers, scores: Floats | None, iterations: int, known: frozenset[str]
 ) -> Link:
-    """With leans of other forms and sizes where they explain more: small steps stop early."""
+    """Search over forms and sizes of leans, where expectation maximisation gets stuck."""
 
     def tried(number: int, word: str, form: str, amount: float) -> Link:
         changed: dict[str, Any] = {f"{word}_form": form, f"{word}_amount": amount}
@@ -350,11 +353,11 @@ def _polished(
                 continue
             sizes = [float(np.sign(lean)) * size for size in (0.05, 0.1, 0.15, 0.2, 0.3)]
             trials = [tried(number, word, form, s) for form in ("shift", "pull") for s in sizes]
-            link = max(link, *trials, key=lambda one: one.fit)
+            link = max(link, *trials, key=lambda trial: trial.fit)
             for _ in range(4):
                 form, amount = link.manners[number].bends[("same", "right").index(word)]
                 steps = [tried(number, word, form, amount + step) for step in (-STEP, STEP)]
-                best = max(link, *steps, key=lambda one: one.fit)
+                best = max(link, *steps, key=lambda trial: trial.fit)
                 if best.manners[number].bends == link.manners[number].bends:
                     break
                 link = best
@@ -368,6 +371,7 @@ def _climb(
     iterations: int,
     known: frozenset[str] = frozenset(),
 ) -> Link:
+    """Expectation maximisation until the likelihood no longer grows."""
     for _ in range(iterations):
         state = expect(link, answers, scores)
         done = abs(state.fit - link.fit) < 1e-4
@@ -378,65 +382,68 @@ def _climb(
 
 
 CLOSE = 0.005
-"""Variances of answers that are much below this count alike when something is measured."""
+"""Variances of answers far below this get the same weight in measurements."""
 MOST_GUESSES = 0.5
-"""Who guesses more is not measured with where the others say more: an error in the share of the
-guesses would do more harm than the rest does good."""
+"""Share of guesses above which an annotator is left out of measurements, if others have more
+information: an error in that share would do more harm than the answers do good."""
 
 
-def fair(manners: Sequence[Manner], said: Judgements) -> Judgements:
-    """Judgements to measure with: right on average where annotators have these manners.
+def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
+    """Judgements to measure with: unbiased if annotators have these manners.
 
-    Leans are taken back. Guesses, as far as the answers themselves show them, count little, and
-    what they add to the others on average is taken off. Annotators without information, or with
-    little beside others, are left out, and so are rows without a similarity or a difference.
-    Nothing here depends on a classifier, whose accuracy is to be measured. Unknown annotators are
-    believed, unless they always say the same; without manners those of one annotator stay.
+    Leans are removed. Guesses, as far as the answers themselves show them, get little weight, and
+    their mean contribution is subtracted. Annotators without information, or with little compared
+    to others, are left out, and so are rows without a similarity or a difference. Nothing here
+    depends on the classifier whose accuracy is measured. Unknown annotators are believed, unless
+    they always give the same answer; without manners, a table of one annotator stays as it is.
 
     Examples
     --------
-    >>> said = Judgements.from_pairs([[0, 1], [2, 3]], [[0.7, 0.3], [0.6, 0.5]])
-    >>> fair([Manner("", random=0.0, right_form="shift", right_amount=0.2)], said).v.round(2)
+    >>> judgements = Judgements.from_pairs([[0, 1], [2, 3]], [[0.7, 0.3], [0.6, 0.5]])
+    >>> fair([Manner("", random=0.0, right_form="shift", right_amount=0.2)], judgements).v.round(2)
     array([0.1, 0.3])
     """
-    if not manners and (said.annotator is None or len(np.unique(named(said.annotator))) < 2):
-        return said
-    said = said[said.soft]
-    answers = Answers.of(said)
-    by_name = {one.name: one for one in manners}
-    begin = []
+    names = judgements.annotator
+    if not manners and (names is None or len(np.unique(named(names))) < 2):
+        return judgements
+    judgements = judgements[judgements.soft]
+    answers = Answers.of(judgements)
+    by_name = {manner.name: manner for manner in manners}
+    start = []
     for number, name in enumerate(answers.names):
         values = answers.values[answers.by(number)]
         manner = by_name.get(name)
-        # Answers on another scale than before are another manner.
+        # A manner that was learnt on another scale does not apply.
         if manner is None or not manner.suits(values):
             manner = Manner.unknown(name, values)
-        begin.append(manner)
-    link = Link(tuple(begin), np.full((1, SIZE), 1 / SIZE), np.empty(0))
+        start.append(manner)
+    link = Link(tuple(start), np.full((1, SIZE), 1 / SIZE), np.empty(0))
     some = answers.part(answers.spread(PAIRS))
     link = _climb(link, some, None, 40, frozenset(answers.names))
     state = expect(link, answers, None)
     values, weight = answers.values.copy(), np.zeros(len(answers))
-    least = min(float(one.noise().mean()) for one in link.manners)
-    told = [len(rows) * (1 - one.guesses) ** 2 * one.useful
-            for rows, one in zip(answers.each(), link.manners, strict=True)]  # fmt: skip
-    doubtful = [one.guesses > MOST_GUESSES for one in link.manners]
-    enough = 2 * np.dot(told, np.invert(doubtful)) > np.sum(told)
+    least = min(float(manner.noise().mean()) for manner in link.manners)
+    information = [len(rows) * (1 - manner.guesses) ** 2 * manner.useful
+                   for rows, manner in zip(answers.each(), link.manners, strict=True)]  # fmt: skip
+    doubtful = [manner.guesses > MOST_GUESSES for manner in link.manners]
+    enough = 2 * np.dot(information, np.invert(doubtful)) > np.sum(information)
     for number, manner in enumerate(link.manners):
         rows = answers.by(number)
         if not manner.useful or (enough and doubtful[number]):
             continue
-        mended = manner.inverse(answers.values[rows], state.mean[answers.pair[rows]])
+        corrected = manner.inverse(answers.values[rows], state.mean[answers.pair[rows]])
         sure = state.sure[rows]
         if manner.guesses > 0.01:
             doubt = sure * (1 - sure)
             share = float(doubt.sum() / sure.sum())
-            guessed = np.nansum(doubt[:, None] * mended, 0) / max(doubt.sum(), 1e-9)
-            mended = (mended - share * guessed) / (1 - share)
-        values[rows] = mended
+            guessed = np.nansum(doubt[:, None] * corrected, 0) / max(doubt.sum(), 1e-9)
+            corrected = (corrected - share * guessed) / (1 - share)
+        values[rows] = corrected
         weight[rows] = sure * (least + CLOSE) / (float(manner.noise().mean()) + CLOSE)
     values[answers.turned, 1] *= -1
     kept = weight > 0
     return replace(
-        said, values=np.where(np.isnan(values), said.values, values), weight=said.weight * weight
+        judgements,
+        values=np.where(np.isnan(values), judgements.values, values),
+        weight=judgements.weight * weight,
     )[kept if kept.any() else slice(None)]

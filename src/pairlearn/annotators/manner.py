@@ -1,4 +1,4 @@
-"""How somebody answers: what they bend, blur and guess, over a grid of true posteriors."""
+"""How one annotator answers: leans, spread and guesses, on a grid of true posteriors."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ from pairlearn.columns import Floats, Indices
 from pairlearn.labels import TOLERANCE
 
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
-"""A text, and what its names in braces stand for."""
+"""A text, and the values of its names in braces."""
 
 LEAST_LEAN = 0.03
-"""Less is not told from none: the grid is no finer."""
+"""Least lean that the grid can resolve."""
 LEAST_CONSTANT = 10
 WIDE = 0.5
-"""Width of an interval of the share of guesses that says nothing."""
+"""Width of an interval of the share of guesses from which on it is not reported."""
 COST = 3.0
-"""Log-likelihood that a lean must gain to be believed."""
+"""Gain in log-likelihood that a lean must bring."""
 COSTS = np.where(np.abs(AMOUNTS) > 1e-9, COST, 0.0)
 COSTS[(np.abs(AMOUNTS) < LEAST_LEAN) & (COSTS > 0)] = np.inf
 FLOOR = np.array([0.0015, 0.003])
-"""Variances of s and c that are blurred by the grid alone."""
+"""Variances of s and c due to the grid alone."""
 MOST_LEVELS = 25
 SPREADS = np.geomspace(0.1, 1, 8)[:, None] * [0.02, 0.06]
-"""Variances of s and c, one of these, where answers are the nearest of a few levels."""
+"""Candidate variances of s and c of answers on a few levels."""
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How somebody answers.
+    """How an annotator answers.
 
     Attributes
     ----------
     name : str
-        Who; "" where the table does not say.
+        Of the annotator; "" where the table has none.
     answers : int
-        Answers that this was learnt from.
+        Number of answers that this was learnt from.
     guesses, guesses_error : float
         Share of answers that are unrelated to the pair, and its standard error.
     lean_same, lean_right : float
-        What the lean adds, on average over the pairs, to similarities and to differences.
+        Mean amount that is added to similarities and to differences.
     random_error, same_error, right_error : float
-        Standard errors of guesses and of both leans as `with_errors` finds them, 0 before.
+        Standard errors of guesses and of both leans, set by `with_errors`.
     spread : float
-        Standard deviation, on the scale of s, of what is left; of hard answers 0.
+        Residual standard deviation, on the scale of s; 0 for hard answers.
     hard : bool
         Whether answers are yes or no.
     levels : tuple of (float, float)
         The answers (s, c) in use, where they are few and not yes or no.
     constant : bool
-        Whether one answer is given to everything.
+        Whether nearly all answers are the same.
     """
 
     name: str
@@ -96,13 +96,13 @@ class Manner:
 
     @property
     def guesses_error(self) -> float:
-        """Its standard error."""
+        """Standard error of `guesses`."""
         share = (self.guesses * self.answers + 0.5) / (self.answers + 1)
         return max(self.random_error, float(np.sqrt(share * (1 - share) / max(self.answers, 1))))
 
     @property
     def spread(self) -> float:
-        """Standard deviation of what is left, on the scale of s."""
+        """Residual standard deviation, on the scale of s."""
         blurred = [
             max(self.same_variance - self.same_floor, 0),
             max(self.right_variance - self.right_floor, 0) / 4,
@@ -116,22 +116,22 @@ class Manner:
 
     @property
     def useful(self) -> bool:
-        """Whether there is something to learn from the answers."""
+        """Whether the answers have information."""
         return not self.constant and self.guesses < 0.8
 
     @property
     def believable(self) -> bool:
-        """Whether they may be right where nobody else is."""
+        """Whether most answers are no guesses."""
         return self.useful and self.guesses < 0.5
 
     @property
     def astray(self) -> Manner:
-        """The same scale, and nothing but answers that belong to other pairs."""
+        """The same scale, but nearly all answers belong to other pairs."""
         return self if self.constant else replace(self, random=0.02, borrowed=0.95)
 
     @property
     def trust(self) -> float:
-        """How much an answer of theirs should count beside others: precision, less for guesses."""
+        """Weight of an answer relative to others: its precision, less for guesses."""
         if not self.useful:
             return 0.01
         noise = 0.0 if self.hard else float(self.noise().mean())
@@ -139,22 +139,22 @@ class Manner:
 
     @property
     def honest(self) -> bool:
-        """Whether nothing was found to mend."""
+        """Whether there is nothing to correct."""
         return self.guesses < 0.02 and not self.same_amount and not self.right_amount
 
     def words(self) -> str:
-        """The manner in a sentence."""
+        """The manner as a sentence."""
         return in_words(self.phrases())
 
     def phrases(self) -> list[Phrase]:
-        """The parts of the sentence, which other languages have tables for."""
+        """Parts of that sentence, as keys of the tables of translations."""
         if self.constant:
             return [("gives one answer to everything", {})]
         low = max(self.guesses - 1.96 * self.guesses_error, 0)
         high = min(self.guesses + 1.96 * self.guesses_error, 1)
-        found: list[Phrase] = []
+        phrases: list[Phrase] = []
         if self.random_error and high - low > WIDE:
-            found.append(("too little to tell how many of the answers are guesses", {}))
+            phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif self.guesses >= 0.8:
             return [("answers are hardly related to the pairs", {})]
         elif self.guesses >= 0.02:
@@ -162,7 +162,7 @@ class Manner:
             text = "{share} of the answers are guesses"
             if self.random_error:
                 text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
-            found.append((text, values))
+            phrases.append((text, values))
         same = "says “same” {lean} too much", "says “different” {lean} too much"
         right = "favours the right one by {lean}", "favours the left one by {lean}"
         for lean, error, (more, less) in (
@@ -171,13 +171,13 @@ class Manner:
         ):
             if abs(lean) >= LEAST_LEAN / 2:
                 amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
-                found.append((more if lean > 0 else less, {"lean": amount}))
+                phrases.append((more if lean > 0 else less, {"lean": amount}))
         if self.spread >= 0.05:
-            found.append(("answers vary by {spread:.2f}", {"spread": self.spread}))
-        return found or [("nothing to correct", {})]
+            phrases.append(("answers vary by {spread:.2f}", {"spread": self.spread}))
+        return phrases or [("nothing to correct", {})]
 
     def mean(self, side: int) -> Floats:
-        """What is said on average to each couple of posteriors of the grid."""
+        """Mean answer to each pair of posteriors of the grid."""
         form, amount = self.bends[side]
         return bend(form, amount, side, HONEST[:, side])
 
@@ -188,29 +188,29 @@ class Manner:
 
     @property
     def variances(self) -> Floats:
-        """Of similarities and differences, to which the grid adds."""
+        """Variances of similarities and differences, including that of the grid."""
         return np.array([self.same_variance, self.right_variance])
 
     @property
     def floors(self) -> Floats:
-        """Variances that come from the grid and from the steps of the scale."""
+        """Variances due to the grid and to the steps of the scale."""
         return np.array([self.same_floor, self.right_floor])
 
     def density(self, values: Floats) -> Floats:
-        """Density (n, grid) of honest answers; of levels, the chance of each."""
+        """Density (n, grid) of honest answers; for levels, their probability."""
         if self.hard or self.levels:
             return self._chances(self.mean(0), self.mean(1))[:, self._which(values)].T
         given = ~np.isnan(values)
-        said, means = np.where(given, values, 0), np.stack([self.mean(0), self.mean(1)])
-        # Squared distances, multiplied out: two products of matrices are fast.
-        off = (given / self.variances) @ means**2 - 2 * (said / self.variances) @ means
-        off += (said**2 / self.variances).sum(1)[:, None]
+        answers, means = np.where(given, values, 0), np.stack([self.mean(0), self.mean(1)])
+        # Squared distances, expanded so that matrix products compute them.
+        off = (given / self.variances) @ means**2 - 2 * (answers / self.variances) @ means
+        off += (answers**2 / self.variances).sum(1)[:, None]
         scale = np.where(given, 1 / np.sqrt(2 * np.pi * self.variances), 1).prod(1)
         return np.asarray(np.exp(-off / 2) * scale[:, None])
 
     def slopes(self, values: Floats, honest: Floats) -> Floats:
-        """Derivatives (n, 2) of log-likelihoods by something added to similarities, differences."""
-        found = np.zeros((len(values), 2))
+        """Derivatives (n, 2) of log-likelihoods by a constant added to s and to c."""
+        slopes = np.zeros((len(values), 2))
         if self.hard:
             same, right = self.mean(0).clip(0.02, 0.98), self.mean(1)
             left_over, right_over = ((1 - same + sign * right).clip(0.02) for sign in (-1, 1))
@@ -218,32 +218,32 @@ class Manner:
             by_same = np.stack([-1 / (1 - same), -1 / (1 - same), 1 / same, none])
             by_right = np.stack([-1 / left_over, 1 / right_over, none, none])
             outcome = outcome_of(values)
-            found[:, 0] = (honest * by_same[outcome]).sum(1)
-            found[:, 1] = (honest * by_right[outcome]).sum(1)
-            return found * ~np.isnan(values)
+            slopes[:, 0] = (honest * by_same[outcome]).sum(1)
+            slopes[:, 1] = (honest * by_right[outcome]).sum(1)
+            return slopes * ~np.isnan(values)
         if self.levels:
             chances, which = self._chances(self.mean(0), self.mean(1)), self._which(values)
             for side, level in enumerate(np.array(self.levels).T):
                 gap = level[which] * honest.sum(1) - honest @ (chances @ level)
-                found[:, side] = gap / self.variances[side]
-            return found
+                slopes[:, side] = gap / self.variances[side]
+            return slopes
         for side in (0, 1):
             off = np.nan_to_num(values[:, side])
             gap = off * honest.sum(1) - honest @ self.mean(side)
-            found[:, side] = np.where(np.isnan(values[:, side]), 0, gap / self.variances[side])
-        return found
+            slopes[:, side] = np.where(np.isnan(values[:, side]), 0, gap / self.variances[side])
+        return slopes
 
     def anything(self, values: Floats) -> Floats:
         """Density (n,) of answers at random on the scales."""
         if self.hard or self.levels:
             return np.full(len(values), 1 / (len(self.levels) or 4))
-        # Rounded answers stand for a range each, also beyond the ends of the scale.
+        # A rounded answer stands for a range, which may extend beyond the scale.
         steps = np.where(self.floors > FLOOR, np.sqrt(8 * self.floors), 0)
         chance = [1 / (high - low + step) for (low, high), step in zip(RANGES, steps, strict=True)]
         return np.asarray(np.where(np.isnan(values), 1, chance).prod(1))
 
     def suits(self, values: Floats) -> bool:
-        """Whether answers are on the scale that this was learnt from; of levels, most of them."""
+        """Whether answers are on the scale that this was learnt from; for levels, most of them."""
         if self.levels:
             whole = values[~np.isnan(values).any(1)]
             off = np.abs(whole[:, None] - np.array(self.levels)).max(-1).min(1)
@@ -251,22 +251,22 @@ class Manner:
         return self.hard == (not is_constant(values) and scale_of(*values.T).hard)
 
     def inverse(self, values: Floats, expected: Floats) -> Floats:
-        """Answers (n, 2) without the lean; those at the end of a scale become what is expected."""
-        mended = values.copy()
+        """Answers (n, 2) without the lean; at the end of a scale, the expected answer."""
+        corrected = values.copy()
         for side, (form, amount) in enumerate(self.bends):
             low, high = RANGES[side]
             if form == "shift" and amount:
-                mended[:, side] -= amount
+                corrected[:, side] -= amount
                 at_end = values[:, side] >= high if amount > 0 else values[:, side] <= low
-                mended[at_end, side] = expected[at_end, side]
+                corrected[at_end, side] = expected[at_end, side]
             elif amount:
                 to = high if amount > 0 else low
                 kept = max(1 - abs(amount), 1e-3)
-                mended[:, side] = (values[:, side] - abs(amount) * to) / kept
-        return mended
+                corrected[:, side] = (values[:, side] - abs(amount) * to) / kept
+        return corrected
 
     def noise(self) -> Floats:
-        """Variances of mended answers; answers that are only blurred by the grid have none."""
+        """Variances of corrected answers, next to zero if only the grid blurs them."""
         kept = [
             1.0 if form == "shift" else max(1 - abs(amount), 1e-3) for form, amount in self.bends
         ]
@@ -275,18 +275,18 @@ class Manner:
 
     @classmethod
     def believed(cls, name: str) -> Manner:
-        """Of somebody who says what is so."""
+        """An ideal annotator."""
         s, c = FLOOR.tolist()
         return cls(name, random=0.0, same_variance=s, right_variance=c)
 
     @classmethod
     def unknown(cls, name: str, values: Floats) -> Manner:
-        """Of somebody who is believed, unless nearly all of the answers are the same."""
+        """An annotator who is believed, unless nearly all answers are the same."""
         return replace(cls.believed(name), constant=is_constant(values))
 
     @classmethod
     def start(cls, name: str, values: Floats) -> Manner:
-        """Where to begin: no lean, and the steps of the scale seen in the answers."""
+        """A starting point: no lean, and the scale that the answers show."""
         scale, constant = scale_of(*values.T), is_constant(values)
         floors = np.maximum(FLOOR, np.square(scale.steps) / 8)
         levels = np.unique(values, axis=0).tolist() if scale.coarse and not scale.hard else []
@@ -307,30 +307,30 @@ class Manner:
         )
 
     def updated(self, values: Floats, honest: Floats, typical: Floats, borrows: bool) -> Manner:
-        """The manner that fits best, given how likely each answer is honest and about what.
+        """The maximisation step for one annotator.
 
-        ``values`` (n, 2) are the answers, ``honest`` (n, grid) how likely each is an honest answer
-        about each couple of posteriors, and ``typical`` (n,) the share of the rest that belongs to
-        answers borrowed from other pairs, if such answers can be told at all.
+        ``values`` (n, 2) are the answers, ``honest`` (n, grid) the probability that each is an
+        honest answer to each pair of posteriors, and ``typical`` (n,) the probability that a guess
+        is an answer to another pair, which counts only if ``borrows``.
         """
         n, guessed = len(values), 1 - honest.sum(1)
         borrowed = float(guessed @ typical) if borrows else 0.0
-        found = replace(
+        updated = replace(
             self,
             random=(float(guessed.sum()) - borrowed + 0.5) / (n + 10),
             borrowed=borrowed / (n + 10),
         )
         if self.hard:
-            return found._bent_hard(values, honest)
-        return found._graded(values, honest) if self.levels else found._bent(values, honest)
+            return updated._bent_hard(values, honest)
+        return updated._graded(values, honest) if self.levels else updated._bent(values, honest)
 
     def _bent(self, values: Floats, honest: Floats) -> Manner:
         fitted: dict[str, Any] = {}
         for side, word in enumerate(("same", "right")):
             given = ~np.isnan(values[:, side])
-            said, weight = values[given, side], honest[given]
-            total, first = weight.sum(0), weight.T @ said
-            squares = float(weight.sum(1) @ said**2)
+            answers, weight = values[given, side], honest[given]
+            total, first = weight.sum(0), weight.T @ answers
+            squares = float(weight.sum(1) @ answers**2)
             best: tuple[float, Any, float, float] = (-np.inf, "pull", 0.0, 0.0)
             for form in ("pull", "shift"):
                 mean = BENT[side, form]
@@ -349,55 +349,55 @@ class Manner:
     def _bent_hard(self, values: Floats, honest: Floats) -> Manner:
         outcome = outcome_of(values)
         counts = np.stack([honest[outcome == k].sum(0) for k in range(len(HARD) + 1)], 1)
-        found = self
+        manner = self
         for side, word in enumerate(("same", "right")):
-            other = found.mean(1 - side)[None]
+            other = manner.mean(1 - side)[None]
             means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
             gain = (np.log(outcome_chances(*means)) * counts).sum((-1, -2)) - COSTS
             amount = float(AMOUNTS[int(gain.argmax())])
             lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
             fitted: dict[str, Any] = {f"{word}_amount": amount}
             fitted[f"lean_{word}"] = _mean_gap(lean, counts.sum(1))
-            found = replace(found, **fitted)
-        return found
+            manner = replace(manner, **fitted)
+        return manner
 
     def _graded(self, values: Floats, honest: Floats) -> Manner:
-        which, found = self._which(values), self
+        which = self._which(values)
         counts = np.stack([honest[which == k].sum(0) for k in range(len(self.levels))], 1)
 
-        def gain(one: Manner) -> float:
-            chances = one._chances(one.mean(0), one.mean(1))
-            bent = sum(amount != 0 for _, amount in one.bends)
+        def gain(manner: Manner) -> float:
+            chances = manner._chances(manner.mean(0), manner.mean(1))
+            bent = sum(amount != 0 for _, amount in manner.bends)
             return float((np.log(chances) * counts).sum()) - COST * bent
 
         spreads = [
-            replace(found, same_variance=float(s), right_variance=float(c)) for s, c in SPREADS
+            replace(self, same_variance=float(s), right_variance=float(c)) for s, c in SPREADS
         ]
-        found = max(found, *spreads, key=gain)
+        manner = max(self, *spreads, key=gain)
         for side, word in enumerate(("same", "right")):
-            form, amount = found.bends[side]
+            form, amount = manner.bends[side]
             others = [(form, amount + step) for step in (-2 * STEP, 2 * STEP)]
             others += [("pull", 0.0), ("shift" if form == "pull" else "pull", amount)]
             tried = [
-                replace(found, **{f"{word}_form": form, f"{word}_amount": round(amount, 3)})
+                replace(manner, **{f"{word}_form": form, f"{word}_amount": round(amount, 3)})
                 for form, amount in others
                 if abs(amount) < 1
             ]
-            found = max(found, *tried, key=gain)
-            leant = _mean_gap(found.mean(side) - HONEST[:, side], counts.sum(1))
-            fitted: dict[str, Any] = {f"lean_{word}": leant}
-            found = replace(found, **fitted)
-        return found
+            manner = max(manner, *tried, key=gain)
+            lean = _mean_gap(manner.mean(side) - HONEST[:, side], counts.sum(1))
+            fitted: dict[str, Any] = {f"lean_{word}": lean}
+            manner = replace(manner, **fitted)
+        return manner
 
     def _which(self, values: Floats) -> Indices:
-        """Which of the hard answers, or of the levels, each answer is."""
+        """Index of the hard answer, or of the nearest level, of each answer."""
         if self.hard:
             return outcome_of(values)
         off = np.nan_to_num(values)[:, None] - np.array(self.levels)
         return np.asarray((off**2 / SPREADS[0]).sum(-1).argmin(1))
 
     def _chances(self, same: Floats, right: Floats) -> Floats:
-        """Chances (grid, k) of the hard answers, or of the levels."""
+        """Probabilities (grid, k) of the hard answers, or of the levels."""
         if self.hard:
             return outcome_chances(same, right)
         off = np.stack([same, right], -1)[:, None] - np.array(self.levels)
@@ -407,7 +407,7 @@ class Manner:
 
 
 def is_constant(values: Floats) -> bool:
-    """Whether nearly all of ten answers or more are the same, which tells nothing."""
+    """Whether there are ten answers or more, and nearly all are the same."""
     _, counts = np.unique(np.nan_to_num(values, nan=9), axis=0, return_counts=True)
     return bool(len(values) >= LEAST_CONSTANT and counts.max() >= 0.95 * len(values))
 
@@ -417,7 +417,7 @@ def _mean_gap(gap: Floats, weight: Floats) -> float:
 
 
 def in_words(phrases: Sequence[Phrase]) -> str:
-    """A sentence of its parts."""
+    """A sentence from its parts."""
     return "; ".join(text.format(**values) for text, values in phrases)
 
 

@@ -11,11 +11,11 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.labels import TOLERANCE
 
 RANGES = ((0.0, 1.0), (-1.0, 1.0))
-"""Of similarities and of differences."""
+"""Ranges of similarities and of differences."""
 LEAST = 10
-"""Answers from which on their levels are looked at."""
+"""Least number of answers to find levels in."""
 COARSE = 0.045
-"""Steps of at least this size make a scale of levels; smaller ones are as good as none."""
+"""Least step of a scale of levels; answers with smaller steps count as continuous."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,8 @@ class AnswerScale:
         """
         s, c = np.asarray(similarity, np.float64), np.abs(np.asarray(difference, np.float64))
         near, far = (step / 2 + slack for step in self.steps)
-        # Of all answers that come to this one: the least similar for the smallest difference,
-        # and the most similar for the largest.
-        # What rounding must reach the very edge for, it does not explain.
+        # Among all answers that are rounded to this one: the least similar for the smallest
+        # difference, and the most similar for the largest. They must lie inside the edge.
         room = -TOLERANCE if near or far else TOLERANCE
         above = s - near > 1 - np.maximum(c - far, 0) + room
         below = s + near < (1 - np.minimum(c + far, 1) ** 2) / 2 - room
@@ -88,29 +87,28 @@ def scale_of(similarity: Any, difference: Any) -> AnswerScale:
         np.asarray([] if values is None else values, np.float64)
         for values in (similarity, difference)
     ]
-    told = [values[~np.isnan(values)] for values in columns]
-    (s_levels, s_step), (c_levels, c_step) = map(_levels, told, RANGES)
+    answers = [values[~np.isnan(values)] for values in columns]
+    (s_levels, s_step), (c_levels, c_step) = map(_levels, answers, RANGES)
     hard = all(
         np.isin(values, (low, 0, high)).all()
-        for values, (low, high) in zip(told, RANGES, strict=True)
+        for values, (low, high) in zip(answers, RANGES, strict=True)
     )
-    given = any(map(len, told))
-    return AnswerScale((s_levels, c_levels), (s_step, c_step), bool(given and hard))
+    return AnswerScale((s_levels, c_levels), (s_step, c_step), hard and any(map(len, answers)))
 
 
-def _levels(told: Floats, ends: tuple[float, float]) -> tuple[int, float]:
+def _levels(answers: Floats, ends: tuple[float, float]) -> tuple[int, float]:
     """Number of levels, and their distance."""
-    (used, counts), (low, high) = np.unique(told, return_counts=True), ends
-    if len(told) < LEAST or used[0] < low or used[-1] > high:
+    (used, counts), (low, high) = np.unique(answers, return_counts=True), ends
+    if len(answers) < LEAST or used[0] < low or used[-1] > high:
         return 0, 0.0
-    gap = float(np.diff(used).min()) if 1 < len(used) <= len(told) / 2 else 0.0
+    gap = float(np.diff(used).min()) if 1 < len(used) <= len(answers) / 2 else 0.0
     if gap >= COARSE:
         # Thirds may be written as 0.33, so that their gaps differ a little.
         span = float(used[-1] - used[0])
         step = span / round(span / gap)
         places = (used - used[0]) / step
         if np.abs(places - places.round()).max() > 0.15:
-            # As far apart as somebody chose to put them: what the answers stand for on average.
+            # Uneven levels: the root mean square of the ranges that they stand for.
             edges = np.array([low, *(used[1:] + used[:-1]) / 2, high])
             return len(used), float(np.sqrt(np.average(np.diff(edges) ** 2, weights=counts)))
         below, above = (used[0] - low) / step, (high - used[0]) / step
@@ -133,16 +131,16 @@ HONEST = np.stack(
     ],
     axis=1,
 )
-"""Honest answers (s, c) to all couples of posteriors."""
+"""Honest answers (s, c) to all pairs of posteriors of the grid."""
 AMOUNTS = np.linspace(-1, 1, 81)
 STEP = 0.025
 HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
 
 
 def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
-    """What is made of honest similarities (side 0) or differences (side 1).
+    """Honest similarities (side 0) or differences (side 1) with a lean.
 
-    "pull" draws them to an end of the scale, "shift" adds and stops at the ends.
+    "pull" shrinks them towards an end of the scale, "shift" adds a constant and clips.
     """
     low, high = RANGES[side]
     if form == "shift":
@@ -160,19 +158,19 @@ BENT = {
 
 
 def outcome_of(values: Floats) -> Indices:
-    """Which of the hard answers each is; one after the last for those that no outcome gives."""
+    """Index of the hard answer of each; one after the last where no outcome gives it."""
     s, c = values[:, 0], values[:, 1]
-    # One answer alone stands for the outcome that it leaves likeliest.
+    # One of the two answers stands for the outcome that it leaves likeliest.
     s = np.where(np.isnan(s), np.where(c == 0, 1, 0), s)
     c = np.where(np.isnan(c), 0, c)
-    found = np.full(len(values), len(HARD), np.int64)
+    outcome = np.full(len(values), len(HARD), np.int64)
     for number, (same, right) in enumerate(HARD):
-        found[(s == same) & (c == right)] = number
-    return found
+        outcome[(s == same) & (c == right)] = number
+    return outcome
 
 
 def outcome_chances(same: Floats, right: Floats) -> Floats:
-    """Chances (..., 4) of the three outcomes, and of an answer that is none."""
+    """Probabilities (..., 4) of the three outcomes and of any other answer."""
     parts = np.broadcast_arrays((1 - same - right) / 2, (1 - same + right) / 2, same)
     chances = np.stack([*parts, np.full(parts[0].shape, 1e-6)], -1).clip(1e-6)
     return np.asarray(chances / chances.sum(-1, keepdims=True))

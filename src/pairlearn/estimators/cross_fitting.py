@@ -1,15 +1,15 @@
-"""What models say about pairs that they did not see: which model to train, whom to believe.
+"""Models fitted to parts of the pairs choose the model, the annotators to believe and the epoch.
 
 With 40 to 200 pairs a linear model is often better than a network, as on wine, and often not, as
-on two moons (`benchmarks/worth.py`). What tells is how often the linear model is right about pairs
-that it did not see (both alike, or which one is positive), beside how often the annotator is:
-where it comes near that, there is nothing to gain. A network that is compared with it directly
-wins too often by chance, and by likelihood nearly always: it imitates the annotator better.
+on two moons (`benchmarks/worth.py`). The choice depends on how often the linear model is right
+about held-out pairs (both alike, or which one is positive), compared to the annotator: if it comes
+near, there is nothing to gain. A direct comparison with a network favours the network too often by
+chance, and by likelihood nearly always: it imitates the annotator better.
 
-A network learns hard answers by heart: its decisions get a little worse, and its probabilities far
-too sure. So a first training holds out a fifth of the rows, which tell after which epoch to stop
-and what to multiply the log-odds with. Their likelihood at the best factor, and not as it is,
-chooses the epoch: networks become too sure long before their decisions suffer.
+A network memorises hard answers: its decisions get a little worse, and its probabilities far
+too sure. So a first training holds out a fifth of the rows, to choose the epoch at which to stop
+and the factor of the log-odds. The epoch maximises their likelihood at the best factor:
+networks become too sure long before their decisions suffer.
 """
 
 from __future__ import annotations
@@ -49,37 +49,37 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 FOLDS = 4
-"""Twice as many with fewer than a hundred pairs, of which models can spare less."""
+"""Number of folds; twice as many with fewer than a hundred pairs."""
 FEW = 400
-"""Rows from which on the network is trained without a comparison."""
+"""Rows from which on no comparison is made, and the network is trained."""
 LEAST = 10
-"""Pairs with both answers under which there is nothing to compare with."""
+"""Pairs with both answers that a comparison needs."""
 NEAR, FAR = 0.02, 0.1
-"""Shares of the pairs that the linear model is surely wrong about where the annotator is not: up
-to the first there is nothing to gain by a network, and from the second on there is much."""
+"""Loss of the linear model against the annotator, as a share of the pairs: up to the first there is
+nothing to gain by a network, and from the second on there is much."""
 STEPS = 400
-"""Of the linear models, which need them however few the pairs are."""
+"""Steps of the linear models, however few the pairs are."""
 SHARE = 0.2
-"""Of the epochs that networks of a fold train for: more would learn their pairs by heart."""
+"""Share of the epochs that networks of a fold train for: more would memorise their pairs."""
 SCORER = "mlp-small"
 """Network of the folds that annotators are learnt with: as good there, at a third of the time."""
 LEAST_ANSWERED = 20
-"""Pairs under which there is nothing to learn about annotators."""
+"""Pairs that learning about annotators needs."""
 MANY = 1000
-"""Pairs from which on three folds do, and what was rounded to three levels can be told."""
+"""Pairs from which on three folds are enough, and coarse levels are modelled."""
 TRIAL_SHARE = 0.2
 EARLIEST = 1 / 6
 LEAST_TRIED = 50
 SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
-"""What log-odds that were learnt from hard answers are multiplied with, one of these."""
+"""Candidate factors of log-odds that were learnt from hard answers."""
 
 
 def choose_model(classifier: PairClassifier, table: Table, rows: Judgements) -> str:
-    """The network where the linear model surely leaves much to gain on pairs held out.
+    """The network if the linear model leaves much to gain on held-out pairs, else "linear".
 
-    Where that is little, only if the network is ahead on them. The network without a comparison
-    where rows are many, where epochs, learning rate or batch size are chosen by hand, and where
-    there are hardly any pairs with both answers.
+    In between, the one that is ahead on them. Without a comparison it is the network: with many
+    rows, with epochs, learning rate or batch size chosen by hand, and with hardly any pairs that
+    have both answers.
     """
     by_hand = (classifier.epochs, classifier.learning_rate, classifier.batch_size)
     both = rows.has("similarity") & rows.has("difference")
@@ -120,10 +120,10 @@ def out_of_fold(
     share: float,
     **changes: Any,
 ) -> Floats:
-    """Log-odds (n, 2) of the items of rows, by models that did not see the row.
+    """Log-odds (n, 2) of the items of each row, by models that did not see the row.
 
-    ``fold`` (n,) is that of each row; rows below zero are in all trainings, and have no log-odds.
-    The rest is as in `trial`.
+    ``fold`` (n,) is the fold of each row; rows with −1 are in all trainings, and get NaN. The other
+    parameters are those of `trial`.
     """
     scores, features = np.full((len(rows), 2), np.nan), table.features
     for held in range(fold.max() + 1):
@@ -142,10 +142,9 @@ def trial(
     share: float = 1.0,
     **changes: Any,
 ) -> PairClassifier:
-    """A classifier like this one, but for `changes`, of some statements about prepared instances.
+    """A copy of a classifier with `changes`, fitted to statements about prepared instances.
 
-    It trains for a `share` of the epochs, of those that are usual if fewer were chosen, and without
-    warnings, which the model to keep gives, too.
+    It trains for a `share` of the epochs, and without the warnings that the final model gives.
     """
     model = clone(classifier).set_params(
         annotators="ideal",
@@ -161,7 +160,7 @@ def trial(
         **changes,
     )
     if share < 1 and not is_scikit_learn(model.model):
-        # Few epochs that were chosen by hand are needed more than a share of them.
+        # If few epochs were chosen by hand, a share of them is too few.
         whole = recipe_of(model, len(rows), seed).epochs
         usual = recipe_of(clone(model).set_params(epochs="auto"), len(rows), seed).epochs
         model.set_params(epochs=max(round(share * whole), min(round(share * usual), whole), 5))
@@ -194,9 +193,9 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
             f"{who} one answer to everything: there is nothing to learn from. Check that these are "
             "the right columns, and ask again"
         )
-    enough = len(answers.ends) >= LEAST_ANSWERED
     coarse = len(answers.ends) >= MANY and answers.few_levels
-    if not enough or (classifier.annotators == "auto" and not answers.speak() and not coarse):
+    wanted = classifier.annotators == "learn" or answers.reason_to_learn() or coarse
+    if len(answers.ends) < LEAST_ANSWERED or not wanted:
         return table, []
     judged, copies = without_copies(table.judged)
     if copies:
@@ -259,13 +258,13 @@ def train_network(
     callbacks: Sequence[Callback],
     checkpoint: Checkpoint | None,
 ) -> tuple[Trained, float]:
-    """Train a module on rows, or on a stream of which they are a sample; and the slope."""
+    """Train a module on rows, or on the stream that they sample; return it and its slope."""
     features, seed = table.features, table.seed
     risk, held_out = risk_of(classifier, prior), None
     if classifier.early_stopping:
         rows, held_out = table.held_out(rows, classifier.validation_fraction, seed)
     recipe = recipe_of(classifier, table.count(rows), seed)
-    # For risks without a prior, of which a reflection is as likely.
+    # Risks without a prior fit the reflected solution as well.
     guided = not risk.needs_prior and is_guided(recipe.epochs)
 
     def trained_on(
@@ -298,7 +297,7 @@ def train_network(
 
 
 def _hard(classifier: PairClassifier, table: Table, rows: Judgements) -> bool:
-    """Whether the rows are hard answers, and it is left open how long to train on them."""
+    """Whether rows are hard answers, and the number of epochs is not given."""
     ideal = classifier.annotators == "ideal" or needs_prior(classifier.risk)
     if ideal or classifier.epochs != "auto" or classifier.early_stopping:
         return False
