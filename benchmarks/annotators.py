@@ -4,8 +4,9 @@ For each crowd, set and number of pairs: the true accuracy of `PairClassifier` o
 with every answer taken for ideal and with annotators learnt (the default, "auto"); how often
 the 95% interval of the accuracy without labels, from 500 further pairs that the same people
 judged, holds it, and how wide it is; the same of the range over what the annotators' confidence
-may be, which is what `fit` prints first; the calibration error of the probabilities; the CPU seconds
-of a fit; and the accuracy of the same network trained on the true classes of the same items.
+may be, which is what `fit` prints first; the calibration error of the probabilities; the CPU
+seconds of a fit; and the accuracy of the same network trained on the true classes of the same
+items.
 
 Two sets: "soft", drawn, 10 features, posteriors often near ½; and Letter, nearly certain.
 Posteriors of Letter are those of a network that did not see the item, and true classes are
