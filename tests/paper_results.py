@@ -1,4 +1,4 @@
-"""Finished runs with results that are made up, the same ones every time."""
+"""Finished runs with invented results, the same ones every time."""
 
 import random
 from pathlib import Path
@@ -13,7 +13,7 @@ NOTES = {"device": "cpu", "precision": "float32", "version": "0.1.0", "seconds":
 
 
 def made_up(grid: str, seeds: tuple[int, ...] = (0, 1), **chosen: Any) -> list[Record]:
-    """A run of an experiment for each that is chosen, with accuracies between 0.9 and 1."""
+    """The selected runs of an experiment, with random accuracies between 0.9 and 1."""
     keys = ("paper", "stratified", "annotator_paper", "annotator_stratified")
 
     def result(run: Run) -> dict[str, float]:
@@ -30,15 +30,16 @@ def write_store(path: Path, records: list[Record]) -> Path:
 
 
 def accurate(method: str, *values: float, **fields: Any) -> list[Record]:
-    """Runs of a method, one for each accuracy, which both test subsets and the seeds share."""
-    told = {"annotator_paper": 0.98, "annotator_stratified": 0.98} | fields.pop("told", {})
-    given = {"dataset": "mnist", "prior": 0.2, "pairs": 15000, "epochs": 200} | fields
+    """Runs of a method, one for each accuracy, which is the same on both test subsets."""
+    fields = {"dataset": "mnist", "prior": 0.2, "pairs": 15000, "epochs": 200} | fields
+    annotator = {"annotator_paper": 0.98, "annotator_stratified": 0.98}
+    runs = [Run(seed=seed, method=method, **fields) for seed in range(len(values))]
     return [
-        Record(Run(seed=seed, method=method, **given), {"paper": value, "stratified": value} | told)
-        for seed, value in enumerate(values)
+        Record(run, {"paper": value, "stratified": value} | annotator)
+        for run, value in zip(runs, values, strict=True)
     ]
 
 
 def call(*words: object) -> Any:
-    """A command of `pairlearn bench`."""
+    """Call a command of `pairlearn bench`."""
     return CliRunner().invoke(bench.app, list(map(str, words)))

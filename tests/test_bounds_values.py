@@ -119,12 +119,12 @@ def test_bounds_shrink_with_pairs_and_forget_the_class_names(prior, gamma, n, de
         (bounds.estimation_error, {}),
         (bounds.convex_estimation_error, {"gamma": gamma}),
     ):
-        here, swapped, more = (
+        bound, swapped, more = (
             function(n=size, prior=p, rademacher=1 / math.sqrt(size), **extra, **core)
             for size, p in ((n, prior), (n, 1 - prior), (4 * n, prior))
         )
-        assert here == pytest.approx(swapped)
-        assert more == pytest.approx(here / 2)  # the rate n^(−1/2)
+        assert bound == pytest.approx(swapped)
+        assert more == pytest.approx(bound / 2)  # the rate n^(−1/2)
 
 
 # ---- Rademacher complexities ------------------------------------------------------------------
@@ -204,8 +204,8 @@ def test_bad_arguments_are_named(function, change, message) -> None:
 
 
 def test_missing_and_unknown_arguments_are_named() -> None:
-    given = GOOD["robust_estimation_error"]
+    arguments = GOOD["robust_estimation_error"]
     with pytest.raises(TypeError, match=r"^robust_estimation_error\(\) .*unexpected.* 'n'$"):
-        bounds.robust_estimation_error(n=2, **given)  # it is the length of the labels
+        bounds.robust_estimation_error(n=2, **arguments)  # it is the length of the labels
     with pytest.raises(TypeError, match=r"^estimation_error\(\) missing.* 'delta'$"):
         bounds.estimation_error(**CORE)

@@ -39,10 +39,10 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def openml(monkeypatch):
     """A stand-in for OpenML: what it holds by id, and what it was asked for."""
-    server = SimpleNamespace(holds={}, asked=[])
+    server = SimpleNamespace(holds={}, requests=[])
 
     def fetch_openml(**arguments):
-        server.asked.append(arguments)
+        server.requests.append(arguments)
         answer = server.holds[arguments["data_id"]]
         if isinstance(answer, Exception):
             raise answer
@@ -63,7 +63,7 @@ def labels(*names: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("name", "number", "told"),
+    ("name", "number", "classes"),
     [
         ("letter", 6, "ZABMNTIDNG"),
         ("mnist", 554, "5041921314"),
@@ -72,11 +72,11 @@ def labels(*names: str) -> np.ndarray:
         ("cifar10", 40927, "6994112783"),
     ],
 )
-def test_openml_and_the_round_trip_through_the_cache(openml, cache, name, number, told):
+def test_openml_and_the_round_trip_through_the_cache(openml, cache, name, number, classes):
     spec = tiny(name)
-    openml.holds[number] = (flat(spec), labels(*told))
+    openml.holds[number] = (flat(spec), labels(*classes))
     first = load(spec)
-    assert first.y.tolist() == [int(c) if c.isdigit() else ord(c) - ord("A") for c in told]
+    assert first.y.tolist() == [int(c) if c.isdigit() else ord(c) - ord("A") for c in classes]
     if name == "cifar10":  # planes of colours become pixels
         assert first.x.shape == (10, 32, 32, 3)
         assert first.x[4, 3, 2, 1] == flat(spec)[4, 1 * 1024 + 3 * 32 + 2]
@@ -86,7 +86,7 @@ def test_openml_and_the_round_trip_through_the_cache(openml, cache, name, number
     again = load(spec, download=False)
     assert np.array_equal(again.x, first.x)
     assert np.array_equal(again.y, first.y)
-    assert openml.asked == [
+    assert openml.requests == [
         {"data_id": number, "as_frame": False, "parser": "liac-arff", "cache": False}
     ]
 
@@ -140,7 +140,7 @@ def test_no_download_asks_nobody(openml):
         load("letter", download=False)
     with pytest.raises(DatasetNotFoundError, match="nowhere to download it from"):
         load(replace(tiny("letter"), source=None))
-    assert openml.asked == []
+    assert openml.requests == []
 
 
 @pytest.fixture

@@ -55,10 +55,7 @@ def pooled(spec: DatasetSpec) -> dict[str, np.ndarray]:
 
 def assert_holds(dataset: Dataset, arrays: dict[str, np.ndarray]) -> None:
     for key in "xy":
-        found = arrays.get(key)
-        if found is None:
-            found = np.concatenate([arrays[f"{key}_train"], arrays[f"{key}_test"]])
-        assert np.array_equal(getattr(dataset, key), found)
+        assert np.array_equal(getattr(dataset, key), arrays[key])
 
 
 def local(spec: DatasetSpec, data: Path | None = None) -> Dataset:
@@ -211,17 +208,17 @@ def test_checksum_recorded_beside_a_file(tmp_path):
 
 
 def test_the_argument_goes_before_the_variable_and_both_before_the_cache(tmp_path, monkeypatch):
-    made = {}
+    copies = {}
     for label, name in enumerate(("data", "variable", "cache")):
         (tmp_path / name).mkdir(exist_ok=True)
-        made[name] = pooled(LETTER) | {"y": np.full(30, label, np.uint8)}
-        np.savez(tmp_path / name / "letter.npz", **made[name])
-    assert_holds(local(LETTER), made["cache"])
+        copies[name] = pooled(LETTER) | {"y": np.full(30, label, np.uint8)}
+        np.savez(tmp_path / name / "letter.npz", **copies[name])
+    assert_holds(local(LETTER), copies["cache"])
     monkeypatch.setenv("PAIRLEARN_DATA", str(tmp_path / "variable"))
-    assert_holds(local(LETTER), made["variable"])
-    assert_holds(local(LETTER, tmp_path / "data"), made["data"])
+    assert_holds(local(LETTER), copies["variable"])
+    assert_holds(local(LETTER, tmp_path / "data"), copies["data"])
     (tmp_path / "variable/letter.npz").unlink()
-    assert_holds(local(LETTER), made["cache"])
+    assert_holds(local(LETTER), copies["cache"])
 
 
 def test_folders(tmp_path, monkeypatch):

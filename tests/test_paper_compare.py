@@ -149,12 +149,12 @@ def test_likelihood_against_the_best_published_and_its_ceiling(
 
     supervised = {"paper": 0.99, "annotator_paper": 0.5}
     ours = {"paper": mean, "annotator_paper": 0.986}
-    found = counted(supervised=supervised, likelihood_abs=ours)
-    assert (found["published"], found["ceiling"]) == (beats, reaches)
+    holds = counted(supervised=supervised, likelihood_abs=ours)
+    assert (holds["published"], holds["ceiling"]) == (beats, reaches)
     # The ceiling is unknown without supervised or annotator.
     for alone in ({"likelihood_abs": ours}, {"likelihood_abs": {"paper": mean}}):
-        found = counted(**alone)
-        assert found["published"] == beats and "ceiling" not in found
+        holds = counted(**alone)
+        assert holds["published"] == beats and "ceiling" not in holds
 
 
 def test_other_images_are_shown_and_not_counted() -> None:

@@ -62,7 +62,8 @@ def make(method="likelihood-abs", **fields):
 
 
 def results(runs, **options):
-    return {run.key(): found for run, found in execute(runs, device="cpu", workers=1, **options)}
+    finished = execute(runs, **{"device": "cpu", "workers": 1} | options)
+    return {run.key(): accuracies for run, accuracies in finished}
 
 
 # --- what a result is ----------------------------------------------------------------------
@@ -135,15 +136,13 @@ def by_hand(data: Dataset, run: Run) -> dict[str, float]:
 
     def accuracies(posterior):
         """As they are, and with Bayes' rule moving them to the class prior of the pairs."""
-        one, other = (
-            posterior * run.prior / natural,
-            (1 - posterior) * (1 - run.prior) / (1 - natural),
-        )
-        told = {"": posterior > 0.5, "_shifted": one > other}
+        plus = posterior * run.prior / natural
+        minus = (1 - posterior) * (1 - run.prior) / (1 - natural)
+        decisions = {"": posterior > 0.5, "_shifted": plus > minus}
         return {
             f"{name}{suffix}": (decided == positive[test])[rows].mean()
             for name, rows in subsets.items()
-            for suffix, decided in told.items()
+            for suffix, decided in decisions.items()
         }
 
     model = make_model(run.model, x.shape[1:], run.seed).double()
@@ -172,10 +171,10 @@ def by_hand(data: Dataset, run: Run) -> dict[str, float]:
     ids=lambda run: run.method,
 )
 def test_a_result_is_what_a_plain_script_gives(run, tiny):
-    ((same, found),) = execute([run], device="cpu", precision="float64", workers=1)
+    ((same, measured),) = execute([run], device="cpu", precision="float64", workers=1)
     assert same == run
-    assert set(found) == ACCURACIES
-    assert found == pytest.approx(by_hand(tiny[run.dataset], run), abs=1e-12)
+    assert set(measured) == ACCURACIES
+    assert measured == pytest.approx(by_hand(tiny[run.dataset], run), abs=1e-12)
 
 
 # --- whatever else is asked for ------------------------------------------------------------
@@ -209,8 +208,8 @@ def test_every_run_has_a_result_and_repeats(tiny):
     seen = []
     first = results(MIXED, progress=lambda *report: seen.append(report))
     assert set(first) == {run.key() for run in MIXED}
-    assert all(set(found) == ACCURACIES for found in first.values())
-    assert all(0 <= value <= 1 for found in first.values() for value in found.values())
+    assert all(set(measured) == ACCURACIES for measured in first.values())
+    assert all(0 <= value <= 1 for measured in first.values() for value in measured.values())
     assert results(MIXED[::-1]) == first
     done, totals, words = zip(*seen, strict=True)
     assert list(done) == sorted(done)
@@ -243,18 +242,17 @@ def test_what_a_risk_does_not_read_is_not_trained_again(monkeypatch):
     runs = [make("likelihood-abs", prior_factor=f, label_noise=0.1) for f in (0.8, 1.0, 1.2)]
     runs += [make("supervised", label_noise=n) for n in (0.0, 0.5)]
     runs += [make("confdiff-abs", prior_factor=f) for f in (0.8, 1.2)]
-    found = results(runs)
+    measured = results(runs)
     assert sizes == [[1]] * 4, "on a CPU each alone"
-    assert set(found) == {run.key() for run in runs}
+    assert set(measured) == {run.key() for run in runs}
     for same in (runs[:3], runs[3:5]):
-        assert len({str(found[run.key()]) for run in same}) == 1
-    assert results(runs[2:3])[runs[2].key()] == found[runs[2].key()]
+        assert len({str(measured[run.key()]) for run in same}) == 1
+    assert results(runs[2:3])[runs[2].key()] == measured[runs[2].key()]
 
 
 def test_processes_give_the_same_and_results_come_as_they_finish():
     runs = MIXED[:4]
-    found = {run.key(): one for run, one in execute(runs, device="cpu", workers=2)}
-    assert found == results(runs)
+    assert results(runs, workers=2) == results(runs)
     under_way = execute(runs, device="cpu", workers=1)
     assert next(under_way)[0] == runs[0]
     under_way.close()
@@ -389,6 +387,6 @@ def test_guided_training_is_not_mirrored_where_the_unguided_is(monkeypatch):
     monkeypatch.setattr(module, "load", pairlearn.datasets.load)
     few = {"prior": 0.1, "pairs": 100, "epochs": 40, "batch_size": 32, "model": "mlp"}
     alone, guided = (make(f"likelihood-{kind}", **few) for kind in ("abs", "guided"))
-    found = results([alone, guided])
-    assert found[alone.key()]["stratified"] < 0.3
-    assert found[guided.key()]["stratified"] > 0.9
+    measured = results([alone, guided])
+    assert measured[alone.key()]["stratified"] < 0.3
+    assert measured[guided.key()]["stratified"] > 0.9

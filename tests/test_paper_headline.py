@@ -36,26 +36,26 @@ def test_a_prior_that_the_likelihood_does_not_take_makes_no_cells() -> None:
     runs = []
     for factor, rival in ((0.8, 0.90), (0.9, 0.97), (1.0, 0.95), (1.1, 0.90), (1.2, 0.90)):
         for noise in (0.0, 0.01, 0.05, 0.1, 0.5):
-            given = {"prior_factor": factor, "label_noise": noise}
-            runs += accurate("likelihood-abs", 0.96, 0.96, **given)
-            runs += accurate("sconfconfdiff-abs", rival, rival, **given)
-    found = headline_counts("robustness", runs)
+            fields = {"prior_factor": factor, "label_noise": noise}
+            runs += accurate("likelihood-abs", 0.96, 0.96, **fields)
+            runs += accurate("sconfconfdiff-abs", rival, rival, **fields)
+    counts = headline_counts("robustness", runs)
     # Published numbers at σ = 0.01 and 0.1 are copies; ours were all run.
-    assert (found["published"].cells, found["own"].cells) == (3, 5)
-    assert found["reproduced"].cells == 15
+    assert (counts["published"].cells, counts["own"].cells) == (3, 5)
+    assert counts["reproduced"].cells == 15
     # The best published of the fifteen at σ = 0.5 is 0.977, at ε = 1.2.
-    assert dict(found["published"].margins)["MNIST at 0.2, σ = 0.5"] == pytest.approx(-0.017)
-    assert (found["own"].holds, found["own"].most) == (0, pytest.approx(-0.01))
-    assert all("ε" not in name for name, _ in found["own"].losses)
+    assert dict(counts["published"].margins)["MNIST at 0.2, σ = 0.5"] == pytest.approx(-0.017)
+    assert (counts["own"].holds, counts["own"].most) == (0, pytest.approx(-0.01))
+    assert all("ε" not in name for name, _ in counts["own"].losses)
 
 
 def test_cifar10_counts_on_published_images_only_and_by_itself() -> None:
     # Published at 0.2: supervised 0.895 ± 0.003, the best weakly supervised one 0.884.
-    def runs(**given: str) -> list[Record]:
+    def runs(**fields: str) -> list[Record]:
         return [
-            *accurate("likelihood-guided", 0.885, dataset="cifar10", **given),
-            *accurate("supervised", 0.90, dataset="cifar10", **given),
-            *accurate("confdiff-abs", 0.95, dataset="cifar10", **given),
+            *accurate("likelihood-guided", 0.885, dataset="cifar10", **fields),
+            *accurate("supervised", 0.90, dataset="cifar10", **fields),
+            *accurate("confdiff-abs", 0.95, dataset="cifar10", **fields),
         ]
 
     proper, mixed = runs(), runs(images="published", model="resnet32")
@@ -65,8 +65,8 @@ def test_cifar10_counts_on_published_images_only_and_by_itself() -> None:
     assert counts[f"{before}reproduced"].losses[0][0] == (
         "CIFAR-10, published images, ResNet-32 at 0.2, ConfDiff-ABS"
     )
-    found = {name.removeprefix(before): (t.holds, t.cells) for name, t in counts.items()}
-    assert found == {
+    tallies = {name.removeprefix(before): (t.holds, t.cells) for name, t in counts.items()}
+    assert tallies == {
         "reproduced": (1, 2),
         "guided-published": (1, 1),
         "guided-mirrored": (1, 1),
@@ -114,13 +114,13 @@ def plain(text: str) -> str:
 
 
 QUOTED = """
-README.md: at or above it in {n[taught]} cells, with margins from {taught.least:.3f} to
-{taught.most:+.3f}
+README.md: at or above it in {n[labels]} cells, with margins from {labels.least:.3f} to
+{labels.most:+.3f}
 
 README.md: by {second:.3f} and {first:.3f}
 
-docs/guides/choosing.md: at or above it in {n[taught]} cells, with margins from {taught.least:.3f}
-to {taught.most:+.3f}
+docs/guides/choosing.md: at or above it in {n[labels]} cells, with margins from {labels.least:.3f}
+to {labels.most:+.3f}
 
 docs/guides/choosing.md: | {n[own]} cells | {by[own]} |
 
@@ -147,8 +147,8 @@ results/README.md: in all {noisy_paper.holds} robustness cells, by {by[noisy_pap
 
 results/README.md: in all {own.holds} cells by {by[own]}
 
-results/README.md: ({taught.mean:.4f}; from {taught.least:.3f} on Letter at .8 to {taught.most:+.3f}
-on Kuzushiji-MNIST at .2; ahead in {taught.holds})
+results/README.md: ({labels.mean:.4f}; from {labels.least:.3f} on Letter at .8 to {labels.most:+.3f}
+on Kuzushiji-MNIST at .2; ahead in {labels.holds})
 
 results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
 
@@ -166,7 +166,7 @@ sets), and none of its {mirrored.cells} runs ended so
 def test_pages_quote_the_function(counts: dict[str, dict[str, Tally]]) -> None:
     accuracy, robustness, limited = (counts[g] for g in ("accuracy", "robustness", "limited"))
     tallies = {
-        "own": accuracy["own"], "taught": accuracy["supervised"], "noisy": robustness["own"],
+        "own": accuracy["own"], "labels": accuracy["supervised"], "noisy": robustness["own"],
         "paper": accuracy["published"], "noisy_paper": robustness["published"],
         "same": accuracy["reproduced"], "noisy_same": robustness["reproduced"],
         "limited": limited["own"], "guided": limited["guided-own"],
@@ -191,10 +191,10 @@ def test_every_count_of_cells_on_a_page_is_known(counts: dict[str, dict[str, Tal
     known.add((11, 12))  # of the non-negative member, see test_doc_claims
     pattern = re.compile(r"(\d+) of (?:all )?(\d+)(?: accuracy| robustness)? (?:cells|conditions)")
     unknown = {
-        (page.name, found[0])
+        (page.name, count[0])
         for page in PAGES
-        for found in pattern.finditer(plain(page.read_text(encoding="utf-8")))
-        if (int(found[1]), int(found[2])) not in known
+        for count in pattern.finditer(plain(page.read_text(encoding="utf-8")))
+        if (int(count[1]), int(count[2])) not in known
     }
     assert not unknown
 

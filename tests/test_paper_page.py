@@ -109,31 +109,31 @@ def test_page_holds_every_cell_and_count_and_is_the_same_every_time() -> None:
     chosen: dict[str, Any] = {"datasets": ("letter",), "priors": (0.2,)}
     parts = {grid: tuple(made_up(grid, **chosen)) for grid in GRIDS}
     sources = [Source(Path(f"{grid}.jsonl"), grid, records) for grid, records in parts.items()]
-    made = build_report(sources)
-    read = Reader(made.page)
+    report = build_report(sources)
+    read = Reader(report.page)
     rows = [a for name, a in read.elements if name == "tr" and "data-dataset" in a]
-    assert len(rows) == sum(count["cells"] for count in made.grids.values())
+    assert len(rows) == sum(count["cells"] for count in report.grids.values())
     figures = [a for name, a in read.elements if name == "figure"]
-    assert len(figures) == made.figures == 2 * (1 + 1 + 1 + 4)
+    assert len(figures) == report.figures == 2 * (1 + 1 + 1 + 4)
     ids = [a["id"] for _, a in read.elements if "id" in a]
     assert len(ids) == len(set(ids)) and {"runs", *GRIDS, "reading"} <= set(ids)
     # Mean and spread of a cell, by hand.
     two = [r.results["paper"] for r in parts["accuracy"] if r.run.method == "likelihood-abs"]
     mean, spread = sum(two) / 2, abs(two[0] - two[1]) / 2
-    assert f"{mean:.3f} ± {spread:.3f}</td>" in made.page
-    assert len(made.page) < 1_000_000
+    assert f"{mean:.3f} ± {spread:.3f}</td>" in report.page
+    assert len(report.page) < 1_000_000
     assert build_report(sources[1:2]).page == build_report(sources[1:2]).page
     # The counts are those of the headline.
     counts = {grid: headline_counts(grid, records) for grid, records in parts.items()}
     for grid, tallies in counts.items():
-        told = made.grids[grid]["tallies"]
-        assert told == {name: tally.to_dict() for name, tally in tallies.items()}
+        as_json = {name: tally.to_dict() for name, tally in tallies.items()}
+        assert report.grids[grid]["tallies"] == as_json
         for tally in tallies.values():
-            assert f"<dd>{tally.holds:,} of {tally.cells:,}</dd>" in made.page
+            assert f"<dd>{tally.holds:,} of {tally.cells:,}</dd>" in report.page
     for name in ("reproduced", "published", "own"):
         both = [tallies[name] for tallies in counts.values() if name in tallies]
         holds, cells = sum(t.holds for t in both), sum(t.cells for t in both)
-        assert f"{holds:,} of {cells:,} cells" in made.page
+        assert f"{holds:,} of {cells:,} cells" in report.page
 
 
 @pytest.mark.parametrize("text", [text for text in HOSTILE if text.isprintable()])
@@ -160,9 +160,9 @@ def test_command(tmp_path: Path) -> None:
     line = ["report", out, "--store", store, "--json"]
     ran = call(*line)
     assert ran.exit_code == 0, ran.output
-    told = json.loads(ran.output)
-    assert told["bytes"] == out.stat().st_size and told["runs"] == 66
-    assert told["grids"]["gamma"]["cells"] == 33
+    data = json.loads(ran.output)
+    assert data["bytes"] == out.stat().st_size and data["runs"] == 66
+    assert data["grids"]["gamma"]["cells"] == 33
     assert [file.name for file in out.parent.iterdir()] == ["bench.html"]
     again = call(*line)
     assert again.exit_code == 2 and "is there already" in again.output

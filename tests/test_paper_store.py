@@ -1,4 +1,3 @@
-import csv
 import json
 import multiprocessing
 import os
@@ -64,17 +63,17 @@ def test_killed_and_restarted_ends_in_the_same_rows(tmp_path: Path, kills: int, 
 
 def test_unfinished_last_line_is_ignored_and_cut_off(tmp_path: Path) -> None:
     first, second = make_run(0), make_run(1)
-    one = Record(first, {"paper": 0.5}).line()
-    two = Record(second, {"paper": 0.25}, {"device": "größer"}).line()
+    first_line = Record(first, {"paper": 0.5}).line()
+    second_line = Record(second, {"paper": 0.25}, {"device": "größer"}).line()
     path = tmp_path / "runs.jsonl"
-    for cut in range(len(two)):
-        path.write_bytes(one + two[:cut])
+    for cut in range(len(second_line)):
+        path.write_bytes(first_line + second_line[:cut])
         store = RunStore(path)
         assert store.missing([first, second]) == [second], cut
         assert [record.run for record in store] == [first]
-        assert path.read_bytes() == one + two[:cut], "reading changes nothing"
+        assert path.read_bytes() == first_line + second_line[:cut], "reading changes nothing"
         store.append(second, {"paper": 0.25}, device="größer")
-        assert path.read_bytes() == one + two
+        assert path.read_bytes() == first_line + second_line
     assert RunStore(path).missing([second, first]) == []
 
 
@@ -231,19 +230,18 @@ def test_rows_ignore_order_and_notes_but_not_results(tmp_path: Path) -> None:
     assert a.rows() != c.rows()
     # One line is one object with the fields of the run.
     line = json.loads(a.path.read_text().splitlines()[1])
-    told = {"results": {"paper": 0.5, "stratified": 0.4}, "seconds": 1.5, "device": "cpu"}
-    assert line == {**make_run(1).fields(), **told}
+    outcome = {"results": {"paper": 0.5, "stratified": 0.4}, "seconds": 1.5, "device": "cpu"}
+    assert line == {**make_run(1).fields(), **outcome}
 
 
-def test_exports(tmp_path: Path) -> None:
+def test_export(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "runs.jsonl")
     store.append(make_run(), {"paper": 0.5, "annotator_paper": 0.75})
     store.append(make_run(1), {"paper": 0.25}, seconds=3.0)
-    with store.to_csv(tmp_path / "out" / "runs.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["accuracy_paper"] for row in rows] == ["0.5", "0.25"]
-    assert [row["accuracy_annotator_paper"] for row in rows] == ["0.75", ""]
-    export = store.to_parquet(tmp_path / "runs.parquet")
-    assert parquet.read_table(export).column("seconds").to_pylist() == [None, 3.0]
+    export = store.to_parquet(tmp_path / "out" / "runs.parquet")
+    table = parquet.read_table(export)
+    assert table.column("accuracy_paper").to_pylist() == [0.5, 0.25]
+    assert table.column("accuracy_annotator_paper").to_pylist() == [0.75, None]
+    assert table.column("seconds").to_pylist() == [None, 3.0]
     assert read_records(export) == list(store)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "runs.jsonl", "runs.parquet"]
+    assert [file.name for file in export.parent.iterdir()] == ["runs.parquet"]

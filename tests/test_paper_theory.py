@@ -33,10 +33,10 @@ Tables = dict[str, list[dict[str, Any]]]
 def quick() -> Tables:
     threads = torch.get_num_threads()
     seen: list[tuple[int, int, str]] = []
-    found = compute_theory(QUICK, seed=1, progress=lambda *step: seen.append(step))
+    tables = compute_theory(QUICK, seed=1, progress=lambda *step: seen.append(step))
     assert [done for done, _, _ in seen] == list(range(seen[0][1]))
     assert torch.get_num_threads() == threads
-    return found
+    return tables
 
 
 def sigmoid(z: Any) -> Any:
@@ -169,14 +169,14 @@ def test_minimisers_stay_in_the_ball_and_beat_projected_gradient_descent(name: s
         z, z_prime = (features @ w).unbind(1)
         return risk(z, z_prime, labels.similarity, labels.difference)
 
-    found = torch.from_numpy(task.minimise(risk, features, labels))
-    assert found.norm() <= task.radius + 1e-9
-    w = torch.zeros_like(found, requires_grad=True)
+    minimiser = torch.from_numpy(task.minimise(risk, features, labels))
+    assert minimiser.norm() <= task.radius + 1e-9
+    w = torch.zeros_like(minimiser, requires_grad=True)
     for _ in range(500):
         (gradient,) = torch.autograd.grad(value(w), w)
         step = w.detach() - gradient
         w = (step * min(1.0, task.radius / float(step.norm()))).requires_grad_()
-    assert value(found).item() <= value(w).item() + 1e-7
+    assert value(minimiser).item() <= value(w).item() + 1e-7
 
 
 def test_bounds_exceed_every_measured_excess_risk(quick: Tables) -> None:

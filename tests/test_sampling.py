@@ -59,9 +59,9 @@ def test_normal_has_the_moments_and_quantiles_of_a_normal():
 
 @given(data=st.data(), prior=PRIORS, seed=st.integers(0, 10), n=st.integers(1, 40))
 def test_pairs_are_distinct_and_meet_the_prior(data, prior, seed, n):
-    wanted = int(2 * n * Fraction(prior).limit_denominator(1000))
-    n_positive = wanted + data.draw(st.integers(0, 30))
-    n_negative = 2 * n - wanted + data.draw(st.integers(0, 30))
+    n_drawn = int(2 * n * Fraction(prior).limit_denominator(1000))
+    n_positive = n_drawn + data.draw(st.integers(0, 30))
+    n_negative = 2 * n - n_drawn + data.draw(st.integers(0, 30))
     positive = np.array(data.draw(st.permutations([True] * n_positive + [False] * n_negative)))
     pairs = sample_pairs(positive, n, prior, seed)
     assert pairs.shape == (n, 2)
@@ -69,7 +69,7 @@ def test_pairs_are_distinct_and_meet_the_prior(data, prior, seed, n):
     assert len(np.unique(pairs)) == 2 * n
     assert pairs.min() >= 0
     assert pairs.max() < len(positive)
-    assert positive[pairs].sum() == wanted
+    assert positive[pairs].sum() == n_drawn
 
 
 def test_pairs_are_the_same_on_every_machine():
@@ -142,12 +142,12 @@ def test_paper_truncates_in_class_order():
     classes, positive = mixed_digits()
     rows = subset_at_prior(positive, 0.2, "paper", classes=classes)
     n_negative = int((~positive).sum())
-    wanted = n_negative // 4
+    n_kept = n_negative // 4
     assert n_negative == 5074
     counts = np.bincount(classes[rows], minlength=10)
     np.testing.assert_array_equal(counts[1::2], np.bincount(classes)[1::2])
-    np.testing.assert_array_equal(counts[::2], [980, wanted - 980, 0, 0, 0])
-    twos = np.flatnonzero(classes == 2)[: wanted - 980]
+    np.testing.assert_array_equal(counts[::2], [980, n_kept - 980, 0, 0, 0])
+    twos = np.flatnonzero(classes == 2)[: n_kept - 980]
     assert set(twos) <= set(rows), "the first of them in the order of the file"
     rows = subset_at_prior(positive, 0.8, "paper", classes=classes)
     counts = np.bincount(classes[rows], minlength=10)

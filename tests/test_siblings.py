@@ -35,7 +35,7 @@ Rows = list[tuple[int, int, str, float, float, float]]  # both items, kind, u, v
 
 
 def pairs(w: World, say: Callable[[int, int], tuple[str, float, float] | None]) -> Rows:
-    """All pairs and classes (+1 or −1) with what is said of them; None is not said at all."""
+    """All pairs and classes (+1 or −1) with the statement about them, if there is one."""
     rows = []
     for i, j in product(range(len(w.mass)), repeat=2):
         for y, y_prime in product((1, -1), repeat=2):
@@ -43,9 +43,9 @@ def pairs(w: World, say: Callable[[int, int], tuple[str, float, float] | None]) 
             for k, c in ((i, y), (j, y_prime)):
                 r = float(w.posterior[k])
                 chance *= r if c > 0 else 1 - r
-            said = say(y, y_prime)
-            if said is not None:
-                rows.append((i, j, *said, chance))
+            statement = say(y, y_prime)
+            if statement is not None:
+                rows.append((i, j, *statement, chance))
     return rows
 
 
@@ -77,14 +77,14 @@ def weighted(rows: Rows, share: float) -> Rows:
 
 def about_items(w: World, name: str, chance: torch.Tensor, u: torch.Tensor, share: float) -> Rows:
     """One statement about single items, which stand twice in a row."""
-    said = zip(u.tolist(), chance.tolist(), strict=True)
-    return weighted([(i, i, name, one, one, p) for i, (one, p) in enumerate(said)], share)
+    values = zip(u.tolist(), chance.tolist(), strict=True)
+    return weighted([(i, i, name, value, value, p) for i, (value, p) in enumerate(values)], share)
 
 
 def positives(w: World) -> Rows:
-    one = torch.ones_like(w.mass)
-    known = about_items(w, "positive", w.mass * w.posterior, one, 0.2)
-    return known + about_items(w, "unlabelled", w.mass, one, 0.8)
+    ones = torch.ones_like(w.mass)
+    known = about_items(w, "positive", w.mass * w.posterior, ones, 0.2)
+    return known + about_items(w, "unlabelled", w.mass, ones, 0.8)
 
 
 def similar_and_unlabelled(w: World) -> Rows:
@@ -92,7 +92,7 @@ def similar_and_unlabelled(w: World) -> Rows:
     return weighted(alike, 0.6) + about_items(w, "unlabelled", w.mass, torch.ones_like(w.mass), 0.4)
 
 
-SAID: dict[str, Callable[[World], Rows]] = {
+STATED: dict[str, Callable[[World], Rows]] = {
     "sd": lambda w: pairs(w, similar),
     "su": similar_and_unlabelled,
     "nnpu-none": positives,
@@ -117,11 +117,12 @@ def expected(name: str, w: World, rows: Rows, loss: str) -> list[float]:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", STATED)
 def test_expectations_are_the_parts_of_the_risk(name: str, loss: str) -> None:
     for seed in range(4):
         w = world(seed)
-        assert expected(name, w, SAID[name](w), loss) == pytest.approx(w.true_parts(loss), abs=1e-9)
+        parts = expected(name, w, STATED[name](w), loss)
+        assert parts == pytest.approx(w.true_parts(loss), abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -152,7 +153,7 @@ def test_how_often_each_answer_was_collected_does_not_matter() -> None:
     """Three times as many similar as dissimilar pairs, or the other way round."""
     w = world(1)
     for name, share in (("sd", 0.75), ("sd", 0.1), ("sdpcomp", 0.9)):
-        rows = SAID[name](w)
+        rows = STATED[name](w)
         same = weighted([row for row in rows if row[3] == 1], share)
         apart = weighted([row for row in rows if row[3] == 0], 1 - share)
         got = expected(name, w, same + apart, "logistic")
@@ -177,8 +178,8 @@ def test_published_weights() -> None:
     """At π₊ = 0.2, of single rows with hinge losses of 2 and 0, as the papers print them."""
     up, down = torch.tensor([1.0]), torch.tensor([-1.0])
     # Pcomp, x more positive than x': ℓ₊(x) 1, ℓ₊(x') −π₋ = −.8, ℓ₋(x) −π₊ = −.2, ℓ₋(x') 1.
-    said = Judgements.from_columns([[0, 1]], {"preference": [-1.0]})
-    risk, read = bind_risk(make_risk("pcomp", 0.2, loss="hinge"), said)
+    preferences = Judgements.from_columns([[0, 1]], {"preference": [-1.0]})
+    risk, read = bind_risk(make_risk("pcomp", 0.2, loss="hinge"), preferences)
     u, v = torch.from_numpy(read.u), torch.from_numpy(read.v)
     parts = [risk.partial_risks(z, z_prime, u, v) / 2 for z in (down, up) for z_prime in (down, up)]
     assert torch.stack(parts).flatten().tolist() == pytest.approx(
@@ -186,7 +187,7 @@ def test_published_weights() -> None:
     )
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", STATED)
 def test_soft_or_unknown_statements_are_refused(name: str) -> None:
     rows = Judgements.from_columns([[0, 1]], {"difference": [0.5]})
     with pytest.raises(ValueError, match=f"risk '{name}.*' reads .*table has difference too"):
@@ -199,9 +200,9 @@ def test_errors_say_what_to_do() -> None:
         bind_risk(make_risk("sd", 0.2), soft)
     with pytest.raises(ValueError, match=r"sd is undefined at prior ½.*pcomp"):
         make_risk("sd", 0.5)
-    one = torch.ones(3)
+    ones = torch.ones(3)
     with pytest.raises(ValueError, match="needs items from two populations at least"):
-        make_risk("uu", 0.2)(one, one, one, one)
+        make_risk("uu", 0.2)(ones, ones, ones, ones)
 
 
 def test_a_fleet_of_siblings_is_each_alone() -> None:
@@ -227,12 +228,12 @@ def test_a_classifier_learns_from_them(name: str) -> None:
     y = x[:, 0] > 0.8
     ends = rng.permutation(2400).reshape(-1, 2)
     left, right = y[ends].T.astype(float)
-    said = {
+    columns = {
         "sd": {"similarity": left == right},
         "pcomp": {"preference": np.where(left >= right, -1.0, np.nan)},
         "sdpcomp": {"similarity": left == right, "difference": right - left},
     }.get(name, {})
-    rows = Judgements.from_columns(ends, said)
+    rows = Judgements.from_columns(ends, columns)
     if name == "uu":
         of = rng.random(2400) < np.where(y, 0.8, 0.2)
         share = np.where(of, y[of].mean(), y[~of].mean())
@@ -275,7 +276,9 @@ def test_the_grid_trains_as_one_fleet_and_says_what_an_answer_is_worth() -> None
         ((_, alone),) = benchmark.train([[run]], posteriors)
         assert dict(results)[run]["paper"] == pytest.approx(alone["paper"], abs=0.02)
     table = siblings_table(summarize([Record(*result) for result in results], "stratified"))
-    assert {row[0] for row in table.rows} == {one.question for one in STATEMENTS.values()}
+    assert {row[0] for row in table.rows} == {
+        statement.question for statement in STATEMENTS.values()
+    }
 
 
 def test_worth_is_measured_in_labels() -> None:

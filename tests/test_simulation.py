@@ -19,22 +19,22 @@ def odds(p: Any) -> Any:
     return p / (1 - p)
 
 
-def same(one: Simulation, two: Simulation) -> bool:
+def same(first: Simulation, second: Simulation) -> bool:
     return bool(
-        one.items == two.items
-        and one.pairs == two.pairs
-        and (one.positive == two.positive).all()
-        and (one.posterior == two.posterior).all()
+        first.items == second.items
+        and first.pairs == second.pairs
+        and (first.positive == second.positive).all()
+        and (first.posterior == second.posterior).all()
     )
 
 
 @pytest.mark.parametrize("distribution", ["gaussians", "moons", "digits"])
 def test_a_seed_determines_everything(distribution: Any) -> None:
-    wanted: dict[str, Any] = {
+    options: dict[str, Any] = {
         "pairs": 60, "annotators": 3, "noise": 0.1, "missing": 0.2, "preference": 0.2,
         "repeated": 0.5,
     }  # fmt: skip
-    first, again, other = (simulate(distribution, seed=k, **wanted) for k in (1, 1, 2))
+    first, again, other = (simulate(distribution, seed=k, **options) for k in (1, 1, 2))
     assert same(first, again)
     assert not same(first, other)
 
@@ -42,61 +42,63 @@ def test_a_seed_determines_everything(distribution: Any) -> None:
 @pytest.mark.parametrize("distribution", ["gaussians", "moons"])
 @pytest.mark.parametrize("overlap", [0.05, 0.2])
 def test_overlap_is_the_error_of_the_best_classifier(distribution: Any, overlap: float) -> None:
-    made = simulate(distribution, pairs=6_000, prior=0.5, overlap=overlap)
-    wrong = (made.posterior > 0.5) != made.positive
+    simulated = simulate(distribution, pairs=6_000, prior=0.5, overlap=overlap)
+    wrong = (simulated.posterior > 0.5) != simulated.positive
     assert wrong.mean() == pytest.approx(overlap, abs=0.011)  # about four standard errors
 
 
 @pytest.mark.parametrize("distribution", ["gaussians", "moons"])
 def test_posteriors_are_the_shares_of_positives(distribution: Any) -> None:
-    made = simulate(distribution, pairs=8_000, prior=0.3, overlap=0.2)
+    simulated = simulate(distribution, pairs=8_000, prior=0.3, overlap=0.2)
     for low, high in itertools.pairwise(np.linspace(0, 1, 6)):
-        bin_ = (made.posterior >= low) & (made.posterior < high)
+        bin_ = (simulated.posterior >= low) & (simulated.posterior < high)
         error = 4 * np.sqrt(0.25 / bin_.sum())
-        assert made.positive[bin_].mean() == pytest.approx(made.posterior[bin_].mean(), abs=error)
+        assert simulated.positive[bin_].mean() == pytest.approx(
+            simulated.posterior[bin_].mean(), abs=error
+        )
 
 
 def test_gaussian_posterior_by_hand() -> None:
     """Bayes' rule with the two densities, at distance 2·1.6449 for an overlap of 5%."""
-    made = simulate(pairs=50, prior=0.3, overlap=0.05)
-    x = made.items.features[:, 0].astype(float)
+    simulated = simulate(pairs=50, prior=0.3, overlap=0.05)
+    x = simulated.items.features[:, 0].astype(float)
     plus, minus = (np.exp(-((x - centre) ** 2) / 2) for centre in (1.64485, -1.64485))
-    assert made.posterior == pytest.approx(0.3 * plus / (0.3 * plus + 0.7 * minus), abs=1e-4)
+    assert simulated.posterior == pytest.approx(0.3 * plus / (0.3 * plus + 0.7 * minus), abs=1e-4)
 
 
 def test_annotators_of_another_population_shift_the_odds() -> None:
-    here, there = (simulate(pairs=30, prior=0.1, annotator_prior=p) for p in (None, 0.5))
-    assert same_items(here, there)
-    r = 1 / (1 + 1 / (odds(here.posterior) * odds(0.5) / odds(0.1)))
-    expected = r[there.pairs.right] - r[there.pairs.left]
-    assert there.pairs.difference == pytest.approx(expected, abs=1e-9)
+    own, shifted = (simulate(pairs=30, prior=0.1, annotator_prior=p) for p in (None, 0.5))
+    assert same_items(own, shifted)
+    r = 1 / (1 + 1 / (odds(own.posterior) * odds(0.5) / odds(0.1)))
+    expected = r[shifted.pairs.right] - r[shifted.pairs.left]
+    assert shifted.pairs.difference == pytest.approx(expected, abs=1e-9)
 
 
-def same_items(one: Simulation, two: Simulation) -> bool:
-    return one.items == two.items and bool((one.posterior == two.posterior).all())
+def same_items(first: Simulation, second: Simulation) -> bool:
+    return first.items == second.items and bool((first.posterior == second.posterior).all())
 
 
 @pytest.mark.parametrize(("items", "spread"), [(50, 3), (31, 3), (300, 1), (15, 15)])
 def test_items_recur_evenly_in_distinct_pairs(items: int, spread: int) -> None:
-    made = simulate(pairs=100, items=items)
-    assert (made.pairs.left != made.pairs.right).all()
-    assert len({frozenset(pair) for pair in made.pairs.ids().tolist()}) == 100
-    uses = Counter(made.pairs.ids().reshape(-1).tolist())
-    found = [uses[i] for i in range(items)]
-    assert sum(found) == 200
-    assert max(found) - min(found) <= spread
+    simulated = simulate(pairs=100, items=items)
+    assert (simulated.pairs.left != simulated.pairs.right).all()
+    assert len({frozenset(pair) for pair in simulated.pairs.ids().tolist()}) == 100
+    uses = Counter(simulated.pairs.ids().reshape(-1).tolist())
+    counts = [uses[i] for i in range(items)]
+    assert sum(counts) == 200
+    assert max(counts) - min(counts) <= spread
 
 
 def test_missing_and_preference_shares() -> None:
-    made = simulate(pairs=200, missing=0.5, preference=0.25)
-    table = made.pairs
+    simulated = simulate(pairs=200, missing=0.5, preference=0.25)
+    table = simulated.pairs
     s, c, choice = ~np.isnan(table.similarity), ~np.isnan(table.difference), table.preference
     assert choice is not None
     ranked = choice != 0
     assert int(ranked.sum()) == 50
     assert not (ranked & (s | c)).any()
     assert (int((s & ~c).sum()), int((c & ~s).sum()), int((s & c).sum())) == (50, 50, 50)
-    right_is_higher = made.posterior[table.right] > made.posterior[table.left]
+    right_is_higher = simulated.posterior[table.right] > simulated.posterior[table.left]
     assert ((choice[ranked] == 1) == right_is_higher[ranked]).all()
 
 
@@ -130,30 +132,30 @@ def test_data_sets() -> None:
     # 212 malignant tumours: at a prior of one half there are 424 items, and they recur.
     assert (len(cancer.items), len(cancer.pairs)) == (424, 400)
     assert cancer.items.names[0] == "mean_radius"
-    for made, least in ((digits, 0.85), (cancer, 0.93)):
-        right = (made.posterior > 0.5) == made.positive
+    for simulated, least in ((digits, 0.85), (cancer, 0.93)):
+        right = (simulated.posterior > 0.5) == simulated.positive
         assert right.mean() > least
         assert right.mean() == pytest.approx(
-            np.maximum(made.posterior, 1 - made.posterior).mean(), abs=0.03
+            np.maximum(simulated.posterior, 1 - simulated.posterior).mean(), abs=0.03
         )
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
-    made = simulate(pairs=30, annotators=2, missing=0.3, preference=0.2, seed=3)
-    paths = made.write(tmp_path / "new" / "folder", format)
+    simulated = simulate(pairs=30, annotators=2, missing=0.3, preference=0.2, seed=3)
+    paths = simulated.write(tmp_path / "new" / "folder", format)
     assert [path.name for path in paths] == [f"items.{format}", f"pairs.{format}", "truth.csv"]
-    assert read_items(paths[0]) == made.items
-    assert read_pairs(paths[1]) == made.pairs
+    assert read_items(paths[0]) == simulated.items
+    assert read_pairs(paths[1]) == simulated.pairs
     with paths[2].open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["id"]) for row in rows] == list(range(60))
-    assert [row["class"] == "1" for row in rows] == made.positive.tolist()
-    assert [float(row["posterior"]) for row in rows] == made.posterior.tolist()
+    assert [row["class"] == "1" for row in rows] == simulated.positive.tolist()
+    assert [float(row["posterior"]) for row in rows] == simulated.posterior.tolist()
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("options", "message"),
     [
         ({"distribution": "spirals"}, "distribution must be one of gaussians, moons, digits"),
         ({"pairs": 0}, "pairs must be at least 1; got 0"),
@@ -175,6 +177,6 @@ def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_requests(wanted: dict[str, Any], message: str) -> None:
+def test_wrong_requests(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        simulate(**wanted)
+        simulate(**options)

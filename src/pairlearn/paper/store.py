@@ -140,14 +140,8 @@ class RunStore:
         """The results in canonical form: sorted, without the notes."""
         return sorted(f"{r.run.key()} {json.dumps(r.results, sort_keys=True)}" for r in self)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Export as CSV: fields of runs, results as ``accuracy_NAME``, and notes."""
-        with replacing(Path(path)) as part:
-            part.write_text(to_csv(flat_rows(self)), encoding="utf-8")
-        return Path(path)
-
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Export as Parquet, atomically, with the same columns."""
+        """Export as Parquet, atomically: fields of runs, results as ``accuracy_NAME``, notes."""
         import pyarrow
         from pyarrow import parquet
 
