@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pairlearn.studio import Answer, Plan, Project, Store, StoredAnswer
+from pairlearn.studio import Answer, Plan, Project, Receipt, Store, StoredAnswer
 
 
 def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project:
@@ -20,34 +21,29 @@ def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project
     return project
 
 
-def said(key: str, similarity: float | None = 0.5, **rest: Any) -> Answer:
-    return Answer(similarity, key=key, **rest)
+def submit(
+    store: Store, who: int, pair: int, key: str = "k", similarity: float | None = 0.5, **rest: Any
+) -> Receipt:
+    """Submit an answer, and wait until it is on disk."""
+    return store.submit(who, pair, Answer(similarity, key=key, **rest)).result()
 
 
 def stored(
     who: str, pair: int, s: float | None, c: float | None = None, number: int = 1, **rest: Any
 ) -> StoredAnswer:
-    """An answer as the store gives it."""
-    words: dict[str, Any] = {
-        "left": str(pair), "right": str(pair + 10), "preference": 0, "cant_say": False, "note": "",
-        "seconds": 5.0, "at": "", "revision": 1,
-    }  # fmt: skip
-    return StoredAnswer(
-        id=number, annotator=who, pair=pair, similarity=s, difference=c, **(words | rest)
-    )
+    """An answer as the store returns it."""
+    rest = {"left": str(pair), "right": str(pair + 10), "seconds": 5.0, "at": ""} | rest
+    return StoredAnswer(s, c, id=number, annotator=who, pair=pair, revision=1, **rest)
 
 
 def free_pairs(store: Store) -> list[tuple[str, str]]:
     """Pairs of the items that are not in the store, in either direction."""
-    taken = {frozenset((one.left, one.right)) for one in store.pairs()}
+    taken = {frozenset((pair.left, pair.right)) for pair in store.pairs()}
     ends = combinations(store.items.ids, 2)
     return [pair for pair in ends if frozenset(pair) not in taken]
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """What a program that knows nothing of ours reads from the file."""
-    connection = sqlite3.connect(path)
-    try:
+    """Rows of a query by plain SQLite, independent of our code."""
+    with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
-    finally:
-        connection.close()

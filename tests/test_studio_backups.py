@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from pairlearn.studio import Project, Store, StoreError, writer
+from pairlearn.studio import Answer, Project, Store, StoreError, writer
 from pairlearn.studio.store_file import StoreFileError, copy_file, find_damage
 from studio_processes import Person, Place, check_outage_log, limit_files
-from studio_store import make, rows, said
+from studio_store import make, rows, submit
 
 COUNT = "SELECT count(*) FROM answer"
 
@@ -30,7 +30,7 @@ def answered(folder: Path, count: int = 6) -> Project:
     with Store.create(project) as store:
         store.add_annotator("ann")
         for pair in range(1, count + 1):
-            store.submit(1, pair, said("k")).result()
+            submit(store, 1, pair)
     return project
 
 
@@ -38,7 +38,7 @@ def test_a_backup_is_one_file_for_its_owner(tmp_path: Path) -> None:
     project = answered(tmp_path / "p")
     with Store.open(project) as store:  # in use, with a log beside it
         for pair in (7, 8):
-            store.submit(1, pair, said("k")).result()
+            submit(store, 1, pair)
         store.undo(1).result()
         path, count = writer.back_up(project, tmp_path / "copy.sqlite")
         assert count == 7 == len(store.answers())  # without the one that was taken back
@@ -46,7 +46,7 @@ def test_a_backup_is_one_file_for_its_owner(tmp_path: Path) -> None:
     assert writer.restore(project, path).answers == 7
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(one.name for one in tmp_path.iterdir()) == ["copy.sqlite", "p"]
-    with pytest.raises(StoreError, match="there already"):
+    with pytest.raises(StoreError, match="already exists"):
         writer.back_up(project, path)
 
 
@@ -63,7 +63,7 @@ def test_a_copy_that_is_not_whole_does_not_appear(
 def answer(project: Project, first: int, last: int) -> None:
     for pair in range(first, last + 1):
         with Store.open(project) as store:  # closing waits for the snapshot
-            store.submit(1, pair, said("k")).result()
+            submit(store, 1, pair)
 
 
 def snapshots(project: Project) -> list[int]:
@@ -101,7 +101,7 @@ def test_snapshots_with_more_answers_than_there_are_stop_nothing(
         writer.back_up(project, project.folder / "backups" / f"auto-{number:09}.sqlite")
     with Store.open(project) as store:
         for pair in range(3, 9):
-            store.submit(1, pair, said("k")).result()
+            submit(store, 1, pair)
     assert writer.newest_backup(project).name == "auto-000000008.sqlite"
     assert len(snapshots(project)) == 3
 
@@ -123,7 +123,7 @@ def test_nobody_writes_while_a_backup_is_restored(
     done = writer.restore(project, path)
     assert done.replaced is not None and done.replaced.exists()
     with Store.open(project) as store:
-        store.submit(1, 7, said("k")).result()
+        submit(store, 1, 7)
 
 
 def test_a_snapshot_does_not_hold_up_answers(
@@ -140,7 +140,7 @@ def test_a_snapshot_does_not_hold_up_answers(
     project = answered(tmp_path / "p", 0)
     with Store.open(project) as store:
         for pair in range(1, 21):
-            store.submit(1, pair, said("k")).result(timeout=60)
+            store.submit(1, pair, Answer(0.5)).result(timeout=60)
         go.set()
     assert [path.name for path in (project.folder / "backups").iterdir()] == [
         "auto-000000005.sqlite"
@@ -155,7 +155,7 @@ def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
     (project.folder / "backups").write_text("in the way")
     with Store.open(project) as store:
         for pair in range(1, 16):
-            store.submit(1, pair, said("k")).result()
+            submit(store, 1, pair)
     assert [one.getMessage() for one in caplog.records if "no snapshot" in one.getMessage()] != []
     assert len(caplog.records) == 1
     assert rows(project.store_path, COUNT) == [(15,)]
@@ -179,7 +179,7 @@ def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> Non
     assert done.answers == 6
     with Store.open(project) as store:
         assert len(store.answers()) == 6
-        store.submit(1, 7, said("k")).result()
+        submit(store, 1, 7)
     assert (done.replaced is None) == (harm == "gone")
     assert done.links is None  # nobody knows which ones were ended since
     assert rows(path, COUNT) == [(6,)]
@@ -352,7 +352,7 @@ def test_a_disk_that_is_read_only(small_disk: Path, tmp_path: Path) -> None:
     place.root = tmp_path  # what commands say goes to another disk
     with Store.open(place.project) as store:
         for pair in range(1, 4):
-            store.submit(1, pair, said("k")).result()
+            submit(store, 1, pair)
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     for name, *more in (["status"], ["export", "pairs.csv"], ["backup", "copy.sqlite"]):
         command = place.run(name, *(str(tmp_path / one) for one in more))

@@ -89,7 +89,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert "6 items, 15 pairs, overlap 1" in result.stdout
     assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
     assert "pairs are chosen by a model, not at random" in result.stderr
-    assert "there already and not empty" in refused("init", tmp_path / "q", items)
+    assert "already exists and is not empty" in refused("init", tmp_path / "q", items)
     twice = tmp_path / "twice.csv"
     twice.write_text("id,age\n1,3\n1,4\n")
     for given, message in (
@@ -114,7 +114,7 @@ def test_links(project: Path) -> None:
         assert store.by_token(links["cy"].rsplit("/", 1)[1]) is None
         assert store.by_token(renewed["cy"].rsplit("/", 1)[1]) is not None
     assert "/s/" in told("link", project, "--supervisor")["supervisor"]
-    assert "'cy' is there already" in refused("link", project, "cy")
+    assert "'cy' already exists" in refused("link", project, "cy")
     assert "there is no annotator 'ed'; there are ann, bob" in refused(
         "link", project, "ed", "--renew"
     )

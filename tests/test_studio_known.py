@@ -28,7 +28,7 @@ from pairlearn.studio.overview import quality_of
 from pairlearn.studio.records import LEVELS, Known
 from studio_client import serving, studio_of
 from studio_processes import Command, free_port, wait_until
-from studio_store import make, said, stored
+from studio_store import make, stored, submit
 
 NUMBERS: dict[str, Any] = {"similarity": None, "difference": None}
 KNOWN = (
@@ -114,8 +114,8 @@ def judge_all(store: Store, who: int, level: str = "alike") -> list[int]:
     while (task := store.next_task(who)) is not None:
         assert store.next_task(who) == task
         ahead = store.next_task(who, after=task.pair)
-        answer = said(f"k{task.pair}", LEVELS[level][0], difference=LEVELS[level][1], level=level)
-        store.submit(who, task.pair, answer).result()
+        s, c = LEVELS[level]
+        submit(store, who, task.pair, f"k{task.pair}", s, difference=c, level=level)
         following = store.next_task(who)
         assert (ahead and ahead.pair) == (following and following.pair)
         order.append(task.pair)
@@ -168,9 +168,8 @@ def test_repeats_come_later_and_the_other_way_round(tmp_path: Path) -> None:
         assert (found.repeats, found.agree) == (6, 0)
         assert "only 0 of 6 repeated pairs answered alike" in found.flags
         pair = next(iter(store.repeats))
-        store.submit(
-            ann.id, pair, said("again", *LEVELS["right surely"][:1], difference=0.9)
-        ).result()
+        s, c = LEVELS["right surely"]
+        submit(store, ann.id, pair, "again", s, difference=c)
         assert quality_of(store.answers(), {}, LEVELS, store.repeats)["ann"].agree == 1
 
 

@@ -190,11 +190,11 @@ def test_plans_and_columns_that_cannot_be(tmp_path: Path) -> None:
 def test_nothing_is_ever_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "precious").write_text("x")
-    with pytest.raises(ProjectError, match="there already and not empty"):
+    with pytest.raises(ProjectError, match="already exists and is not empty"):
         create_project(tmp_path / "p", table(tmp_path))
     assert [file.name for file in (tmp_path / "p").iterdir()] == ["precious"]
     made, _ = create_project(tmp_path / "q", table(tmp_path))
-    with monkeypatch.context() as patch, pytest.raises(ProjectError, match="r is there already"):
+    with monkeypatch.context() as patch, pytest.raises(ProjectError, match="r already exists"):
         patch.setattr(Project, "save", lambda _: copytree(made.folder, tmp_path / "r"))  # just then
         create_project(tmp_path / "r", table(tmp_path))
     with pytest.raises(ValueError, match="answers are never replaced"):

@@ -199,7 +199,7 @@ class Changes(Queries):
             check_name(name)
             if self.first("SELECT 1 FROM annotator WHERE name = ?", name):
                 raise StoreError(
-                    f"an annotator {name!r} is there already: choose another name, or make another "
+                    f"an annotator {name!r} already exists: choose another name, or make another "
                     "link for them with `pairlearn annotate link --renew`"
                 )
             token = fresh_token()
@@ -279,7 +279,7 @@ class Changes(Queries):
             if left == right:
                 raise StoreError(f"{pair} is an item with itself")
             if known := self.find_pair(left, right):
-                raise StoreError(f"{pair} is there already, as pair {known[0]}")
+                raise StoreError(f"{pair} already exists, as pair {known[0]}")
             if not 0 < weight < math.inf:
                 raise StoreError(f"weight of {pair} must be positive; got {weight:g}")
             ids.append(self._insert("pair", left=left, right=right, weight=weight, origin=origin))

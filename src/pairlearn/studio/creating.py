@@ -88,7 +88,7 @@ def create_project(
 
 def _check_free(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProjectError(f"{folder} is there already and not empty: choose another name")
+        raise ProjectError(f"{folder} already exists and is not empty: choose another name")
 
 
 def describe_fit(project: Project) -> str:

@@ -274,7 +274,7 @@ class Store(StoreReader):
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
         """Add chosen pairs, each with its inclusion weight, and assign them; return their ids.
 
-        Raises StoreError if an item is unknown, or a pair is there already, in either direction.
+        Raises StoreError if an item is unknown, or a pair exists already, in either direction.
         """
         chosen = list(pairs)
         self.check_items(*(item for pair in chosen for item in pair[:2]))

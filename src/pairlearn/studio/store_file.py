@@ -139,7 +139,7 @@ def make_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
-        raise StoreError(f"{path} is there already: answers are never replaced") from None
+        raise StoreError(f"{path} already exists: answers are never replaced") from None
     sync(path.parent)
 
 

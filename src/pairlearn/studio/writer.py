@@ -286,7 +286,7 @@ def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
     """
     out = _new_path(project, "answers") if out is None else out
     if out.exists():
-        raise StoreError(f"{out} is there already: choose another name")
+        raise StoreError(f"{out} already exists: choose another name")
     with closing(connect(project.store_path)) as connection:
         copy_file(connection, out)
     with closing(open_file(out)) as copy:
