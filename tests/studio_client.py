@@ -1,7 +1,8 @@
-"""A studio without a port, and people with a link and without a browser."""
+"""The commands `annotate …`, and a studio without a port or browsers."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,24 +10,47 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.testclient import TestClient
+from typer.testing import CliRunner, Result
 
 from browser import make_project
+from pairlearn.cli.annotate import app
 from pairlearn.studio import Project, Store, StoredAnswer
 from pairlearn.studio.server import make_app
 
 HERE = "http://127.0.0.1:8337"
 
 
+def annotate(*arguments: object) -> Result:
+    """Run ``pairlearn annotate``."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def annotate_json(*arguments: object) -> Any:
+    """The JSON that a command prints, which must succeed."""
+    result = annotate(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refusal(*arguments: object) -> str:
+    """The line by which a command refuses a request."""
+    result = annotate(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("pairlearn annotate ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
 class Visitor:
-    """An annotator or the supervisor, who opened their link."""
+    """An annotator or the supervisor after opening their link."""
 
     def __init__(self, client: Any, token: str, role: str = "a") -> None:
         self.client = client
         page = client.get(f"/{role}/{token}")
         assert page.status_code == 200
-        found = re.search(r'name="csrf" content="([0-9a-f]{64})"', page.text)
-        assert found
-        self.form = found[1]
+        match = re.search(r'name="csrf" content="([0-9a-f]{64})"', page.text)
+        assert match
+        self.form = match[1]
         self.home = page.url.path
         self.count = 0
 
@@ -45,14 +69,14 @@ class Visitor:
 
 
 class Studio(NamedTuple):
-    """A project that is served, with the tokens of everybody, the supervisor's as "boss"."""
+    """A served project, with the tokens of all annotators and, as "boss", the supervisor."""
 
     folder: Path
     tokens: dict[str, str]
     client: TestClient
 
     def visit(self, name: str = "ann") -> Visitor:
-        """Open somebody's link, and nobody else's."""
+        """Open the link of one person only."""
         self.client.cookies.clear()
         return Visitor(self.client, self.tokens[name], "s" if name == "boss" else "a")
 
@@ -69,7 +93,7 @@ class Studio(NamedTuple):
 
 @contextmanager
 def serving(folder: Path, tokens: dict[str, str], **options: Any) -> Iterator[Studio]:
-    """Serve a project that is there."""
+    """Serve an existing project."""
     with TestClient(make_app(folder, **options), HERE) as client:
         yield Studio(folder, tokens, client)
 
@@ -78,7 +102,7 @@ def serving(folder: Path, tokens: dict[str, str], **options: Any) -> Iterator[St
 def studio_of(
     folder: Path, kind: str = "table", *, webhook: str | None = None, **project: Any
 ) -> Iterator[Studio]:
-    """Make a project and serve it."""
+    """Create a project and serve it."""
     _, tokens, boss = make_project(folder, kind, **project)
     with serving(folder, tokens | {"boss": boss}, webhook=webhook) as studio:
         yield studio

@@ -13,20 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
 from chat_server import ChatServer, Handler, chat_server, hangs_up
-from pairlearn.cli.annotate import app as annotate
-from pairlearn.cli.annotate_ask import CACHE, ask
+from pairlearn.cli.annotate_ask import CACHE
 from pairlearn.studio.ask import AnswerCache
 from pairlearn.studio.project import Plan, Project
 from pairlearn.studio.records import Answer, StoredAnswer
 from pairlearn.studio.store import Store
+from studio_client import annotate, annotate_json
 from studio_processes import Command, wait_until
-
-app = typer.Typer()
-app.command()(ask)
 
 POSTERIORS = np.random.default_rng(1).permutation(np.linspace(0.35, 0.65, 12).round(3))
 KEY = "sk-very-secret-0123456789"
@@ -50,14 +45,10 @@ def broken(left, right):
 """
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def told(*arguments: object) -> dict[str, Any]:
-    result = run(*arguments, "--json")
-    report: dict[str, Any] = json.loads(result.stdout)
-    return report | {"exit": result.exit_code}
+def ask(*arguments: object) -> dict[str, Any]:
+    """The report of `annotate ask`, with its exit code."""
+    result = annotate("ask", *arguments, "--json")
+    return json.loads(result.stdout) | {"exit": result.exit_code}
 
 
 @pytest.fixture
@@ -78,8 +69,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def module_of(project: Path) -> str:
-    (found,) = project.parent.glob("coin_models_*.py")
-    return found.stem
+    (path,) = project.parent.glob("coin_models_*.py")
+    return path.stem
 
 
 @pytest.fixture
@@ -94,37 +85,37 @@ def answers(project: Path) -> list[StoredAnswer]:
 
 
 def assert_judged(project: Path, who: str, count: int = 20) -> None:
-    stored = [one for one in answers(project) if one.annotator == who]
-    assert len(stored) == len({one.pair for one in stored}) == count
-    for one in stored:
-        r, r_prime = (POSTERIORS[int(end[1:])] for end in (one.left, one.right))
-        assert one.similarity == pytest.approx(r * r_prime + (1 - r) * (1 - r_prime))
-        assert one.difference == pytest.approx(r_prime - r)
+    stored = [answer for answer in answers(project) if answer.annotator == who]
+    assert len(stored) == len({answer.pair for answer in stored}) == count
+    for answer in stored:
+        r, r_prime = (POSTERIORS[int(end[1:])] for end in (answer.left, answer.right))
+        assert answer.similarity == pytest.approx(r * r_prime + (1 - r) * (1 - r_prime))
+        assert answer.difference == pytest.approx(r_prime - r)
 
 
 def test_function_of_pairs(project: Path) -> None:
     arguments = (project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
-    assert told(*arguments, "--pairs", 8)["left"] == 12
-    assert told(*arguments, "--max-requests", 7)["exit"] == 3
+    assert ask(*arguments, "--pairs", 8)["left"] == 12
+    assert ask(*arguments, "--max-requests", 7)["exit"] == 3
     assert_judged(project, "fn", 11)
-    report = told(*arguments)
+    report = ask(*arguments)
     assert (report["exit"], report["judged"], report["cant_say"], report["left"]) == (0, 9, 0, 0)
     assert report["requests"] == 18
     assert report["position_bias"] == pytest.approx(0.01)
     assert_judged(project, "fn")
     assert {one.note for one in answers(project)} == {"understood 1.000, position bias +0.010"}
-    last = told(*arguments)  # there is nothing left to do
+    last = ask(*arguments)  # there is nothing left to do
     assert (last["exit"], last["judged"], last["requests"]) == (0, 0, 0)
     with Store.open(Project.load(project)) as store:
-        (found,) = store.annotators()
-    assert (found.active, found.origin, found.note) == (False, "model", "model")
-    text = CliRunner().invoke(annotate, ["status", str(project)]).stdout
+        (model,) = store.annotators()
+    assert (model.active, model.origin, model.note) == (False, "model", "model")
+    text = annotate("status", project).stdout
     assert "fn (model)" in text and "retired" not in text
     assert max(map(len, text.splitlines()[1:])) <= 80
 
 
 def test_function_of_items_asks_each_once(project: Path) -> None:
-    report = told(project, "--model", f"{module_of(project)}:items", "--per", "item")
+    report = ask(project, "--model", f"{module_of(project)}:items", "--per", "item")
     assert report["exit"] == 0
     assert report["position_bias"] is None
     assert report["requests"] == len(_ends(project)) <= 12
@@ -132,11 +123,11 @@ def test_function_of_items_asks_each_once(project: Path) -> None:
 
 
 def test_functions_that_are_silent_or_fail(project: Path) -> None:
-    result = run(project, "--model", f"{module_of(project)}:broken")
+    result = annotate("ask", project, "--model", f"{module_of(project)}:broken")
     assert result.exit_code == 1
     assert "the model failed with ZeroDivisionError" in result.stderr
     assert "20 left" in result.stdout and answers(project) == []
-    report = told(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
+    report = ask(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
     assert (report["judged"], report["cant_say"]) == (0, 20)
     assert all(one.cant_say and one.similarity is None for one in answers(project))
 
@@ -145,7 +136,7 @@ def test_people_keep_their_pairs_and_names(project: Path) -> None:
     with Store.open(Project.load(project)) as store:
         ann, _ = store.add_annotator("ann")
     model = (project, "--model", f"{module_of(project)}:pairs")
-    quiet = run(*model, "--name", "fn", "--quiet")
+    quiet = annotate("ask", *model, "--name", "fn", "--quiet")
     assert (quiet.exit_code, quiet.output) == (0, "")
     with Store.open(Project.load(project)) as store:
         assert store.progress(ann.id).total == 20
@@ -153,7 +144,7 @@ def test_people_keep_their_pairs_and_names(project: Path) -> None:
         assert task is not None
         store.submit(ann.id, task.pair, Answer(similarity=0.5, key="k")).result()
         assert {one.name: one.active for one in store.annotators()} == {"ann": True, "fn": False}
-    result = run(*model, "--name", "ann")
+    result = annotate("ask", *model, "--name", "ann")
     assert result.exit_code == 2
     assert "'ann' is an annotator, and no model: give another --name" in result.stderr
 
@@ -168,7 +159,7 @@ def test_endpoint(
         project, "--endpoint", server.base_url, "--model-name", "small", "--per", per,
         "--key-env", "COIN_KEY", "--price-in", 1, "--price-out", 10,
     )  # fmt: skip
-    report = told(*arguments)
+    report = ask(*arguments)
     assert report["exit"] == 0
     assert report["prompt_tokens"] == 100 * report["requests"]
     assert report["cost"] == pytest.approx(report["requests"] * 110e-6)
@@ -178,8 +169,9 @@ def test_endpoint(
     assert server.most_at_once <= 4 and set(server.questions.values()) == {1}
     assert set(server.keys) == {f"Bearer {KEY}"}
     assert_judged(project, "small")
-    status = CliRunner().invoke(annotate, ["status", str(project), "--json"]).stdout
-    (model,) = json.loads(status)["annotators"]  # an annotator as others are, by its name
+    (model,) = annotate_json("status", project)[
+        "annotators"
+    ]  # an annotator as others are, by its name
     assert (model["annotator"]["name"], model["words"]) == ("small", "nothing to correct")
     assert model["manner"]["answers"] == 20
     everything = b"".join(path.read_bytes() for path in project.iterdir())
@@ -202,29 +194,23 @@ def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> No
 
     server.troubles.extend([meet] * 3)
     arguments = (project, "--endpoint", server.base_url, "--model-name", "small")
-    assert told(*arguments, "--concurrent", 3)["exit"] == 0
+    assert ask(*arguments, "--concurrent", 3)["exit"] == 0
     assert server.most_at_once == 3
-    report = told(*arguments, "--name", "again")  # of the same model is for nothing
+    report = ask(*arguments, "--name", "again")  # of the same model is for nothing
     assert (report["requests"], report["cached"], report["judged"]) == (0, 40, 20)
 
 
 def test_cost_limit_stops_cleanly_and_goes_on(project: Path, server: ChatServer) -> None:
     arguments = (
         project, "--endpoint", server.base_url, "--model-name", "small", "--concurrent", 3,
-        "--price-in", 10, "--max-cost", 0.02, "--json",
+        "--price-in", 10, "--max-cost", 0.02,
     )  # fmt: skip
-    spent, runs = 0.0, 0
-    while True:
-        result = run(*arguments)
-        report = json.loads(result.stdout)
-        assert report["cost"] <= 0.02
-        spent, runs = spent + report["cost"], runs + 1
-        if result.exit_code == 0:
-            break
-        assert (result.exit_code, report["stopped"]) == (3, "max-cost")
-        assert runs < 10
-    assert runs > 1
-    assert spent == pytest.approx(40 * 100 * 10e-6)
+    reports = [ask(*arguments)]
+    while reports[-1]["exit"] and len(reports) < 10:
+        assert (reports[-1]["exit"], reports[-1]["stopped"]) == (3, "max-cost")
+        reports.append(ask(*arguments))
+    assert 1 < len(reports) < 10 and all(report["cost"] <= 0.02 for report in reports)
+    assert sum(report["cost"] for report in reports) == pytest.approx(40 * 100 * 10e-6)
     assert set(server.questions.values()) == {1}
     assert_judged(project, "small")
 
@@ -253,7 +239,7 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
     assert 0 < half_way <= 6
     server.always = None
     gate.set()
-    report = told(*arguments)
+    report = ask(*arguments)
     assert report["exit"] == 0
     assert report["judged"] == 20 - half_way
     assert set(server.answered.values()) == {1}
@@ -286,7 +272,7 @@ def _cached(path: Path) -> int:
     ],
 )
 def test_wrong_requests(project: Path, arguments: list[str], message: str) -> None:
-    result = run(project, *arguments)
+    result = annotate("ask", project, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr.replace("\n", " ")
     assert answers(project) == []

@@ -4,35 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
-from pairlearn.cli.annotate import app
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.tables import read_pairs
-from studio_client import serving
+from studio_client import annotate, annotate_json, refusal, serving
 from studio_store import free_pairs
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def told(*arguments: object) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-def refused(*arguments: object) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("pairlearn annotate ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 @pytest.fixture
@@ -45,7 +24,7 @@ def items(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, items: Path) -> Path:
     folder = tmp_path / "pumps"
-    assert run("init", folder, items, "--overlap", 2, "--annotators", "ann,bob").exit_code == 0
+    assert annotate("init", folder, items, "--overlap", 2, "--annotators", "ann,bob").exit_code == 0
     return folder
 
 
@@ -53,16 +32,13 @@ def answer(folder: Path) -> None:
     with Store.open(Project.load(folder)) as store:
         for who in store.annotators():
             for pair in range(1, 16):
-                one = (
-                    Answer(pair / 20, 0.1, key="k", seconds=3)
-                    if pair > 1
-                    else Answer(cant_say=True, key="k")
-                )
-                store.submit(who.id, pair, one).result()
+                judged = Answer(pair / 20, 0.1, key="k", seconds=3)
+                given = judged if pair > 1 else Answer(cant_say=True, key="k")
+                store.submit(who.id, pair, given).result()
 
 
 def test_init(tmp_path: Path, items: Path) -> None:
-    report = told(
+    report = annotate_json(
         "init", tmp_path / "p", items, "--pairs", 7, "--overlap", 2, "--annotators", "ann, bob",
         "--title", "Pumps", "--positive", "will fail", "--negative", "will hold",
         "--question-similarity", "Both?", "--question-difference", "Which?", "--columns", "age",
@@ -84,12 +60,12 @@ def test_init(tmp_path: Path, items: Path) -> None:
             assert who is not None and who.name == name
         assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/s/"))
     (tmp_path / "ages.csv").write_text("id,age\n" + "".join(f"{k},{k}\n" for k in range(6)))
-    result = run("init", tmp_path / "q", tmp_path / "ages.csv", "--mode", "information")
+    result = annotate("init", tmp_path / "q", tmp_path / "ages.csv", "--mode", "information")
     assert Project.load(tmp_path / "q").answers == "graded"
     assert "6 items, 15 pairs, overlap 1" in result.stdout
     assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
     assert "pairs are chosen by a model, not at random" in result.stderr
-    assert "already exists and is not empty" in refused("init", tmp_path / "q", items)
+    assert "already exists and is not empty" in refusal("init", tmp_path / "q", items)
     twice = tmp_path / "twice.csv"
     twice.write_text("id,age\n1,3\n1,4\n")
     for given, message in (
@@ -101,33 +77,32 @@ def test_init(tmp_path: Path, items: Path) -> None:
         ((items, "--annotators", "x" * 81), "name is"),
         ((items, "--annotators", "ann, bob,ann"), "--annotators names 'ann' twice"),
     ):
-        assert message in refused("init", tmp_path / "r", *given)
+        assert message in refusal("init", tmp_path / "r", *given)
     assert not (tmp_path / "r").exists()
 
 
 def test_links(project: Path) -> None:
-    links = told("link", project, "cy", "di")
+    links = annotate_json("link", project, "cy", "di")
     assert set(links) == {"cy", "di"}
-    renewed = told("link", project, "cy", "--renew")
+    renewed = annotate_json("link", project, "cy", "--renew")
     assert renewed["cy"] != links["cy"]
     with Store.open(Project.load(project)) as store:
         assert store.by_token(links["cy"].rsplit("/", 1)[1]) is None
         assert store.by_token(renewed["cy"].rsplit("/", 1)[1]) is not None
-    assert "/s/" in told("link", project, "--supervisor")["supervisor"]
-    assert "'cy' already exists" in refused("link", project, "cy")
-    assert "there is no annotator 'ed'; there are ann, bob" in refused(
-        "link", project, "ed", "--renew"
-    )
-    assert "give names of annotators" in refused("link", project)
-    assert run("retire", project, "cy").exit_code == 0
-    assert "there is no annotator 'ed'" in refused("retire", project, "ed")
-    assert "the part of 'cy' has ended already" in refused("retire", project, "di", "cy")
+    assert "/s/" in annotate_json("link", project, "--supervisor")["supervisor"]
+    assert "'cy' already exists" in refusal("link", project, "cy")
+    unknown = refusal("link", project, "ed", "--renew")
+    assert "there is no annotator 'ed'; there are ann, bob" in unknown
+    assert "give names of annotators" in refusal("link", project)
+    assert annotate("retire", project, "cy").exit_code == 0
+    assert "there is no annotator 'ed'" in refusal("retire", project, "ed")
+    assert "the part of 'cy' has ended already" in refusal("retire", project, "di", "cy")
 
 
 def test_status(project: Path) -> None:
-    assert "0 answers to 0 of 15 pairs of 6 items" in run("status", project).stdout
+    assert "0 answers to 0 of 15 pairs of 6 items" in annotate("status", project).stdout
     answer(project)
-    report = told("status", project)
+    report = annotate_json("status", project)
     assert (report["answers"], report["cant_say"], report["pairs_answered"]) == (30, 2, 15)
     # s = pair/20 with c = 0.1 is feasible from (1 − 0.01)/2 to 0.9: pairs 10 to 15.
     assert report["infeasible"] == 2 * 8
@@ -135,65 +110,65 @@ def test_status(project: Path) -> None:
     assert (ann["annotator"]["name"], ann["done"]) == ("ann", 15)
     assert ann["words"] == "has too few answers to say"
     assert ann["drift"]["strength_z"] is None  # never NaN, which is not JSON
-    text = run("status", project).stdout
+    text = annotate("status", project).stdout
     assert "15/15" in text
     table = text.splitlines()[1:]
     assert max(map(len, table)) <= 80
     names = ["annotator", "done", "say", "seconds", "fit", "drift", "how", "they", "answer"]
     assert table[1].split() == names
     assert "within ±3" in " ".join(text.split())
-    assert "is not a project" in refused("status", project.parent)
+    assert "is not a project" in refusal("status", project.parent)
 
 
 def test_export(project: Path, tmp_path: Path) -> None:
     out = tmp_path / "pairs.csv"
-    assert "no answers yet" in refused("export", project, out)
+    assert "no answers yet" in refusal("export", project, out)
     answer(project)
-    report = told("export", project, out)
+    report = annotate_json("export", project, out)
     assert (report["rows"], report["cant_say"], report["weights"]) == (28, 2, False)
     assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
+    assert "is there already" in refusal("export", project, out)
     table = read_pairs(out)
-    assert len(table) == 28
-    assert table.annotator is not None
-    assert "is there already" in refused("export", project, out)
-    assert len(read_pairs(out)) == 28
+    assert len(table) == 28 and table.annotator is not None
     for rule in ("mean", "median", "reliability"):
-        report = told("export", project, out, "--aggregate", rule, "--weights", "--force")
+        report = annotate_json("export", project, out, "--aggregate", rule, "--weights", "--force")
         assert report["rows"] == len(read_pairs(out)) == 14
         assert read_pairs(out).weight is not None
     assert report["reliability"] == {"ann": 1.0, "bob": 1.0}
-    assert told("export", project, out, "--without", "bob", "--force")["rows"] == 14
+    assert annotate_json("export", project, out, "--without", "bob", "--force")["rows"] == 14
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
-    everybody = refused("export", project, out, "--without", "ann,bob", "--force")
+    everybody = refusal("export", project, out, "--without", "ann,bob", "--force")
     assert "--without ann,bob: these are all who answered" in everybody
-    assert "--without cy: nobody" in refused("export", project, out, "--without", "cy", "--force")
+    assert "--without cy: nobody" in refusal("export", project, out, "--without", "cy", "--force")
     lines = tmp_path / "answers.jsonl"
-    assert "graded answers, 28 of them given as numbers" in run("export", project, lines).stdout
-    assert told("export", project, lines, "--force")["rows"] == 30
+    assert (
+        "graded answers, 28 of them given as numbers" in annotate("export", project, lines).stdout
+    )
+    assert annotate_json("export", project, lines, "--force")["rows"] == 30
     first = json.loads(lines.read_text().splitlines()[0])
     assert (first["annotator"], first["cant_say"], first["asked"]) == ("ann", True, "graded")
     assert {"note", "seconds", "at", "level"} < first.keys()
-    assert "every answer" in refused("export", project, lines, "--aggregate", "mean", "--force")
-    assert "pairs are .csv" in refused("export", project, tmp_path / "pairs.txt")
+    assert "every answer" in refusal("export", project, lines, "--aggregate", "mean", "--force")
+    assert "pairs are .csv" in refusal("export", project, tmp_path / "pairs.txt")
 
 
 def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
     tmp_path: Path, items: Path
 ) -> None:
     folder, out = tmp_path / "p", tmp_path / "pairs.csv"
-    made = told("init", folder, items, "--pairs", 1, "--annotators", "ann")
+    made = annotate_json("init", folder, items, "--pairs", 1, "--annotators", "ann")
     with Store.open(Project.load(folder)) as store:
         store.add_pairs([(*free_pairs(store)[0], 3.0)])
         for pair in (1, 2):
             store.submit(1, pair, Answer(0.5, key="k")).result()
-    assert told("export", folder, out)["weights"]
+    assert annotate_json("export", folder, out)["weights"]
     weight = read_pairs(out).weight
     assert weight is not None
     assert weight.tolist() == [0.5, 1.5]  # 1 and 3, scaled to a mean of one
-    result = run("export", folder, out, "--force", "--no-weights")
+    result = annotate("export", folder, out, "--force", "--no-weights")
     assert "were not drawn at random" in result.stderr
     assert read_pairs(out).weight is None
-    told("export", folder, out.with_suffix(".jsonl"))
+    annotate_json("export", folder, out.with_suffix(".jsonl"))
     with serving(folder, {"boss": made["supervisor"].rsplit("/", 1)[1]}) as studio:
         sent = studio.client.get("/api/export", headers=studio.bearer("boss"))
     assert sent.content == out.with_suffix(".jsonl").read_bytes()
@@ -203,34 +178,33 @@ def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
 def test_import(project: Path, tmp_path: Path) -> None:
     path = tmp_path / "judged.csv"
     path.write_text("left,right,similarity,difference\n0,1,0.8,0.1\n3,2,0.4,0.6\n")
-    assert "judged.csv, row 1 does not say who judged" in refused("import", project, path)
-    report = told("import", project, path, "--annotator", "cy")
+    assert "judged.csv, row 1 does not say who judged" in refusal("import", project, path)
+    report = annotate_json("import", project, path, "--annotator", "cy")
     assert (report["new"], report["annotators_added"]) == (2, 1)
-    assert "2 there already" in run("import", project, path, "--annotator", "cy").stdout
+    assert "2 there already" in annotate("import", project, path, "--annotator", "cy").stdout
     path.write_text("left,right,similarity\n0,1,0.8\n0,99,0.8\n")
-    message = refused("import", project, path, "--annotator", "cy")
+    message = refusal("import", project, path, "--annotator", "cy")
     assert "judged.csv, row 2: '99' is not among the items" in message
 
 
 def test_probabilities_are_never_guessed(project: Path, tmp_path: Path) -> None:
     path = tmp_path / "wins.csv"
     path.write_text("left,right,p\n0,1,0.75\n")
-    assert "no column of judgements" in refused("import", project, path, "--annotator", "m")
+    assert "no column of judgements" in refusal("import", project, path, "--annotator", "m")
     given = ("import", project, path, "--annotator", "m", "--preference-column", "p")
-    assert "never guessed" in refused(*given)
-    assert told(*given, "--preference-means", "ties-half")["new"] == 1
+    assert "never guessed" in refusal(*given)
+    assert annotate_json(*given, "--preference-means", "ties-half")["new"] == 1
     with Store.open(Project.load(project)) as store:
-        (one,) = store.answers()
-        assert abs(one.difference or 0) == 0.5
-        assert (one.difference or 0) > 0 if one.left == "0" else (one.difference or 0) < 0
-    assert told(*given, "--preference-means", "side-only")["revised"] == 1
-    assert "needs a column 'similarity'" in refused(*given, "--preference-means", "given-different")
+        (answer,) = store.answers()
+    assert answer.difference == (0.5 if answer.left == "0" else -0.5)
+    assert annotate_json(*given, "--preference-means", "side-only")["revised"] == 1
+    assert "needs a column 'similarity'" in refusal(*given, "--preference-means", "given-different")
 
 
 def test_label_studio(project: Path, tmp_path: Path) -> None:
-    names = told("label-studio", project, tmp_path / "ls")
+    names = annotate_json("label-studio", project, tmp_path / "ls")
     assert [Path(name).name for name in names] == ["config.xml", "tasks.json"]
-    assert "is there already" in refused("label-studio", project, tmp_path / "ls")
+    assert "is there already" in refusal("label-studio", project, tmp_path / "ls")
     data = [one["data"] for one in json.loads((tmp_path / "ls" / "tasks.json").read_text())]
     assert {one["left"] for one in data} <= {f"age: {k}\nname: n{k}" for k in range(6)}
     reserved = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
@@ -240,15 +214,14 @@ def test_label_studio(project: Path, tmp_path: Path) -> None:
         for k, one in enumerate(data)
     ]
     (tmp_path / "export.json").write_text(json.dumps([*export, data[0] | {"annotation_id": 99}]))
-    report = told("import", project, tmp_path / "export.json")
+    report = annotate_json("import", project, tmp_path / "export.json")
     assert (report["new"], report["empty"]) == (15, 1)
-    text = run("import", project, tmp_path / "export.json").stdout
+    text = annotate("import", project, tmp_path / "export.json").stdout
     assert "left out: 0 cancelled, 1 empty, 0 superseded" in text
-    assert "names its annotators" in refused(
-        "import", project, tmp_path / "export.json", "--annotator", "x"
-    )
+    named = refusal("import", project, tmp_path / "export.json", "--annotator", "x")
+    assert "names its annotators" in named
 
 
 def test_serve_stays_on_this_machine_unless_told(project: Path) -> None:
-    assert "(--public)" in refused("serve", project, "--host", "0.0.0.0")
-    assert "is not a project" in refused("serve", project.parent)
+    assert "(--public)" in refusal("serve", project, "--host", "0.0.0.0")
+    assert "is not a project" in refusal("serve", project.parent)

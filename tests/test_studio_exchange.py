@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
 from pairlearn import PairLabels
-from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
 from pairlearn.studio import Answer, Store, StoreError
 from pairlearn.studio.exchange import (
@@ -29,7 +27,7 @@ from pairlearn.studio.exchange import (
 )
 from pairlearn.studio.server import make_app
 from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
-from studio_client import HERE, Visitor
+from studio_client import HERE, Visitor, annotate_json
 from studio_store import free_pairs, make
 from studio_store import stored as row
 
@@ -239,35 +237,27 @@ def test_probabilities_that_are_refused(
     assert message in str(caught.value)
 
 
-def test_what_is_exported_is_what_was_meant(tmp_path: Path) -> None:
+def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     """From the pages of an annotator to a table for `fit`, by the commands."""
-
-    def command(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, ["annotate", *map(str, arguments), "--json"])
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
-
-    made, folder, exported = simulate(pairs=30, seed=5), tmp_path / "project", tmp_path / "a.csv"
-    made.write(tmp_path / "data", "csv")
-    posterior = dict(zip(map(str, made.items.ids), made.posterior, strict=True))
-    items = tmp_path / "data" / "items.csv"
-    report = command(
-        "init", folder, items, "--pairs", 30, "--annotators", "ann", "--answers", "exact"
-    )
-    meant: dict[tuple[str, str], tuple[float, float]] = {}
+    simulated, folder = simulate(pairs=30, seed=5), tmp_path / "project"
+    simulated.write(tmp_path / "data", "csv")
+    posterior = dict(zip(map(str, simulated.items.ids), simulated.posterior, strict=True))
+    options = ("--pairs", 30, "--annotators", "ann", "--answers", "exact")
+    report = annotate_json("init", folder, tmp_path / "data" / "items.csv", *options)
+    answers: dict[tuple[str, str], tuple[float, float]] = {}
     with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
         ann = Visitor(client, report["links"]["ann"].rsplit("/", 1)[1])
         while (task := ann.task()) is not None:
             left, right = task["left"]["title"], task["right"]["title"]
-            told = PairLabels.from_posteriors([posterior[left]], [posterior[right]])
-            s, c = float(told.similarity[0]), float(told.difference[0])
-            meant[left, right] = s, c
+            labels = PairLabels.from_posteriors([posterior[left]], [posterior[right]])
+            s, c = labels.to_array()[0].tolist()
+            answers[left, right] = s, c
             assert ann.answer(similarity=s, difference=c).status_code == 200
-    command("export", folder, exported)
-    table = read_pairs(exported)
-    assert len(table) == len(meant) == 30
+    annotate_json("export", folder, tmp_path / "a.csv")
+    table = read_pairs(tmp_path / "a.csv")
+    assert len(table) == len(answers) == 30
     for pair, judgement in zip(table.ids(), table.to_array(), strict=True):
-        assert meant[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
+        assert answers[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
 
 
 def test_nobody_is_imported_into_the_seat_that_settles_pairs(tmp_path: Path) -> None:
